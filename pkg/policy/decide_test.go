@@ -1,0 +1,139 @@
+package policy_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+var strict = policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
+
+func finding(verifier string, result policy.Result, signer, message string) policy.Finding {
+	return policy.Finding{Verifier: verifier, Result: result, Signer: signer, Message: message,
+		Source: policy.Source{Kind: "Verifier", Namespace: "team-a", Name: verifier}}
+}
+
+func anyOf(t *testing.T, atLeast int, names ...string) policy.Requirement {
+	t.Helper()
+	r, err := policy.AnyOf(strict, atLeast, names...)
+	require.NoError(t, err)
+	return r
+}
+
+func allOf(t *testing.T, atLeast int, names ...string) policy.Requirement {
+	t.Helper()
+	r, err := policy.AllOf(strict, atLeast, names...)
+	require.NoError(t, err)
+	return r
+}
+
+func TestDecide(t *testing.T) {
+	valid := func(verifier, signer string) policy.Finding { return finding(verifier, policy.Valid, signer, "ok") }
+	invalid := func(verifier, why string) policy.Finding { return finding(verifier, policy.Invalid, "", why) }
+	unknown := func(verifier string) policy.Finding {
+		return finding(verifier, policy.Unknown, "", "registry answered 503")
+	}
+	cases := map[string]struct {
+		require  []policy.Requirement
+		findings []policy.Finding
+		outcome  policy.Outcome
+		reason   string
+	}{
+		"no requirement denies":                     {nil, []policy.Finding{valid("a", "k1")}, policy.Denied, "requires nothing"},
+		"nothing found denies":                      {[]policy.Requirement{anyOf(t, 1, "a")}, nil, policy.Denied, "no signature was found"},
+		"the zero requirement never holds":          {[]policy.Requirement{{}}, []policy.Finding{valid("a", "k1"), unknown("a")}, policy.Denied, ""},
+		"one valid signature allows":                {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("a", "k1")}, policy.Allowed, "Verifier team-a/a"},
+		"a bad signature does not spoil a good one": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{invalid("a", "wrong key"), valid("a", "k1"), unknown("a")}, policy.Allowed, ""},
+		"another verifier's signature is no help":   {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("b", "k1")}, policy.Denied, "requires a valid signature for a"},
+		"any of two":                  {[]policy.Requirement{anyOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1")}, policy.Allowed, ""},
+		"all of two with one missing": {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1")}, policy.Denied, "only b was satisfied"},
+		"all of two":                  {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{valid("b", "k1"), valid("a", "k1")}, policy.Allowed, ""},
+		"two signatures of one signer count once": {[]policy.Requirement{anyOf(t, 2, "a")}, []policy.Finding{valid("a", "k1"), valid("a", "k1")}, policy.Denied, "2 different signers"},
+		"one signer seen by two verifiers is one": {[]policy.Requirement{anyOf(t, 2, "a", "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied, "2 different signers"},
+		"two signers":                                {[]policy.Requirement{anyOf(t, 2, "a")}, []policy.Finding{valid("a", "k1"), valid("a", "k2")}, policy.Allowed, ""},
+		"all of with too few signers":                {[]policy.Requirement{allOf(t, 2, "a", "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied, "2 different signers"},
+		"a valid finding without signer is no proof": {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{valid("a", "")}, policy.Denied, ""},
+		"unreadable evidence leaves it undecided":    {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{unknown("a"), invalid("a", "wrong key")}, policy.Undecided, "registry answered 503"},
+		"unreadable evidence of others does not":     {[]policy.Requirement{anyOf(t, 1, "a")}, []policy.Finding{unknown("b")}, policy.Denied, ""},
+		"all of, one unreadable, one missing":        {[]policy.Requirement{allOf(t, 1, "a", "b")}, []policy.Finding{unknown("a")}, policy.Denied, ""},
+		"a denial outweighs a doubt":                 {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{unknown("a"), invalid("b", "wrong key")}, policy.Denied, "wrong key"},
+		"a doubt outweighs a proof":                  {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{valid("a", "k1"), unknown("b")}, policy.Undecided, ""},
+		"every requirement is met":                   {[]policy.Requirement{anyOf(t, 1, "a"), anyOf(t, 1, "b")}, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Allowed, "Verifier team-a/b"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			rules := policy.Rules{Source: strict, Require: c.require}
+			verdict := policy.Decide(rules, c.findings)
+			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
+			require.Contains(t, verdict.Reason, c.reason)
+			require.Equal(t, c.outcome == policy.Allowed, rules.Settled(c.findings))
+		})
+	}
+}
+
+func TestZeroValuesDeny(t *testing.T) {
+	require.Equal(t, policy.Denied, policy.Decide(policy.Rules{}, nil).Outcome)
+	require.Equal(t, policy.Denied, policy.Verdict{}.Outcome)
+	var outcome policy.Outcome
+	require.Equal(t, "denied", outcome.String())
+	var result policy.Result
+	require.Equal(t, policy.Invalid, result)
+	require.Equal(t, "denied", policy.Outcome(77).String())
+	require.Equal(t, "invalid", policy.Result(77).String())
+}
+
+func TestRequirementsThatWouldAlwaysHoldDoNotConstruct(t *testing.T) {
+	for _, make := range []func(policy.Source, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf} {
+		_, err := make(strict, 1)
+		require.ErrorContains(t, err, "without verifiers")
+		for _, n := range []int{0, -1} {
+			_, err = make(strict, n, "a")
+			require.ErrorContains(t, err, "must be 1 or more")
+		}
+	}
+}
+
+func TestReasonsNameTheResourceAndStayShort(t *testing.T) {
+	var findings []policy.Finding
+	for i := range 30 {
+		findings = append(findings, finding("a", policy.Invalid, "", fmt.Sprintf("signature %d is by an unknown key", i)))
+	}
+	verdict := policy.Decide(policy.Rules{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, findings)
+	require.Contains(t, verdict.Reason, "VerificationPolicy team-a/strict requires a valid signature for a")
+	require.Contains(t, verdict.Reason, "and 27 more")
+	require.Equal(t, strict, verdict.Policy)
+}
+
+// Evidence only ever adds: taking findings away never turns a deny into a pass,
+// and an allowed verdict needs a valid finding for some required verifier.
+func TestDecideIsMonotone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"a", "b", "c"})
+		result := rapid.SampledFrom([]policy.Result{policy.Valid, policy.Invalid, policy.Unknown})
+		signer := rapid.SampledFrom([]string{"", "k1", "k2", "k3"})
+		var findings []policy.Finding
+		for range rapid.IntRange(0, 6).Draw(t, "findings") {
+			findings = append(findings, finding(name.Draw(t, "verifier"), result.Draw(t, "result"), signer.Draw(t, "signer"), "m"))
+		}
+		names := rapid.SliceOfNDistinct(name, 1, 3, rapid.ID).Draw(t, "required")
+		construct := rapid.SampledFrom([]func(policy.Source, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf}).Draw(t, "mode")
+		requirement, err := construct(strict, rapid.IntRange(1, 3).Draw(t, "at least"), names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules := policy.Rules{Source: strict, Require: []policy.Requirement{requirement}}
+		if policy.Decide(rules, findings).Outcome == policy.Allowed {
+			return
+		}
+		for i := range findings {
+			fewer := append(append([]policy.Finding{}, findings[:i]...), findings[i+1:]...)
+			if policy.Decide(rules, fewer).Outcome == policy.Allowed {
+				t.Fatalf("allowed without finding %d, not with it", i)
+			}
+		}
+	})
+}

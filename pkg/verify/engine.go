@@ -1,0 +1,209 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Options are the knobs of an [Engine]; a zero or negative value means the
+// default that is given with each.
+type Options struct {
+	// WorkTimeout bounds the work on one image, which may go on after its caller
+	// has left so that a retry finds a warm cache. Default 10 s.
+	WorkTimeout time.Duration
+	// InFlight and InFlightPerNamespace bound how many images are worked on at a
+	// time; past that the answer is Undecided at once. Defaults 256 and 64.
+	InFlight, InFlightPerNamespace int
+	// PassTTL and DenyTTL are how long a verdict is kept: a pass is exact for its
+	// digest and generation, a deny should soon see a new signature. Defaults 1 h
+	// and 10 s. Undecided is never kept.
+	PassTTL, DenyTTL time.Duration
+	// TagTTL is how long a tag is taken to name the same digest. Default 5 s.
+	TagTTL time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	o.WorkTimeout = orDefault(o.WorkTimeout, defaultWorkTimeout)
+	o.InFlight = orDefault(o.InFlight, defaultInFlight)
+	o.InFlightPerNamespace = orDefault(o.InFlightPerNamespace, defaultInFlightEach)
+	o.PassTTL = orDefault(o.PassTTL, defaultPassTTL)
+	o.DenyTTL = orDefault(o.DenyTTL, defaultDenyTTL)
+	o.TagTTL = orDefault(o.TagTTL, defaultTagTTL)
+	return o
+}
+
+func orDefault[T int | time.Duration](value, fallback T) T {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// Engine answers for images. It is safe for concurrent use.
+type Engine struct {
+	cache   Cache
+	now     func() time.Time
+	options Options
+	flights singleflight.Group // by Key.String: work on one image happens once
+	limit   *limiter
+}
+
+// NewEngine returns an Engine that keeps results in cache and reads the time
+// from now.
+func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
+	options = options.withDefaults()
+	return &Engine{cache: cache, now: now, options: options, limit: newLimiter(options.InFlight, options.InFlightPerNamespace)}
+}
+
+// Verify decides whether ref may be used under config, before ctx ends. It
+// never fails: what could not be decided is Undecided, with the reason.
+func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
+	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
+	tasks := config.plan(ref)
+	if verdict, ok := decided(tasks); ok {
+		result.Verdict, result.Findings = verdict, missing(tasks)
+		return result
+	}
+	trace := newTrace(e.now)
+	subject, err := e.pin(ctx, config, registryOf(tasks), ref, trace)
+	if err != nil {
+		result.Verdict, result.Stages = failure("resolve", ref, err), trace.stages()
+		return result
+	}
+	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
+
+	key := Key{Namespace: config.Namespace, Kind: KindVerdict, UID: config.UID, Generation: config.Generation,
+		Image: ref.Name() + "@" + result.Digest.String()}
+	entry, cached := e.cache.Get(ctx, key)
+	if !cached {
+		entry, err = e.once(ctx, key, func(ctx context.Context) (Entry, time.Duration, error) {
+			entry := e.examine(ctx, tasks, subject, trace)
+			return entry, e.ttl(entry.Verdict.Outcome), nil
+		})
+		if err != nil {
+			entry = Entry{Verdict: failure("verify", ref, err)}
+		}
+		result.Stages = trace.stages()
+	}
+	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict, entry.Findings
+	return result
+}
+
+// Resolve returns ref pinned to the digest that its tag names now, with the
+// credentials of config. A reference with a digest returns as it is, without
+// a network call. The error is a [DefiniteError] if the registry says that
+// there is no such image, else transient.
+func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
+	if ref.Digest != "" {
+		return ref, nil
+	}
+	if len(config.Layers) == 0 {
+		return image.Reference{}, fmt.Errorf("resolve %s: no resources are loaded for %s", ref, config.describe())
+	}
+	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, newTrace(e.now))
+	return subject.Reference, err
+}
+
+// pin gives ref its digest. A tag is resolved once and kept for a moment; the
+// descriptor of a digest reference is read later, beside the other requests.
+func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, trace *trace) (Subject, error) {
+	if ref.Digest != "" {
+		return Subject{Reference: ref}, nil
+	}
+	key := Key{Namespace: config.Namespace, Kind: KindTag, UID: config.UID, Generation: config.Generation, Image: ref.String()}
+	entry, cached := e.cache.Get(ctx, key)
+	if !cached {
+		var err error
+		entry, err = e.once(ctx, key, func(ctx context.Context) (Entry, time.Duration, error) {
+			defer trace.start("resolve", ref.String())()
+			descriptor, err := resolve(ctx, registry, ref)
+			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
+		})
+		if err != nil {
+			return Subject{}, err
+		}
+	}
+	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor}, nil
+}
+
+// resolve asks the registry, and trusts no answer that could not be an image's.
+func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
+	if registry == nil {
+		return ocispec.Descriptor{}, Definite("NoRegistry", fmt.Errorf("resolve %s: no registry is configured", ref))
+	}
+	descriptor, err := registry.Resolve(ctx, ref)
+	switch {
+	case err != nil:
+		return ocispec.Descriptor{}, err
+	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
+		return ocispec.Descriptor{}, Definite("ContentMismatch", fmt.Errorf("resolve %s: the registry gave no sha256 digest", ref))
+	case ref.Digest != "" && descriptor.Digest != ref.Digest:
+		return ocispec.Descriptor{}, Definite("ContentMismatch", fmt.Errorf("resolve %s: the registry answered for %s", ref, descriptor.Digest))
+	}
+	return descriptor, nil
+}
+
+// once runs work for key, or joins the work that is under way for it, and waits
+// until ctx ends. The work outlives its first caller, so that one caller's
+// deadline is not another's failure and a retry finds a warm cache.
+func (e *Engine) once(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	flight := e.flights.DoChan(key.String(), func() (any, error) {
+		if err := e.limit.acquire(key.Namespace); err != nil {
+			return Entry{}, err
+		}
+		defer e.limit.release(key.Namespace)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
+		defer cancel()
+		return e.run(ctx, key, work)
+	})
+	select {
+	case done := <-flight:
+		entry, _ := done.Val.(Entry) // the zero Entry denies
+		return entry, done.Err
+	case <-ctx.Done():
+		return Entry{}, fmt.Errorf("not finished in time, try again: %w", ctx.Err())
+	}
+}
+
+// run does the work and keeps its result. A panic below becomes an error: it
+// must neither end the process nor admit anything.
+func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (entry Entry, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			entry, err = Entry{}, fmt.Errorf("internal error: %v", r)
+		}
+	}()
+	entry, ttl, err := work(ctx)
+	if err == nil && ttl > 0 {
+		e.cache.Put(ctx, key, entry, ttl)
+	}
+	return entry, err
+}
+
+func (e *Engine) ttl(outcome policy.Outcome) time.Duration {
+	switch outcome {
+	case policy.Allowed:
+		return e.options.PassTTL
+	case policy.Denied:
+		return e.options.DenyTTL
+	case policy.Undecided:
+	}
+	return 0
+}
+
+// failure is the verdict for an image whose verification ended with err.
+func failure(doing string, ref image.Reference, err error) policy.Verdict {
+	outcome := policy.Undecided
+	if IsDefinite(err) {
+		outcome = policy.Denied
+	}
+	return policy.Verdict{Outcome: outcome, Reason: fmt.Sprintf("%s %s: %v", doing, ref, err)}
+}

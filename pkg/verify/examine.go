@@ -1,0 +1,177 @@
+package verify
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// decided returns the verdict if the tasks can be answered without evidence:
+// one denies, or all allow.
+func decided(tasks []task) (policy.Verdict, bool) {
+	for _, t := range tasks {
+		if t.known && t.verdict.Outcome != policy.Allowed {
+			return t.verdict, true
+		}
+	}
+	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {
+		return policy.Verdict{}, false
+	}
+	return combine(tasks, func(t task) policy.Verdict { return t.verdict }), true
+}
+
+// combine joins the verdicts of the layers: one that denies denies all, else one
+// that is undecided leaves all undecided. No layers, no pass.
+func combine(tasks []task, verdict func(task) policy.Verdict) policy.Verdict {
+	var all policy.Verdict
+	var undecided *policy.Verdict
+	for i, t := range tasks {
+		v := verdict(t)
+		switch v.Outcome {
+		case policy.Allowed:
+			if i == 0 {
+				all = v
+			} else {
+				all.Reason += "; " + v.Reason
+			}
+		case policy.Undecided:
+			if undecided == nil {
+				undecided = &v
+			}
+		case policy.Denied:
+			return v
+		default:
+			return policy.Verdict{Reason: "internal error: unknown outcome"}
+		}
+	}
+	if undecided != nil {
+		return *undecided
+	}
+	return all
+}
+
+// missing are the findings that were known without evidence.
+func missing(tasks []task) []policy.Finding {
+	var findings []policy.Finding
+	for _, t := range tasks {
+		findings = append(findings, t.missing...)
+	}
+	return findings
+}
+
+// registryOf returns the registry of the first task that needs one: the
+// namespace's own, unless its policy asks for no evidence.
+func registryOf(tasks []task) Registry {
+	for _, t := range tasks {
+		if !t.known {
+			return t.layer.Registry
+		}
+	}
+	return nil
+}
+
+// examine gathers the evidence for subject, lets every verifier look at it, and
+// decides. Layers with the same registry look at the same evidence.
+func (e *Engine) examine(ctx context.Context, tasks []task, subject Subject, trace *trace) Entry {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	board := &board{tasks: tasks, found: map[*Verifier][]ranked{}, settled: cancel}
+	var searches sync.WaitGroup
+	for registry, verifiers := range byRegistry(tasks) {
+		s := &search{registry: registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}
+		searches.Go(func() { s.run(ctx) })
+	}
+	searches.Wait()
+	defer trace.start("decide", "")()
+	return board.entry()
+}
+
+// byRegistry groups the verifiers that have to run by where they look.
+func byRegistry(tasks []task) map[Registry][]*Verifier {
+	groups := map[Registry][]*Verifier{}
+	for _, t := range tasks {
+		if t.known {
+			continue
+		}
+		for _, v := range t.verifiers {
+			if group := groups[t.layer.Registry]; !slices.Contains(group, v) {
+				groups[t.layer.Registry] = append(group, v)
+			}
+		}
+	}
+	return groups
+}
+
+// ranked is a finding with its place among the evidence, so that results do
+// not depend on which check happened to end first.
+type ranked struct {
+	rank    int
+	finding policy.Finding
+}
+
+// board collects findings from parallel checks and notices when they suffice.
+type board struct {
+	tasks   []task
+	settled func() // stops the searches
+
+	mu     sync.Mutex
+	found  map[*Verifier][]ranked
+	closed bool
+}
+
+// add notes what v found, unless the verdict is already settled: what comes
+// later is only the echo of stopping.
+func (b *board) add(v *Verifier, rank int, finding policy.Finding) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.found[v] = append(b.found[v], ranked{rank: rank, finding: v.finding(finding)})
+	for _, t := range b.tasks {
+		if !t.known && !t.rules.Settled(b.findings(t)) {
+			return
+		}
+	}
+	b.closed = true
+	b.settled()
+}
+
+// findings returns what the verifiers of one task found, in order.
+func (b *board) findings(t task) []policy.Finding {
+	findings := slices.Clone(t.missing)
+	for _, v := range t.verifiers {
+		found := slices.Clone(b.found[v])
+		slices.SortStableFunc(found, func(x, y ranked) int { return x.rank - y.rank })
+		for _, r := range found {
+			findings = append(findings, r.finding)
+		}
+	}
+	return findings
+}
+
+// entry decides every task on what was found.
+func (b *board) entry() Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	var entry Entry
+	seen := map[*Verifier]bool{}
+	entry.Verdict = combine(b.tasks, func(t task) policy.Verdict {
+		if t.known {
+			return t.verdict
+		}
+		return policy.Decide(t.rules, b.findings(t))
+	})
+	for _, t := range b.tasks {
+		shown := t
+		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[v] })
+		for _, v := range shown.verifiers {
+			seen[v] = true
+		}
+		entry.Findings = append(entry.Findings, b.findings(shown)...)
+	}
+	return entry
+}

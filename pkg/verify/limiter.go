@@ -1,0 +1,47 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// errOverloaded is transient: a retry may find room.
+var errOverloaded = errors.New("too many images are being verified, try again")
+
+// limiter bounds the images that are worked on, in all and per namespace, so
+// that one tenant cannot take every place. It never waits: work that would have
+// to queue is better tried again by the caller, who has a deadline.
+type limiter struct {
+	mu            sync.Mutex
+	total, each   int
+	inFlight      int
+	inFlightEvery map[Namespace]int
+}
+
+func newLimiter(total, each int) *limiter {
+	return &limiter{total: total, each: each, inFlightEvery: map[Namespace]int{}}
+}
+
+func (l *limiter) acquire(namespace Namespace) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inFlight >= l.total {
+		return errOverloaded
+	}
+	if l.inFlightEvery[namespace] >= l.each {
+		return fmt.Errorf("namespace %q: %w", namespace, errOverloaded)
+	}
+	l.inFlight++
+	l.inFlightEvery[namespace]++
+	return nil
+}
+
+func (l *limiter) release(namespace Namespace) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	if l.inFlightEvery[namespace]--; l.inFlightEvery[namespace] == 0 {
+		delete(l.inFlightEvery, namespace)
+	}
+}

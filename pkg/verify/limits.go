@@ -1,0 +1,30 @@
+package verify
+
+import "time"
+
+// Limits on what one image may cost. An attacker who can push to a repository
+// chooses how much evidence it has; past a limit the evidence does not count.
+const (
+	// MaxReferrers is how many manifests that refer to an image are looked at.
+	MaxReferrers = 64
+	// MaxSignatures is how many signatures of an image are tried, over all
+	// manifests: the checks are what costs processor time.
+	MaxSignatures = 32
+	// MaxManifestBytes is the size of a manifest that is read; the OCI
+	// distribution specification asks registries to accept 4 MiB, signature
+	// manifests are a few KiB.
+	MaxManifestBytes = 1 << 20
+	// MaxImageBytes is what is fetched in all for one image: it keeps many large
+	// pieces of evidence, each within its own limit, from adding up.
+	MaxImageBytes = 32 << 20
+)
+
+// Defaults of [Options].
+const (
+	defaultWorkTimeout  = 10 * time.Second
+	defaultInFlight     = 256
+	defaultInFlightEach = 64
+	defaultPassTTL      = time.Hour
+	defaultDenyTTL      = 10 * time.Second
+	defaultTagTTL       = 5 * time.Second
+)

@@ -1,0 +1,182 @@
+// Package verify decides whether one image may be used in one namespace. Its
+// Engine resolves the image, lists and checks the evidence through interfaces
+// that this package declares, and lets package policy decide. Whatever is not
+// a proven pass is a deny or Undecided; nothing here reads Kubernetes objects,
+// keeps global state or writes logs: results carry the facts.
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Namespace is a tenant: the name of a Kubernetes namespace, or Cluster. It is
+// always an argument of its own, never part of another string.
+type Namespace string
+
+// Cluster stands for "no namespace": cluster resources only.
+const Cluster Namespace = ""
+
+var dns1123Label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// ParseNamespace checks that s is an RFC 1123 label of at most 63 characters,
+// which is what Kubernetes allows for a namespace.
+func ParseNamespace(s string) (Namespace, error) {
+	if !dns1123Label.MatchString(s) {
+		return "", fmt.Errorf("namespace %.80q is not a DNS-1123 label", s)
+	}
+	return Namespace(s), nil
+}
+
+// Registry is the one way to a registry, with one tenant's credentials. Every
+// method verifies what it returns against the digest that was asked for, reads
+// no more than a limit, and returns a [DefiniteError] when asking again would
+// give the same answer; every other error is transient.
+type Registry interface {
+	// Resolve returns the descriptor (digest, size, media type) of the manifest
+	// that ref names; a digest in ref wins over its tag.
+	Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error)
+
+	// Referrers returns the descriptors of the manifests that may hold evidence
+	// for subject (which has a digest): the cosign ".sig" tag first, then OCI
+	// referrers in the registry's order, each digest once. A descriptor may embed
+	// its content in Data. It may return some descriptors and an error together:
+	// then there may be more evidence than listed.
+	Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error)
+
+	// Fetch returns the content of desc in the repository of repo. It fails with
+	// a [DefiniteError] if desc.Size is over limit, in bytes.
+	Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error)
+}
+
+// Fetch reads a blob of the subject's repository, at most limit bytes, verified
+// against desc; each digest is read once per image, whoever asks for it.
+type Fetch func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
+
+// Subject is the image that evidence is about.
+type Subject struct {
+	Reference  image.Reference    // with a digest
+	Descriptor ocispec.Descriptor // of the manifest or index that the digest names
+}
+
+// Signature is one candidate signature: one layer of one manifest that refers
+// to the subject. Nothing of it has been verified but the digests.
+type Signature struct {
+	Descriptor ocispec.Descriptor // of the manifest, as the registry listed it
+	Manifest   ocispec.Manifest
+	Layer      ocispec.Descriptor // one of Manifest.Layers
+}
+
+// Checker checks one kind of signature for one verifier. It is safe for
+// concurrent use and does no I/O but through fetch.
+type Checker interface {
+	// Accepts reports whether s is of the kind that this checker understands. It
+	// decides from the manifest and layer media types alone.
+	Accepts(s Signature) bool
+
+	// Check says whether s is a valid signature of subject. It never fails: bad
+	// evidence is an Invalid finding, unreachable evidence an Unknown one. The
+	// caller fills in which verifier and which manifest the finding is about; the
+	// checker gives Result, Signer, Message, Reason, Remediation, Extensions.
+	// now is the time to judge certificates by.
+	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) policy.Finding
+}
+
+// DefiniteError marks a failure that asking again would repeat: the image is
+// not there, access is refused, the content is not what its digest says, a
+// limit is exceeded. Its text is shown to team devs.
+type DefiniteError struct {
+	// Reason is a short machine-readable word, such as "NotFound".
+	Reason string
+	Err    error
+}
+
+// Error returns the text of the cause.
+func (e *DefiniteError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *DefiniteError) Unwrap() error { return e.Err }
+
+// Definite wraps err as a [DefiniteError] with a reason word.
+func Definite(reason string, err error) error {
+	return &DefiniteError{Reason: reason, Err: err}
+}
+
+// IsDefinite reports whether err is, or wraps, a [DefiniteError].
+func IsDefinite(err error) bool {
+	var definite *DefiniteError
+	return errors.As(err, &definite)
+}
+
+// FetchFailure turns the error of a Fetch into the finding that a Checker must
+// return for it: Invalid if it is definite, else Unknown.
+func FetchFailure(err error) policy.Finding {
+	var definite *DefiniteError
+	if errors.As(err, &definite) {
+		return policy.Finding{Result: policy.Invalid, Reason: definite.Reason, Message: err.Error()}
+	}
+	return policy.Finding{Result: policy.Unknown, Reason: "Unreachable", Message: err.Error()}
+}
+
+// Key names one cached value. Every field is part of its identity; Namespace
+// and UID keep tenants apart, and a namespace apart from a later one of the
+// same name.
+type Key struct {
+	Namespace  Namespace
+	Kind       Kind
+	UID        string
+	Generation string // of the configuration that the value was made with
+	Image      string // normalised reference
+}
+
+// Kind is the sort of a cached value.
+type Kind string
+
+const (
+	// KindVerdict is the verdict on a digest; Key.Image is host/repository@digest.
+	KindVerdict Kind = "verdict"
+	// KindTag is the digest of a tag; Key.Image is host/repository:tag.
+	KindTag Kind = "tag"
+)
+
+// Entry is one cached value: a verdict with its findings, or the descriptor of
+// a tag. It is shared between requests and never changed.
+type Entry struct {
+	Descriptor ocispec.Descriptor
+	Verdict    policy.Verdict
+	Findings   []policy.Finding
+}
+
+// Cache keeps entries for a time. Get returns false for whatever it is not sure
+// of. Both must be quick, and never fail: a cache that is down is empty.
+type Cache interface {
+	Get(ctx context.Context, key Key) (Entry, bool)
+	Put(ctx context.Context, key Key, entry Entry, ttl time.Duration)
+}
+
+// Result is the answer for one image, and the facts behind it.
+type Result struct {
+	Namespace Namespace
+	Reference image.Reference
+	Digest    digest.Digest // empty if it was not resolved
+	Verdict   policy.Verdict
+	Findings  []policy.Finding
+	Cached    bool    // the verdict was already known
+	Stages    []Stage // in order of their end; empty for a cached verdict
+}
+
+// Stage is how long one step of a verification took.
+type Stage struct {
+	Name     string        `json:"name"`
+	Duration time.Duration `json:"duration"`
+	Detail   string        `json:"detail,omitempty"`
+}

@@ -1,0 +1,275 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VerifierType is a kind of evidence.
+// +kubebuilder:validation:Enum=Cosign;Notation;Attestation
+type VerifierType string
+
+// The types of verifiers.
+const (
+	TypeCosign      VerifierType = "Cosign"
+	TypeNotation    VerifierType = "Notation"
+	TypeAttestation VerifierType = "Attestation"
+)
+
+// TransparencyLogMode says whether signatures must be in a transparency log.
+// +kubebuilder:validation:Enum=Required;Ignore
+type TransparencyLogMode string
+
+// The modes of transparencyLog.
+const (
+	TransparencyLogRequired TransparencyLogMode = "Required"
+	TransparencyLogIgnore   TransparencyLogMode = "Ignore"
+)
+
+// NotationLevel is a notation verification level; audit and skip do not exist
+// here because they accept untrusted signatures.
+// +kubebuilder:validation:Enum=Strict;Permissive
+type NotationLevel string
+
+// The notation levels.
+const (
+	LevelStrict     NotationLevel = "Strict"
+	LevelPermissive NotationLevel = "Permissive"
+)
+
+// RevocationMode says whether certificates are checked for revocation.
+// +kubebuilder:validation:Enum=Ignore;Check
+type RevocationMode string
+
+// The modes of revocation.
+const (
+	RevocationIgnore RevocationMode = "Ignore"
+	RevocationCheck  RevocationMode = "Check"
+)
+
+// TrustStoreKind is the kind of a referenced trust store.
+// +kubebuilder:validation:Enum=TrustStore;ClusterTrustStore
+type TrustStoreKind string
+
+// VerifierSpec says how one kind of evidence is checked.
+// +kubebuilder:validation:XValidation:rule="[has(self.cosign), has(self.notation), has(self.attestation)].filter(x, x).size() == 1",message="set exactly one of spec.cosign, spec.notation and spec.attestation"
+type VerifierSpec struct {
+	// Images that the verifier is for: "**" for all (the default when empty), or
+	// patterns of host and repository such as "registry.example.com/team-a/**".
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	Images []string `json:"images,omitempty"`
+
+	// Cosign checks cosign signatures: legacy ones and Sigstore bundles.
+	// +optional
+	Cosign *CosignVerifier `json:"cosign,omitempty"`
+
+	// Notation checks Notary Project signatures.
+	// +optional
+	Notation *NotationVerifier `json:"notation,omitempty"`
+
+	// Attestation checks in-toto attestations. Not available in this version: a
+	// verifier that asks for it is refused and denies.
+	// +optional
+	Attestation *AttestationVerifier `json:"attestation,omitempty"`
+}
+
+// CosignVerifier says which cosign signatures are valid.
+// +kubebuilder:validation:XValidation:rule="has(self.keys) != has(self.keyless)",message="set exactly one of spec.cosign.keys and spec.cosign.keyless"
+type CosignVerifier struct {
+	// Keys are trust stores of type PublicKeys. A signature by any of their keys
+	// is valid.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Keys []TrustStoreRef `json:"keys,omitempty"`
+
+	// Keyless trusts identities instead of keys. Not available in this version: a
+	// verifier that asks for it is refused and denies.
+	// +optional
+	Keyless *Keyless `json:"keyless,omitempty"`
+
+	// TransparencyLog says whether signatures must be in a transparency log. For
+	// keys the default is Ignore, and Required is not available in this version.
+	// +optional
+	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
+
+	// Annotations that the signature must carry with exactly these values.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// MatchRepository also demands that the signature names the image's own
+	// repository. Leave it off where images are mirrored.
+	// +optional
+	MatchRepository bool `json:"matchRepository,omitempty"`
+}
+
+// Keyless trusts signers by what an identity provider said of them.
+type Keyless struct {
+	// Identities of which a signer must match one.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Identities []Identity `json:"identities"`
+
+	// TrustStore of type SigstoreRoot.
+	// +optional
+	TrustStore *TrustStoreRef `json:"trustStore,omitempty"`
+}
+
+// Identity matches a signer's certificate.
+// +kubebuilder:validation:XValidation:rule="has(self.issuer) != has(self.issuerRegExp)",message="set exactly one of issuer and issuerRegExp"
+// +kubebuilder:validation:XValidation:rule="has(self.subject) != has(self.subjectRegExp)",message="set exactly one of subject and subjectRegExp"
+type Identity struct {
+	// Issuer is the identity provider's URL.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Issuer string `json:"issuer,omitempty"`
+	// IssuerRegExp is an anchored RE2 expression for the issuer.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	IssuerRegExp string `json:"issuerRegExp,omitempty"`
+	// Subject is the signer's name.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Subject string `json:"subject,omitempty"`
+	// SubjectRegExp is an anchored RE2 expression for the subject.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	SubjectRegExp string `json:"subjectRegExp,omitempty"`
+}
+
+// NotationVerifier says which Notary Project signatures are valid.
+type NotationVerifier struct {
+	// TrustStores of type Certificates, to one of which the signer's certificate
+	// must lead.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	TrustStores []TrustStoreRef `json:"trustStores"`
+
+	// TrustedIdentities are the subjects of signing certificates, such as
+	// "x509.subject: C=DE, O=Example, CN=release"; "*" alone trusts every
+	// certificate that leads to a trust store.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.size() == 1",message="\"*\" trusts every identity, so it must be the only entry of trustedIdentities"
+	TrustedIdentities []string `json:"trustedIdentities"`
+
+	// Level is Strict (the default) or Permissive, which tolerates expired
+	// signatures and certificates.
+	// +optional
+	Level NotationLevel `json:"level,omitempty"`
+
+	// Revocation is Ignore (the default); Check is not available in this version.
+	// +optional
+	Revocation RevocationMode `json:"revocation,omitempty"`
+}
+
+// AttestationVerifier says which in-toto attestations are valid.
+// +kubebuilder:validation:XValidation:rule="has(self.keys) != has(self.keyless)",message="set exactly one of spec.attestation.keys and spec.attestation.keyless"
+type AttestationVerifier struct {
+	// PredicateType that the statement must have, exactly.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	PredicateType string `json:"predicateType"`
+	// Keys are trust stores of type PublicKeys.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Keys []TrustStoreRef `json:"keys,omitempty"`
+	// Keyless trusts identities instead of keys.
+	// +optional
+	Keyless *Keyless `json:"keyless,omitempty"`
+	// Expression over the predicate, in CEL.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Expression string `json:"expression,omitempty"`
+}
+
+// TrustStoreRef names a trust store: by trustStore one of the own scope (the
+// same namespace; for a cluster resource a ClusterTrustStore), or by kind and
+// name.
+// +kubebuilder:validation:XValidation:rule="has(self.trustStore) ? !has(self.kind) && !has(self.name) : has(self.kind) && has(self.name)",message="name a trust store either by trustStore or by kind and name"
+type TrustStoreRef struct {
+	// TrustStore is the name of a store of the own scope.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	TrustStore string `json:"trustStore,omitempty"`
+	// Kind is TrustStore or ClusterTrustStore.
+	// +optional
+	Kind TrustStoreKind `json:"kind,omitempty"`
+	// Name of the store.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// Verifier checks one kind of evidence in its namespace.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=landwaiter
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Verifier struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   VerifierSpec `json:"spec"`
+	Status Status       `json:"status,omitempty"`
+}
+
+// GetStatus implements [Object].
+func (v *Verifier) GetStatus() *Status { return &v.Status }
+
+// VerifierList is a list of Verifiers.
+// +kubebuilder:object:root=true
+type VerifierList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Verifier `json:"items"`
+}
+
+// ClusterVerifier checks one kind of evidence in namespaces that have no
+// Verifier of their own, and for floors.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterVerifier struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   VerifierSpec `json:"spec"`
+	Status Status       `json:"status,omitempty"`
+}
+
+// GetStatus implements [Object].
+func (v *ClusterVerifier) GetStatus() *Status { return &v.Status }
+
+// ClusterVerifierList is a list of ClusterVerifiers.
+// +kubebuilder:object:root=true
+type ClusterVerifierList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterVerifier `json:"items"`
+}

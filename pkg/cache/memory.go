@@ -1,0 +1,90 @@
+// Package cache keeps verification results for a time. It keeps only what it is
+// given, under the whole of the key, and forgets at will: a result that is not
+// there is worked out again. It refuses to answer with anything that has
+// expired, and knows no namespace but the key's.
+package cache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// DefaultMemoryBytes is the size of a [Memory] cache for some 20,000 verdicts.
+const DefaultMemoryBytes = 64 << 20
+
+// Memory is a [verify.Cache] in this process, bounded in bytes; the entries
+// least likely to be used again make room. It is safe for concurrent use.
+type Memory struct {
+	entries *otter.Cache[verify.Key, timed]
+	now     func() time.Time
+}
+
+var _ verify.Cache = (*Memory)(nil)
+
+// timed is an entry and the time from which it no longer counts.
+type timed struct {
+	entry   verify.Entry
+	expires time.Time
+}
+
+// NewMemory returns a cache of about maxBytes, which must be positive, that
+// reads the time from now.
+func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
+	if maxBytes < 1 {
+		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
+	}
+	entries, err := otter.New(&otter.Options[verify.Key, timed]{
+		MaximumWeight: uint64(maxBytes),
+		Weigher:       func(key verify.Key, value timed) uint32 { return weigh(key, value.entry) },
+		// Expired entries leave by themselves; Get still checks, because the time
+		// it is given decides, not the library's clock.
+		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[verify.Key, timed]) time.Duration {
+			return max(e.Value.expires.Sub(now()), time.Nanosecond)
+		}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the memory cache: %w", err)
+	}
+	return &Memory{entries: entries, now: now}, nil
+}
+
+// Get returns the entry for key if it is there and has not expired.
+func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) {
+	value, ok := m.entries.GetIfPresent(key)
+	if !ok || !m.now().Before(value.expires) {
+		return verify.Entry{}, false
+	}
+	return value.entry, true
+}
+
+// Put keeps entry for ttl, unless there is no room. Undecided is the caller's
+// to leave out; a ttl that is not positive keeps nothing.
+func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
+	if ttl <= 0 {
+		return
+	}
+	m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl)})
+}
+
+// weigh estimates what an entry occupies, in bytes: its strings, and a fixed
+// sum for the structures around them.
+func weigh(key verify.Key, entry verify.Entry) uint32 {
+	const structure, perFinding, perExtension = 512, 320, 64
+	n := structure + len(key.Namespace) + len(key.UID) + len(key.Generation) + len(key.Image) +
+		len(entry.Verdict.Reason) + len(entry.Descriptor.Data)
+	for _, f := range entry.Findings {
+		n += perFinding + len(f.Message) + len(f.Remediation) + len(f.Signer) + len(f.Digest)
+		for name, value := range f.Extensions {
+			n += perExtension + len(name)
+			if text, ok := value.(string); ok {
+				n += len(text)
+			}
+		}
+	}
+	return uint32(min(n, 1<<30)) //nolint:gosec // bounded just here
+}

@@ -1,0 +1,112 @@
+package cache_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// clock is a time that tests move.
+type clock struct{ offset atomic.Int64 }
+
+func (c *clock) now() time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(c.offset.Load()))
+}
+
+func (c *clock) advance(d time.Duration) { c.offset.Add(int64(d)) }
+
+func key(namespace verify.Namespace, image string) verify.Key {
+	return verify.Key{Namespace: namespace, Kind: verify.KindVerdict, UID: "u", Generation: "g", Image: image}
+}
+
+func allowed(reason string) verify.Entry {
+	return verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: reason}}
+}
+
+func TestMemoryAnswersOnlyForTheWholeKey(t *testing.T) {
+	c := &clock{}
+	m, err := cache.NewMemory(1<<20, c.now)
+	require.NoError(t, err)
+	full := key("team-a", "r.example.com/app@sha256:1")
+	m.Put(t.Context(), full, allowed("yes"), time.Minute)
+	entry, ok := m.Get(t.Context(), full)
+	require.True(t, ok)
+	require.Equal(t, "yes", entry.Verdict.Reason)
+	for name, other := range map[string]verify.Key{
+		"namespace":  {Namespace: "team-b", Kind: full.Kind, UID: full.UID, Generation: full.Generation, Image: full.Image},
+		"cluster":    {Kind: full.Kind, UID: full.UID, Generation: full.Generation, Image: full.Image},
+		"kind":       {Namespace: full.Namespace, Kind: verify.KindTag, UID: full.UID, Generation: full.Generation, Image: full.Image},
+		"uid":        {Namespace: full.Namespace, Kind: full.Kind, UID: "v", Generation: full.Generation, Image: full.Image},
+		"generation": {Namespace: full.Namespace, Kind: full.Kind, UID: full.UID, Generation: "h", Image: full.Image},
+		"image":      {Namespace: full.Namespace, Kind: full.Kind, UID: full.UID, Generation: full.Generation, Image: "r.example.com/app@sha256:2"},
+	} {
+		entry, ok := m.Get(t.Context(), other)
+		require.False(t, ok, name)
+		require.Equal(t, policy.Denied, entry.Verdict.Outcome, "a miss is no pass")
+	}
+}
+
+func TestMemoryForgetsAfterTheTimeItWasGiven(t *testing.T) {
+	c := &clock{}
+	m, err := cache.NewMemory(1<<20, c.now)
+	require.NoError(t, err)
+	m.Put(t.Context(), key("a", "i"), allowed("yes"), time.Minute)
+	c.advance(time.Minute - time.Nanosecond)
+	_, ok := m.Get(t.Context(), key("a", "i"))
+	require.True(t, ok)
+	c.advance(time.Nanosecond)
+	_, ok = m.Get(t.Context(), key("a", "i"))
+	require.False(t, ok)
+	for _, ttl := range []time.Duration{0, -time.Second} {
+		m.Put(t.Context(), key("a", "j"), allowed("yes"), ttl)
+		_, ok = m.Get(t.Context(), key("a", "j"))
+		require.False(t, ok)
+	}
+}
+
+func TestMemoryStaysWithinItsSize(t *testing.T) {
+	c := &clock{}
+	const size = 1 << 20
+	m, err := cache.NewMemory(size, c.now)
+	require.NoError(t, err)
+	long := strings.Repeat("x", 10_000)
+	for i := range 2_000 {
+		m.Put(t.Context(), key("a", fmt.Sprint(i)), allowed(long), time.Hour)
+	}
+	require.Eventually(t, func() bool {
+		kept := 0
+		for i := range 2_000 {
+			if _, ok := m.Get(t.Context(), key("a", fmt.Sprint(i))); ok {
+				kept++
+			}
+		}
+		return kept <= size/10_000
+	}, 10*time.Second, 10*time.Millisecond)
+	_, err = cache.NewMemory(0, c.now)
+	require.ErrorContains(t, err, "at least 1 byte")
+}
+
+func BenchmarkMemoryGetParallel(b *testing.B) {
+	m, err := cache.NewMemory(1<<24, time.Now)
+	require.NoError(b, err)
+	const images = 1_000
+	keys := make([]verify.Key, images)
+	for i := range keys {
+		keys[i] = key(verify.Namespace(fmt.Sprintf("team-%d", i%100)), fmt.Sprintf("r.example.com/app-%d@sha256:1", i))
+		m.Put(b.Context(), keys[i], allowed("yes"), time.Hour)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			m.Get(b.Context(), keys[i%images])
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package cosign
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3)
+// that names a public key: an in-toto statement of cosign's own predicate type
+// in a DSSE envelope, or a plain signature of the manifest's bytes.
+func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) policy.Finding {
+	data, failure := read(ctx, fetch, layer, "bundle", maxBundle)
+	if data == nil {
+		return failure
+	}
+	parsed, err := parseBundle(data)
+	switch {
+	case err != nil:
+		return malformed("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
+	case parsed.certificate:
+		return keyless()
+	}
+	said := []claims{{}} // a message signature says nothing but the digest
+	if parsed.message {
+		if failure := c.messageProblem(parsed, subject.Descriptor.Digest); failure.Reason != "" {
+			return failure
+		}
+	} else if said, failure = readStatement(parsed.payload, subject.Descriptor.Digest); said == nil {
+		return failure
+	}
+	key, failure := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
+	if key == nil {
+		return failure
+	}
+	return c.accept(subject, layer.Digest, *key, said...)
+}
+
+var errEnvelope = errors.New("the envelope does not hold one signed in-toto statement")
+
+// parsedBundle is a bundle, taken apart as far as needed to say what it claims.
+type parsedBundle struct {
+	*bundle.Bundle
+	certificate bool   // it names a certificate, not a key
+	hint        string // of the key
+	payload     []byte // of the envelope
+
+	message   bool // it is a message signature, not an envelope
+	digest    []byte
+	algorithm protocommon.HashAlgorithm
+}
+
+func parseBundle(data []byte) (parsed parsedBundle, err error) {
+	err = guard(func() error {
+		parsed.Bundle = &bundle.Bundle{}
+		if err := parsed.UnmarshalJSON(data); err != nil {
+			return err
+		}
+		content, err := parsed.VerificationContent()
+		if err != nil {
+			return err
+		}
+		if _, err := parsed.SignatureContent(); err != nil {
+			return err
+		}
+		// A bundle's envelope has exactly one signature (sigstore_bundle.proto),
+		// and only in-toto statements say what image they are about.
+		envelope := parsed.GetDsseEnvelope()
+		if envelope != nil && (len(envelope.GetSignatures()) != 1 || envelope.GetPayloadType() != bundle.IntotoMediaType) {
+			return errEnvelope
+		}
+		parsed.certificate = content.PublicKey() == nil
+		parsed.hint = parsed.GetVerificationMaterial().GetPublicKey().GetHint()
+		parsed.payload = envelope.GetPayload()
+		if message := parsed.GetMessageSignature(); message != nil {
+			parsed.message = true
+			parsed.digest = message.GetMessageDigest().GetDigest()
+			parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
+		}
+		return nil
+	})
+	return parsed, err
+}
+
+// readStatement returns what an envelope's payload says about the image want;
+// without that, the finding says why it cannot count. Nothing of it is verified
+// yet: it only spares the work of verifying what would not count.
+func readStatement(payload []byte, want digest.Digest) ([]claims, policy.Finding) {
+	parsed, err := parseStatement(payload)
+	switch {
+	case errors.Is(err, errPredicate):
+		return nil, wrongPredicate()
+	case errors.Is(err, errTooLarge):
+		return nil, limitExceeded("signed statement", maxPayload)
+	case err != nil:
+		return nil, malformed("the signed statement " + err.Error())
+	}
+	said := parsed.about(want)
+	if said == nil {
+		return nil, wrongDigest(want, parsed.digests()...)
+	}
+	return said, policy.Finding{}
+}
+
+// messageProblem says why a message signature cannot count; its finding is
+// empty if it can.
+func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy.Finding {
+	if parsed.algorithm != protocommon.HashAlgorithm_SHA2_256 {
+		return unsupported()
+	}
+	if signed := hex.EncodeToString(parsed.digest); signed != want.Encoded() {
+		return wrongDigest(want, digest.SHA256.String()+":"+signed)
+	}
+	for _, key := range c.keys {
+		for _, algorithm := range key.algorithms {
+			if algorithm.digestOnly {
+				return policy.Finding{}
+			}
+		}
+	}
+	return unsupported()
+}
+
+// signerOf returns the key that verifies the bundle as a signature of want; if
+// there is none, the finding says so. The bundle's hint at a key is not trusted:
+// it plays no part but in that finding.
+func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (*trustedKey, policy.Finding) {
+	hinted := false
+	for i, key := range c.keys {
+		hinted = hinted || parsed.hint == key.hint
+		for _, algorithm := range key.algorithms {
+			// Without the artifact the library would verify a plain Ed25519
+			// signature over no bytes at all, whatever the digest.
+			if parsed.message && !algorithm.digestOnly {
+				continue
+			}
+			if ctx.Err() != nil {
+				return nil, verify.FetchFailure(ctx.Err())
+			}
+			switch err := verifyBundle(algorithm, parsed.Bundle, want); {
+			case err == nil:
+				return &c.keys[i], policy.Finding{}
+			case errors.Is(err, errPanic):
+				return nil, malformed("the bundle is malformed")
+			}
+		}
+	}
+	if hinted {
+		return nil, tampered("the bundle names a trusted key, but that key did not sign its content")
+	}
+	return nil, c.wrongKey()
+}
+
+// verifyBundle verifies the signature in a bundle with one key, and that it is
+// about want.
+func verifyBundle(by algorithm, parsed *bundle.Bundle, want digest.Digest) error {
+	raw, err := hex.DecodeString(want.Encoded())
+	if err != nil {
+		return err
+	}
+	return guard(func() error {
+		artifact := bundleverify.WithArtifactDigest(want.Algorithm().String(), raw)
+		_, err := by.bundles.Verify(parsed, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
+		return err
+	})
+}

@@ -1,0 +1,176 @@
+package cosign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Reasons of findings that are not valid. Reasons of failed fetches come from
+// the registry's errors.
+const (
+	// ReasonWrongKey means that no trusted key verifies the signature.
+	ReasonWrongKey = "WrongKey"
+	// ReasonWrongDigest means that another image was signed.
+	ReasonWrongDigest = "WrongDigest"
+	// ReasonWrongRepository means that the image was signed for another
+	// repository, or for none that is named.
+	ReasonWrongRepository = "WrongRepository"
+	// ReasonWrongAnnotations means that a wanted annotation was not signed.
+	ReasonWrongAnnotations = "WrongAnnotations"
+	// ReasonWrongPredicate means that the statement is not an image signature.
+	ReasonWrongPredicate = "WrongPredicate"
+	// ReasonTamperedPayload means that content was changed after it was signed
+	// or stored.
+	ReasonTamperedPayload = "TamperedPayload"
+	// ReasonMalformed means that the signature is not well-formed.
+	ReasonMalformed = "Malformed"
+	// ReasonNoSignature means that a payload comes without a signature.
+	ReasonNoSignature = "NoSignature"
+	// ReasonKeyless means that the signature rests on a certificate.
+	ReasonKeyless = "Keyless"
+	// ReasonUnsupported means that the signature cannot be checked with any of
+	// the keys, whoever made it.
+	ReasonUnsupported = "Unsupported"
+	// ReasonLimitExceeded means that the signature is too large to look at.
+	ReasonLimitExceeded = "LimitExceeded"
+
+	// reasonContentMismatch is the registry's word for bytes that are not what
+	// their digest says.
+	reasonContentMismatch = "ContentMismatch"
+)
+
+func valid(by Key, layer digest.Digest) policy.Finding {
+	return policy.Finding{
+		Result:  policy.Valid,
+		Signer:  by.Fingerprint,
+		Message: fmt.Sprintf("signature verified by key %s of %s", by.Fingerprint, by.Name),
+		Extensions: map[string]any{"signatures": []map[string]any{{
+			"signatureDigest": layer.String(),
+			"isSuccess":       true,
+			"keyFingerprint":  by.Fingerprint,
+		}}},
+	}
+}
+
+func malformed(message string) policy.Finding {
+	return policy.Finding{
+		Reason: ReasonMalformed, Message: message,
+		Remediation: "sign the image again with an unmodified cosign",
+	}
+}
+
+func limitExceeded(what string, limit int) policy.Finding {
+	return policy.Finding{
+		Reason:  ReasonLimitExceeded,
+		Message: fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit),
+	}
+}
+
+func noSignature() policy.Finding {
+	return policy.Finding{
+		Reason:      ReasonNoSignature,
+		Message:     "the cosign payload comes without a signature annotation",
+		Remediation: "sign the image again, and copy signatures with cosign copy or another tool that keeps annotations",
+	}
+}
+
+func (c *Checker) wrongKey() policy.Finding {
+	stores := c.stores()
+	return policy.Finding{
+		Reason:      ReasonWrongKey,
+		Message:     fmt.Sprintf("no key of %s verifies the signature", stores),
+		Remediation: fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores),
+	}
+}
+
+func tampered(message string) policy.Finding {
+	return policy.Finding{
+		Reason: ReasonTamperedPayload, Message: message,
+		Remediation: "sign the image again, and find out who changed the signature in the registry",
+	}
+}
+
+// wrongDigest does not repeat what the signature says unless it is a digest.
+func wrongDigest(want digest.Digest, signed ...string) policy.Finding {
+	other := "another image"
+	if len(signed) > 0 {
+		if d, err := digest.Parse(signed[0]); err == nil {
+			other = "another image, " + d.String()
+		}
+	}
+	return policy.Finding{
+		Reason:      ReasonWrongDigest,
+		Message:     fmt.Sprintf("the signature is for %s, not for %s", other, want),
+		Remediation: "sign this image by its digest: signatures of other images or platforms do not carry over",
+	}
+}
+
+// wrongRepository returns an empty finding if signed names ref's repository,
+// both normalised.
+func wrongRepository(ref image.Reference, signed string) policy.Finding {
+	finding := policy.Finding{Reason: ReasonWrongRepository}
+	named, err := image.Parse(signed)
+	switch {
+	case signed == "":
+		finding.Message = fmt.Sprintf("the signature names no repository, so it is not proven to be for %s", ref.Name())
+		finding.Remediation = "sign with cosign's legacy format (--new-bundle-format=false), which names the repository, or drop matchRepository from the verifier"
+	case err != nil:
+		finding.Message = fmt.Sprintf("the signature names a repository that is not an image reference, want %s", ref.Name())
+		finding.Remediation = "sign the image again where it is used"
+	case named.Name() != ref.Name():
+		finding.Message = fmt.Sprintf("the signature is for repository %s, not for %s", named.Name(), ref.Name())
+		finding.Remediation = "sign the image again where it is used, or drop matchRepository from the verifier"
+	default:
+		return policy.Finding{}
+	}
+	return finding
+}
+
+func wrongAnnotations(name, value string) policy.Finding {
+	return policy.Finding{
+		Reason:      ReasonWrongAnnotations,
+		Message:     fmt.Sprintf("the signature does not carry the annotation %s=%s", name, value),
+		Remediation: fmt.Sprintf("sign with: cosign sign -a %s=%s", name, value),
+	}
+}
+
+func wrongPredicate() policy.Finding {
+	return policy.Finding{
+		Reason:      ReasonWrongPredicate,
+		Message:     "the bundle is an attestation, not an image signature (predicate type " + PredicateTypeSignature + ")",
+		Remediation: "sign the image itself with cosign sign; attestations do not count as signatures",
+	}
+}
+
+func keyless() policy.Finding {
+	return policy.Finding{
+		Reason:      ReasonKeyless,
+		Message:     "the bundle is signed with a certificate, the verifier wants one of its keys",
+		Remediation: "sign with cosign sign --key, or use a keyless verifier",
+	}
+}
+
+func unsupported() policy.Finding {
+	return policy.Finding{
+		Reason:      ReasonUnsupported,
+		Message:     "the bundle signs the image's bytes in a way that cannot be checked from its sha256 digest",
+		Remediation: "sign the image with cosign sign",
+	}
+}
+
+// stores names where the keys come from, each once.
+func (c *Checker) stores() string {
+	var names []string
+	for _, key := range c.keys {
+		if !slices.Contains(names, key.Name) {
+			names = append(names, key.Name)
+		}
+	}
+	return strings.Join(names, " or ")
+}

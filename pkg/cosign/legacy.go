@@ -1,0 +1,129 @@
+package cosign
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/cosign/v2/pkg/cosign"
+	"github.com/sigstore/cosign/v2/pkg/oci/static"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// errPanic stands for a panic of a library: whatever made it do so is not a
+// signature.
+var errPanic = errors.New("the library gave up")
+
+// checkLegacy checks a simple-signing payload and the signature in the layer's
+// annotation. Certificate, chain, log entry and timestamp annotations are
+// dropped: they prove nothing about a key, and can only do harm.
+func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) policy.Finding {
+	b64 := layer.Annotations[static.SignatureAnnotationKey]
+	switch {
+	case b64 == "":
+		return noSignature()
+	case len(b64) > maxSignature:
+		return limitExceeded("signature annotation", maxSignature)
+	}
+	if _, err := base64.StdEncoding.DecodeString(b64); err != nil {
+		return malformed("the signature annotation is not base64")
+	}
+	data, failure := c.payload(ctx, subject, layer, fetch)
+	if data == nil {
+		return failure
+	}
+	payload, err := parsePayload(data)
+	if err != nil {
+		return malformed("the signed payload " + err.Error())
+	}
+	want := subject.Descriptor.Digest
+	if payload.digest != want.String() {
+		return wrongDigest(want, payload.digest)
+	}
+	said := claims{repository: payload.reference, annotations: payload.optional}
+	for _, key := range c.keys {
+		for _, algorithm := range key.algorithms {
+			if ctx.Err() != nil {
+				return verify.FetchFailure(ctx.Err())
+			}
+			switch err := verifyLegacy(ctx, algorithm, data, b64, want); {
+			case err == nil:
+				return c.accept(subject, layer.Digest, key, said)
+			case errors.Is(err, errPanic):
+				return malformed("the signature is malformed")
+			}
+		}
+	}
+	return c.wrongKey()
+}
+
+// payload returns the bytes that were signed, or the finding that says why not.
+func (c *Checker) payload(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) ([]byte, policy.Finding) {
+	if len(c.annotations) == 0 {
+		if built, ok := rebuildPayload(subject.Reference, layer.Digest); ok {
+			return built, policy.Finding{}
+		}
+	}
+	return read(ctx, fetch, layer, "signed payload", maxPayload)
+}
+
+// read fetches a layer of at most limit bytes; without data, the finding says
+// why.
+func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int) ([]byte, policy.Finding) {
+	if layer.Size > int64(limit) {
+		return nil, limitExceeded(what, limit)
+	}
+	data, err := fetch(ctx, layer, int64(limit))
+	switch {
+	case err != nil:
+		finding := verify.FetchFailure(err)
+		if finding.Reason == reasonContentMismatch {
+			return nil, tampered("the content of the " + what + " is not what its digest says")
+		}
+		return nil, finding
+	case len(data) == 0:
+		return nil, malformed("the " + what + " is empty")
+	case len(data) > limit:
+		return nil, limitExceeded(what, limit)
+	case digest.FromBytes(data) != layer.Digest:
+		return nil, tampered("the content of the " + what + " is not what its digest says")
+	}
+	return data, policy.Finding{}
+}
+
+// verifyLegacy verifies one signature with one key, and that the payload is
+// about want.
+func verifyLegacy(ctx context.Context, by algorithm, payload []byte, b64 string, want digest.Digest) error {
+	hash, err := v1.NewHash(want.String())
+	if err != nil {
+		return err
+	}
+	return guard(func() error {
+		sig, err := static.NewSignature(payload, b64)
+		if err != nil {
+			return err
+		}
+		_, err = cosign.VerifyImageSignature(ctx, sig, hash, &cosign.CheckOpts{
+			SigVerifier:   by.verifier,
+			ClaimVerifier: cosign.SimpleClaimVerifier,
+			IgnoreTlog:    true,
+			Offline:       true,
+		})
+		return err
+	})
+}
+
+// guard runs a library call and turns a panic into an error.
+func guard(call func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanic
+		}
+	}()
+	return call()
+}

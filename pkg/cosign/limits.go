@@ -1,0 +1,24 @@
+package cosign
+
+// Limits on what one signature may cost; past a limit it does not count.
+const (
+	// maxPayload is the size of a simple-signing payload or of the statement of
+	// an image signature, in bytes. cosign writes a few hundred, annotations
+	// included.
+	maxPayload = 64 << 10
+	// maxBundle is the size of a Sigstore bundle in bytes. An image signature
+	// takes a few KiB, but certificates, log proofs and timestamps may ride
+	// along, and attestations share the media type.
+	maxBundle = 4 << 20
+	// maxSignature is the length of a base64 signature annotation: an RSA key of
+	// 8192 bits makes 1,368 characters.
+	maxSignature = 4 << 10
+	// maxDepth is how deep the JSON of a signed document may nest. cosign's own
+	// documents nest four deep.
+	maxDepth = 16
+	// maxKeys is how many keys one verifier may have: each signature is tried
+	// with all of them.
+	maxKeys = 64
+	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
+	minRSABits = 2048
+)

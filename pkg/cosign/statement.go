@@ -1,0 +1,118 @@
+package cosign
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// PredicateTypeSignature is the predicate type of an image signature in a
+// bundle. Statements of any other type say something else about the image.
+const PredicateTypeSignature = "https://sigstore.dev/cosign/sign/v1"
+
+// Statement types (in-toto attestation framework, v0.1 and v1).
+const (
+	statementV01 = "https://in-toto.io/Statement/v0.1"
+	statementV1  = "https://in-toto.io/Statement/v1"
+)
+
+var (
+	errPredicate = errors.New("is not an image signature")
+	errTooLarge  = errors.New("is too large")
+)
+
+// statement is an image signature's in-toto statement: what it says about each
+// of its subjects.
+type statement struct {
+	subjects []subjectClaims
+}
+
+type subjectClaims struct {
+	digest string // "sha256:…", or empty
+	claims
+}
+
+// parseStatement reads the statement of an image signature. Of other
+// statements, which may be large, it reads no more than the type.
+func parseStatement(data []byte) (statement, error) {
+	var kind struct {
+		PredicateType string `json:"predicateType"`
+	}
+	if err := json.Unmarshal(data, &kind); err != nil {
+		return statement{}, errors.New("is not an in-toto statement")
+	}
+	if kind.PredicateType != PredicateTypeSignature {
+		return statement{}, errPredicate
+	}
+	if len(data) > maxPayload {
+		return statement{}, errTooLarge
+	}
+	document, err := parseObject(data)
+	if err != nil {
+		return statement{}, err
+	}
+	if document["_type"] != statementV1 && document["_type"] != statementV01 {
+		return statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
+	}
+	// Again, from the strict reading: the one above ignores case.
+	if document["predicateType"] != PredicateTypeSignature {
+		return statement{}, errPredicate
+	}
+	list, ok := document["subject"].([]any)
+	if !ok {
+		return statement{}, errors.New("has no subjects")
+	}
+	s := statement{}
+	for _, entry := range list {
+		subject, err := parseSubject(entry)
+		if err != nil {
+			return statement{}, err
+		}
+		s.subjects = append(s.subjects, subject)
+	}
+	return s, nil
+}
+
+func parseSubject(entry any) (subjectClaims, error) {
+	object, ok := entry.(map[string]any)
+	if !ok {
+		return subjectClaims{}, errors.New("has a subject that is not an object")
+	}
+	digests, ok := object["digest"].(map[string]any)
+	if !ok {
+		return subjectClaims{}, errors.New("has a subject without digests")
+	}
+	s := subjectClaims{}
+	if sum, ok := digests["sha256"].(string); ok {
+		if _, err := hex.DecodeString(sum); err != nil {
+			return subjectClaims{}, errors.New("has a subject with a damaged digest")
+		}
+		s.digest = digest.SHA256.String() + ":" + sum
+	}
+	s.repository, _ = object["name"].(string)
+	s.annotations, _ = object["annotations"].(map[string]any)
+	return s, nil
+}
+
+// about returns what the statement says about the image d, once for each
+// subject that names it.
+func (s statement) about(d digest.Digest) []claims {
+	var said []claims
+	for _, subject := range s.subjects {
+		if subject.digest == d.String() {
+			said = append(said, subject.claims)
+		}
+	}
+	return said
+}
+
+// digests returns the digests of the subjects, for messages.
+func (s statement) digests() []string {
+	var all []string
+	for _, subject := range s.subjects {
+		all = append(all, subject.digest)
+	}
+	return all
+}

@@ -1,0 +1,57 @@
+// Package trust turns PEM text into keys and certificates that signatures may
+// be verified with. It takes the whole of a source or nothing: private keys,
+// weak or unknown keys, and text that is not one of the wanted PEM blocks are
+// refused, so that a mistake in trust material is seen when it is made and not
+// when an image is denied. It does no I/O.
+package trust
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// block is one PEM block with its number in the source, from 1, for messages.
+type block struct {
+	*pem.Block
+	number int
+}
+
+// decode splits data into PEM blocks (RFC 7468). It refuses anything outside of
+// blocks, since a parser that skips what it does not understand also skips a
+// damaged key.
+func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error) {
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("found %d bytes, want at most %d", len(data), maxBytes)
+	}
+	var blocks []block
+	rest := bytes.TrimSpace(data)
+	for len(rest) > 0 {
+		number := len(blocks) + 1
+		if number > maxBlocks {
+			return nil, fmt.Errorf("found more than %d PEM blocks, want at most %d", maxBlocks, maxBlocks)
+		}
+		if !bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
+			return nil, fmt.Errorf("found text that is not PEM before block %d, want only %s", number, wanted)
+		}
+		decoded, after := pem.Decode(rest)
+		if decoded == nil {
+			return nil, fmt.Errorf("PEM block %d is damaged or cut off, want %s", number, wanted)
+		}
+		// pem.Decode skips a damaged block in favour of a later, whole one.
+		if bytes.Count(rest[:len(rest)-len(after)], []byte("-----BEGIN ")) != 1 {
+			return nil, fmt.Errorf("PEM block %d is damaged, want %s", number, wanted)
+		}
+		if strings.Contains(decoded.Type, "PRIVATE KEY") {
+			return nil, errors.New("found a private key, want " + wanted + "; remove the private key from here and consider it compromised")
+		}
+		blocks = append(blocks, block{Block: decoded, number: number})
+		rest = bytes.TrimSpace(after)
+	}
+	if len(blocks) == 0 {
+		return nil, errors.New("found nothing, want " + wanted)
+	}
+	return blocks, nil
+}

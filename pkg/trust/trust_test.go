@@ -1,0 +1,199 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func encode(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func publicPEM(t testing.TB, key any) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key)
+	require.NoError(t, err)
+	return encode("PUBLIC KEY", der)
+}
+
+func ecdsaKey(t testing.TB, curve elliptic.Curve) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	require.NoError(t, err)
+	return key
+}
+
+func rsaKey(t testing.TB, bits int) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	require.NoError(t, err)
+	return key
+}
+
+func certificatePEM(t testing.TB) string {
+	t.Helper()
+	key := ecdsaKey(t, elliptic.P256())
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return encode("CERTIFICATE", der)
+}
+
+func TestParsesEveryStrongKeyAndNamesItByItsDER(t *testing.T) {
+	edwards, _, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	rsaPublic := &rsaKey(t, 2048).PublicKey
+	all := map[string]any{
+		"P-256":   ecdsaKey(t, elliptic.P256()).Public(),
+		"P-384":   ecdsaKey(t, elliptic.P384()).Public(),
+		"P-521":   ecdsaKey(t, elliptic.P521()).Public(),
+		"Ed25519": edwards,
+		"RSA":     rsaPublic,
+	}
+	var together string
+	for name, key := range all {
+		t.Run(name, func(t *testing.T) {
+			parsed, err := ParsePublicKeys([]byte(publicPEM(t, key)))
+			require.NoError(t, err)
+			require.Len(t, parsed, 1)
+			require.Equal(t, key, parsed[0].Key)
+			der, err := x509.MarshalPKIXPublicKey(key)
+			require.NoError(t, err)
+			sum := sha256.Sum256(der)
+			require.Equal(t, "sha256:"+hex.EncodeToString(sum[:]), parsed[0].Fingerprint)
+		})
+		together += publicPEM(t, key) + "\n\r\n "
+	}
+	parsed, err := ParsePublicKeys([]byte(together))
+	require.NoError(t, err)
+	require.Len(t, parsed, len(all))
+	pkcs1, err := ParsePublicKeys([]byte(encode("RSA PUBLIC KEY", x509.MarshalPKCS1PublicKey(rsaPublic))))
+	require.NoError(t, err)
+	pkix, err := ParsePublicKeys([]byte(publicPEM(t, rsaPublic)))
+	require.NoError(t, err)
+	require.Equal(t, pkix, pkcs1)
+}
+
+func TestRefusesWhatIsNotAStrongPublicKey(t *testing.T) {
+	private := ecdsaKey(t, elliptic.P256())
+	good := publicPEM(t, private.Public())
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	sec1, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+	agreement, err := ecdh.X25519().GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKIXPublicKey(private.Public())
+	require.NoError(t, err)
+	for name, tt := range map[string]struct{ text, says string }{
+		"nothing":                {"", "found nothing"},
+		"blanks":                 {" \n\t", "found nothing"},
+		"private key":            {encode("PRIVATE KEY", pkcs8), "private key"},
+		"EC private key":         {encode("EC PRIVATE KEY", sec1), "private key"},
+		"cosign private key":     {encode("ENCRYPTED SIGSTORE PRIVATE KEY", pkcs8), "private key"},
+		"private after public":   {good + encode("PRIVATE KEY", pkcs8), "private key"},
+		"certificate":            {certificatePEM(t), "found a certificate"},
+		"unknown block":          {encode("PGP PUBLIC KEY BLOCK", der), "PGP PUBLIC KEY BLOCK"},
+		"DER":                    {string(der), "not PEM"},
+		"SSH key":                {"ssh-ed25519 AAAA me@host", "not PEM"},
+		"text before":            {"key of team-a\n" + good, "not PEM"},
+		"text between":           {good + "x\n" + good, "not PEM"},
+		"trailing garbage":       {good + "x", "not PEM"},
+		"cut off":                {good[:len(good)-5], "damaged"},
+		"damaged before a good":  {"-----BEGIN PUBLIC KEY-----\n%\n-----END PUBLIC KEY-----\n" + good, "damaged"},
+		"no end before a good":   {"-----BEGIN PUBLIC KEY-----\n" + good, "damaged"},
+		"trailing DER":           {encode("PUBLIC KEY", append(bytes.Clone(der), 0)), "damaged or unknown key"},
+		"private key, wrong tag": {encode("PUBLIC KEY", pkcs8), "damaged or unknown key"},
+		"empty block":            {encode("PUBLIC KEY", nil), "damaged or unknown key"},
+		"P-224":                  {publicPEM(t, ecdsaKey(t, elliptic.P224()).Public()), "ECDSA P-224"},
+		"RSA 1024":               {publicPEM(t, &rsaKey(t, 1024).PublicKey), "1024-bit RSA"},
+		"huge RSA":               {publicPEM(t, &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}), "16384-bit RSA"},
+		"X25519":                 {publicPEM(t, agreement.PublicKey()), "X25519"},
+		"weak after strong":      {good + publicPEM(t, &rsaKey(t, 1024).PublicKey), "PEM block 2"},
+		"too many":               {strings.Repeat(good, maxKeys+1), "more than 16"},
+		"too large":              {good + strings.Repeat("\n", maxKeysInput), "want at most 65536"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := ParsePublicKeys([]byte(tt.text))
+			require.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, "want")
+			require.Nil(t, keys)
+			require.NotContains(t, err.Error(), "AAAA", "what was given is not repeated: it may be secret")
+		})
+	}
+}
+
+func TestParsesCertificatesInTheirOrder(t *testing.T) {
+	first, second := certificatePEM(t), certificatePEM(t)
+	parsed, err := ParseCertificates([]byte(first + "\n" + second))
+	require.NoError(t, err)
+	require.Len(t, parsed, 2)
+	require.Equal(t, first, encode("CERTIFICATE", parsed[0].Raw))
+	require.Equal(t, second, encode("CERTIFICATE", parsed[1].Raw))
+}
+
+func TestRefusesWhatIsNotACertificate(t *testing.T) {
+	good := certificatePEM(t)
+	private := ecdsaKey(t, elliptic.P256())
+	sec1, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+	for name, tt := range map[string]struct{ text, says string }{
+		"nothing":          {"", "found nothing"},
+		"public key":       {publicPEM(t, private.Public()), "found a public key"},
+		"private key too":  {good + encode("EC PRIVATE KEY", sec1), "private key"},
+		"other block":      {encode("CERTIFICATE REQUEST", nil), "CERTIFICATE REQUEST"},
+		"damaged":          {encode("CERTIFICATE", []byte("x")), "damaged certificate"},
+		"trailing garbage": {good + "x", "not PEM"},
+		"too many":         {strings.Repeat(good, maxCertificates+1), "more than 64"},
+		"too large":        {good + strings.Repeat("\n", maxCertificatesInput), "at most 262144"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			certificates, err := ParseCertificates([]byte(tt.text))
+			require.ErrorContains(t, err, tt.says)
+			require.Nil(t, certificates)
+		})
+	}
+}
+
+// FuzzParse holds that whatever parses is strong, within the limits, and the
+// same when written again.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(publicPEM(f, ecdsaKey(f, elliptic.P256()).Public())))
+	f.Add([]byte(publicPEM(f, &rsaKey(f, 2048).PublicKey)))
+	f.Add([]byte(certificatePEM(f)))
+	f.Add([]byte("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if certificates, err := ParseCertificates(data); err == nil {
+			require.NotEmpty(t, certificates)
+			require.LessOrEqual(t, len(certificates), maxCertificates)
+		}
+		keys, err := ParsePublicKeys(data)
+		if err != nil {
+			return
+		}
+		var again string
+		for _, key := range keys {
+			require.NoError(t, checkStrength(key.Key))
+			again += publicPEM(t, key.Key)
+		}
+		reread, err := ParsePublicKeys([]byte(again))
+		require.NoError(t, err)
+		require.Equal(t, keys, reread)
+	})
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// engineFlags are the flags of every command that verifies.
+type engineFlags struct {
+	configDir    string
+	clusterCIDRs []string
+	cacheBytes   int64
+	engine       verify.Options
+}
+
+func (f *engineFlags) register(cmd *cobra.Command, configRequired bool) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files")
+	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
+		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
+	if configRequired {
+		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
+			panic(err) // the flag is declared just above
+		}
+	}
+}
+
+// desk is everything between an image reference and its verdict.
+type desk struct {
+	*tenant.Desk
+	set    *tenant.Set
+	client *registry.Client
+}
+
+func (f *engineFlags) newDesk() (*desk, error) {
+	var denied []netip.Prefix
+	for _, s := range f.clusterCIDRs {
+		prefix, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, fmt.Errorf("--cluster-cidr %q is not an address range such as 10.96.0.0/12: %w", s, err)
+		}
+		denied = append(denied, prefix)
+	}
+	bytes := f.cacheBytes
+	if bytes == 0 {
+		bytes = cache.DefaultMemoryBytes
+	}
+	memory, err := cache.NewMemory(bytes, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	set := &tenant.Set{}
+	client := registry.NewClient(registry.Options{DeniedPrefixes: denied, UserAgent: "landwaiter/" + versionText()})
+	return &desk{Desk: tenant.NewDesk(set, verify.NewEngine(memory, time.Now, f.engine)), set: set, client: client}, nil
+}
+
+// compile puts objects in force and returns what their owners should correct.
+func (d *desk) compile(objects tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
+	snapshot, problems := tenant.Compile(objects, func(a registry.Access) verify.Registry { return d.client.For(a) })
+	d.set.Swap(snapshot)
+	return snapshot, problems
+}
+
+// load reads --config-dir once and puts it in force; problems go to stderr.
+func (f *engineFlags) load(stderr io.Writer) (*desk, *tenant.Snapshot, error) {
+	d, err := f.newDesk()
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, problems, err := configdir.Load(f.configDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot, more := d.compile(objects)
+	for _, p := range append(problems, more...) {
+		fmt.Fprintf(stderr, "warning: %s: %s\n", p.Source, p.Message)
+	}
+	return d, snapshot, nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// explanation is what explain prints.
+type explanation struct {
+	printedResult
+	Resources  []tenant.Choice `json:"resources"`
+	Generation string          `json:"generation"`
+	Stages     []verify.Stage  `json:"stages"`
+	Took       time.Duration   `json:"took"`
+}
+
+func newExplain() *cobra.Command {
+	var flags engineFlags
+	var namespace, output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "explain --config-dir DIR [--namespace NS] IMAGE",
+		Short: "Show which resources apply to an image, what was found, and how long it took",
+		Long: `Explain verifies IMAGE as the server would for a pod of the namespace and shows,
+kind by kind, which resources apply and from which level; every signature that was
+looked at; and the stages with their timings.
+
+Exit codes are those of verify.`,
+		Example: `  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output is %q, it must be text or json", output)
+			}
+			ns, err := parseNamespaceFlag(namespace)
+			if err != nil {
+				return err
+			}
+			ref, err := image.Parse(args[0])
+			if err != nil {
+				return err
+			}
+			d, snapshot, err := flags.load(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer d.client.Close()
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			began := time.Now()
+			result := d.Verify(ctx, ns, ref)
+			e := explanation{printedResult: printable(args[0], result), Resources: snapshot.Explain(ns),
+				Generation: snapshot.For(ns).Generation, Stages: result.Stages, Took: time.Since(began)}
+			if output == "json" {
+				err = printJSON(cmd.OutOrStdout(), e)
+			} else {
+				err = e.print(cmd.OutOrStdout())
+			}
+			if err != nil {
+				return err
+			}
+			return exitFor([]verify.Result{result})
+		},
+	}
+	flags.register(cmd, true)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to explain for (default: cluster resources only)")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
+	return cmd
+}
+
+func (e explanation) print(out io.Writer) error {
+	namespace := e.Namespace
+	if namespace == "" {
+		namespace = "(none: cluster resources only)"
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "image\t%s\ndigest\t%s\nnamespace\t%s\nverdict\t%s\nreason\t%s\ngeneration\t%.12s\n",
+		e.Image, e.Digest, namespace, strings.ToUpper(e.Outcome), e.Reason, e.Generation)
+	fmt.Fprintf(w, "\nRESOURCES\nKIND\tLEVEL\tAPPLIED\tWHY\n")
+	for _, c := range e.Resources {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.Level, sourceNames(c.Applied), c.Why)
+	}
+	fmt.Fprintf(w, "\nFOUND\nVERIFIER\tRESULT\tEVIDENCE\tMESSAGE\n")
+	for _, f := range e.Findings {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Source, f.Result, short(f.Digest), f.Message)
+	}
+	if len(e.Findings) == 0 {
+		fmt.Fprintln(w, "-\t-\t-\tnothing was found, or nothing had to be looked for")
+	}
+	fmt.Fprintf(w, "\nSTAGES\nSTAGE\tTOOK\tOF\n")
+	for _, s := range e.Stages {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Duration.Round(time.Microsecond), s.Detail)
+	}
+	fmt.Fprintf(w, "total\t%s\t\n", e.Took.Round(time.Microsecond))
+	return w.Flush()
+}
+
+func sourceNames(sources []policy.Source) string {
+	if len(sources) == 0 {
+		return "-"
+	}
+	names := make([]string, len(sources))
+	for i, s := range sources {
+		names[i] = s.String()
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,87 @@
+// Command landwaiter decides which container images may enter a Kubernetes
+// cluster. It is wiring only: what it does is in the packages below pkg, and
+// `landwaiter --help` tells how to ask for it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	exitOK        = 0
+	exitDenied    = 1 // an image was denied, or a demo verdict was not the expected one
+	exitUndecided = 2 // an image could not be decided, or the command was used wrongly
+)
+
+// exitError ends the program with a code; its message, if any, is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if message := err.Error(); message != "" {
+		fmt.Fprintln(stderr, "landwaiter:", message)
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		return exit.code
+	}
+	return exitUndecided
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "landwaiter",
+		Short: "Decide which container images may enter a Kubernetes cluster",
+		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper, for
+every namespace by the resources of that namespace or, where it has none, by
+the cluster's.
+
+Exit codes: 0 all is well (for verify: every image allowed), 1 an image was
+denied, 2 an image could not be decided, or the command was used wrongly.`,
+		Example: `  landwaiter demo --once
+  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
+  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newDemo(), newVersion())
+	return root
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// maxParallelImages bounds how many images of one command line are verified at
+// a time.
+const maxParallelImages = 16
+
+func newVerify() *cobra.Command {
+	var flags engineFlags
+	var namespace, output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "verify --config-dir DIR [--namespace NS] IMAGE...",
+		Short: "Verify images as the server would, with resources from files",
+		Long: `Verify decides for each IMAGE as the server would for a pod of the namespace,
+with the resources below --config-dir. Without --namespace only cluster resources
+apply.
+
+Exit code: 0 if every image is allowed, 1 if any is denied, 2 if any could not be
+decided or the command was used wrongly.`,
+		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
+  landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output is %q, it must be table or json", output)
+			}
+			ns, err := parseNamespaceFlag(namespace)
+			if err != nil {
+				return err
+			}
+			refs, err := parseImages(args)
+			if err != nil {
+				return err
+			}
+			d, _, err := flags.load(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer d.client.Close()
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			results := verifyAll(ctx, d, ns, refs)
+			if err := printResults(cmd.OutOrStdout(), output, args, results); err != nil {
+				return err
+			}
+			return exitFor(results)
+		},
+	}
+	flags.register(cmd, true)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to verify for (default: cluster resources only)")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for all images together")
+	return cmd
+}
+
+// parseNamespaceFlag reads --namespace; empty means cluster resources only.
+func parseNamespaceFlag(s string) (verify.Namespace, error) {
+	if s == "" {
+		return verify.Cluster, nil
+	}
+	ns, err := verify.ParseNamespace(s)
+	if err != nil {
+		return "", fmt.Errorf("--namespace: %w", err)
+	}
+	return ns, nil
+}
+
+func parseImages(args []string) ([]image.Reference, error) {
+	refs := make([]image.Reference, len(args))
+	for i, arg := range args {
+		ref, err := image.Parse(arg)
+		if err != nil {
+			return nil, err
+		}
+		refs[i] = ref
+	}
+	return refs, nil
+}
+
+func verifyAll(ctx context.Context, d *desk, ns verify.Namespace, refs []image.Reference) []verify.Result {
+	results := make([]verify.Result, len(refs))
+	var group errgroup.Group
+	group.SetLimit(maxParallelImages)
+	for i, ref := range refs {
+		group.Go(func() error {
+			results[i] = d.Verify(ctx, ns, ref)
+			return nil
+		})
+	}
+	_ = group.Wait() // no task returns an error
+	return results
+}
+
+// exitFor turns results into the exit code: undecided outweighs denied, because
+// the command then has no full answer.
+func exitFor(results []verify.Result) error {
+	code := exitOK
+	for _, r := range results {
+		switch r.Verdict.Outcome {
+		case policy.Allowed:
+		case policy.Denied:
+			code = max(code, exitDenied)
+		case policy.Undecided:
+			code = exitUndecided
+		default:
+			return &exitError{code: exitUndecided, err: errors.New("internal error: unknown outcome")}
+		}
+	}
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// printedResult is one image in JSON output.
+type printedResult struct {
+	Image     string           `json:"image"`
+	Namespace string           `json:"namespace,omitempty"`
+	Outcome   string           `json:"outcome"`
+	Digest    string           `json:"digest,omitempty"`
+	Policy    policy.Source    `json:"policy"`
+	Reason    string           `json:"reason"`
+	Findings  []printedFinding `json:"findings"`
+}
+
+// printedFinding is a finding with its result as a word.
+type printedFinding struct {
+	policy.Finding
+	Result string `json:"result"`
+}
+
+func printable(arg string, r verify.Result) printedResult {
+	p := printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: r.Verdict.Outcome.String(), Digest: r.Digest.String(),
+		Policy: r.Verdict.Policy, Reason: r.Verdict.Reason, Findings: []printedFinding{}}
+	for _, f := range r.Findings {
+		p.Findings = append(p.Findings, printedFinding{Finding: f, Result: f.Result.String()})
+	}
+	return p
+}
+
+func printResults(out io.Writer, format string, args []string, results []verify.Result) error {
+	printed := make([]printedResult, len(results))
+	for i, r := range results {
+		printed[i] = printable(args[i], r)
+	}
+	if format == "json" {
+		return printJSON(out, printed)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "IMAGE\tVERDICT\tDIGEST\tREASON")
+	for _, p := range printed {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Image, strings.ToUpper(p.Outcome), short(p.Digest), p.Reason)
+	}
+	return table.Flush()
+}
+
+func printJSON(out io.Writer, v any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+// short cuts a digest to what a person compares.
+func short(digest string) string {
+	if len(digest) > 19 {
+		return digest[:19]
+	}
+	if digest == "" {
+		return "-"
+	}
+	return digest
+}

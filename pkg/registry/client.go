@@ -1,0 +1,149 @@
+// Package registry is the one way to OCI registries, over oras-go. It resolves
+// tags, lists what refers to an image and fetches content, with one tenant's
+// credentials at a time, and verifies every byte against the digest that was
+// asked for. It refuses to send credentials anywhere but to the host they were
+// declared for, to speak plain HTTP or reach private addresses unless a cluster
+// admin listed the host, and to read more than a limit. Proxies from the
+// environment are not used.
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Options are the knobs of a [Client]; the zero value is safe.
+type Options struct {
+	// DialTimeout bounds connecting and the TLS handshake. Default 2 s.
+	DialTimeout time.Duration
+	// RequestTimeout bounds one request with its redirects and its body, whatever
+	// the caller's deadline. Default 5 s.
+	RequestTimeout time.Duration
+	// PerHost bounds the requests to one host that run at a time; more wait.
+	// Default 64.
+	PerHost int
+	// DeniedPrefixes are addresses that are refused besides the loopback,
+	// link-local and private ones: those of the cluster's pods and services.
+	DeniedPrefixes []netip.Prefix
+	// UserAgent is sent with every request.
+	UserAgent string
+}
+
+// Credential is what a registry is shown. Its zero value is anonymous.
+type Credential struct {
+	Username string
+	Password string
+	// IdentityToken is an OAuth 2.0 refresh token, RegistryToken a bearer token.
+	IdentityToken string
+	RegistryToken string
+}
+
+// Store is the compiled form of a Store or ClusterStore.
+type Store struct {
+	Source      policy.Source
+	Registries  []string              // normalised hosts
+	Credentials map[string]Credential // by normalised host
+	RootCAs     []byte                // PEM, trusted besides the system's certificates
+	// Broken, if set, says why the store cannot be used: every call for its
+	// registries then fails definitely. Without registries it is about all hosts.
+	Broken string
+}
+
+// HostRule is what a cluster admin allows for a host.
+type HostRule struct {
+	PlainHTTP bool // speak HTTP without TLS
+	Private   bool // may be on a loopback, link-local, private or cluster address
+}
+
+// Access is what one tenant may reach, and how. It is never changed.
+type Access struct {
+	Namespace verify.Namespace
+	UID       string
+	Stores    []Store             // the first that lists a host applies to it
+	Hosts     map[string]HostRule // by normalised host
+}
+
+// Client holds what tenants share: connections, and what is known about hosts.
+// It is safe for concurrent use.
+type Client struct {
+	options    Options
+	transports *otter.Cache[transportKey, *http.Transport]
+	tokens     *otter.Cache[tokenKey, auth.Cache]
+	hosts      *otter.Cache[string, *hostState]
+	backOffs   *otter.Cache[backOffKey, time.Time]
+}
+
+// tokenKey tells token caches apart: oras-go keys tokens by host alone, so no
+// two tenants, and no two credentials, may share a cache.
+type tokenKey struct {
+	namespace  verify.Namespace
+	uid        string
+	host       string
+	credential [sha256.Size]byte
+}
+
+// NewClient returns a Client; a process needs one.
+func NewClient(options Options) *Client {
+	options.DialTimeout = orDefault(options.DialTimeout, defaultDialTimeout)
+	options.RequestTimeout = orDefault(options.RequestTimeout, defaultRequestTimeout)
+	options.PerHost = orDefault(options.PerHost, defaultPerHost)
+	return &Client{
+		options: options,
+		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
+			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
+		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
+			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
+		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
+		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
+	}
+}
+
+func orDefault[T int | time.Duration](value, fallback T) T {
+	if value <= 0 {
+		return fallback
+	}
+	return value
+}
+
+// Close drops idle connections.
+func (c *Client) Close() {
+	for transport := range c.transports.Values() {
+		transport.CloseIdleConnections()
+	}
+}
+
+// For returns the way to registries of one tenant. It is cheap and makes no
+// connection.
+func (c *Client) For(access Access) *Session {
+	return &Session{client: c, access: access}
+}
+
+// tokenCache returns the tokens of one tenant's credential for one host. An
+// unrelated edit of the tenant's resources keeps them.
+func (c *Client) tokenCache(access Access, host string, credential Credential) auth.Cache {
+	key := tokenKey{namespace: access.Namespace, uid: access.UID, host: host, credential: sha256.Sum256(fmt.Appendf(nil, "%q", credential))}
+	cache, ok := c.tokens.GetIfPresent(key)
+	if !ok {
+		cache, _ = c.tokens.SetIfAbsent(key, auth.NewCache())
+	}
+	return cache
+}
+
+// caKey identifies a CA bundle; empty stands for the system's certificates.
+func caKey(pem []byte) string {
+	if len(pem) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(pem)
+	return hex.EncodeToString(sum[:])
+}

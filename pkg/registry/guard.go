@@ -1,0 +1,249 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// hostState is what is known about a host, whoever asks.
+type hostState struct {
+	slots chan struct{} // requests that may run at a time
+
+	mu         sync.Mutex
+	capability bool // has the referrers API
+	until      time.Time
+}
+
+func (c *Client) host(name string) *hostState {
+	state, ok := c.hosts.GetIfPresent(name)
+	if !ok {
+		state, _ = c.hosts.SetIfAbsent(name, &hostState{slots: make(chan struct{}, c.options.PerHost)})
+	}
+	return state
+}
+
+// backOffKey: a host that asks to be left alone is left alone by the tenant
+// that it asked, so that one tenant's flood does not silence another.
+type backOffKey struct {
+	namespace verify.Namespace
+	host      string
+}
+
+// guard is the round tripper of one tenant for images of one host. Every
+// request passes it: those of oras-go, to token servers, and after redirects.
+type guard struct {
+	session *Session
+	origin  string // the host that the image names
+	store   Store
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := hostOf(req.URL)
+	if err := g.permit(req, host); err != nil {
+		return nil, err
+	}
+	client := g.session.client
+	key := backOffKey{namespace: g.session.access.Namespace, host: host}
+	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
+		return nil, errLeftAlone
+	}
+	transport, err := client.transport(g.store.RootCAs, g.session.access.Hosts[host].Private)
+	if err != nil {
+		return nil, err
+	}
+	slots := client.host(host).slots
+	select {
+	case slots <- struct{}{}:
+	case <-req.Context().Done():
+		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, req.Context().Err())
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		<-slots
+		return nil, err
+	}
+	resp.Body = &slotBody{ReadCloser: resp.Body, free: sync.OnceFunc(func() { <-slots })}
+	if wait := retryAfter(resp); wait > 0 {
+		client.backOffs.Set(key, time.Now().Add(min(wait, maxBackOff)))
+	}
+	if err := g.checkChallenge(host, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// permit decides whether a request may be sent at all.
+func (g *guard) permit(req *http.Request, host string) error {
+	switch req.URL.Scheme {
+	case "https":
+	case "http":
+		if !g.session.access.Hosts[host].PlainHTTP {
+			return verify.Definite("Forbidden", fmt.Errorf("%s would be reached without TLS; only a ClusterStore with insecurePlainHTTP permits that", host))
+		}
+	default:
+		return verify.Definite("Forbidden", fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))
+	}
+	// A token request posts a refresh token in its body; nothing else posts.
+	carries := req.Header.Get("Authorization") != "" || (req.Method != http.MethodGet && req.Method != http.MethodHead)
+	if carries && !g.trusted(host) {
+		return verify.Definite("Forbidden", fmt.Errorf("credentials for %s would be sent to %s", g.origin, host))
+	}
+	return nil
+}
+
+// trusted reports whether the credentials for the origin may be shown to host:
+// to the registry itself, to the token server that is known to belong to it, and
+// to hosts that the same store lists.
+func (g *guard) trusted(host string) bool {
+	if host == g.origin {
+		return true
+	}
+	switch g.origin {
+	case "docker.io":
+		return host == "registry-1.docker.io" || host == "auth.docker.io"
+	case "registry.gitlab.com":
+		if host == "gitlab.com" {
+			return true
+		}
+	}
+	return slices.Contains(g.store.Registries, host)
+}
+
+// checkChallenge refuses a registry's wish to have tokens fetched from a host
+// that its credentials were not declared for.
+func (g *guard) checkChallenge(host string, resp *http.Response) error {
+	if resp.StatusCode != http.StatusUnauthorized {
+		return nil
+	}
+	for _, challenge := range resp.Header.Values("WWW-Authenticate") {
+		scheme, parameters, _ := strings.Cut(strings.TrimSpace(challenge), " ")
+		if !strings.EqualFold(scheme, "bearer") {
+			continue
+		}
+		realm, err := url.Parse(parameter(parameters, "realm"))
+		if err != nil || !g.trusted(hostOf(realm)) {
+			return verify.Definite("UntrustedTokenServer", fmt.Errorf("%s sends clients to the token server %.100q, "+
+				"which no Store for %s lists under registries", host, hostOfOrNone(realm), g.origin))
+		}
+	}
+	return nil
+}
+
+// parameter finds one value in the parameters of a challenge (RFC 9110, section
+// 11.2).
+func parameter(parameters, name string) string {
+	for rest := parameters; rest != ""; {
+		key, after, found := strings.Cut(rest, "=")
+		if !found {
+			return ""
+		}
+		var value string
+		if strings.HasPrefix(after, `"`) {
+			value, rest, _ = strings.Cut(after[1:], `"`)
+		} else {
+			value, rest, _ = strings.Cut(after, ",")
+		}
+		if strings.EqualFold(strings.Trim(key, " ,\t"), name) {
+			return strings.TrimSpace(value)
+		}
+		rest = strings.TrimLeft(rest, " ,\t")
+	}
+	return ""
+}
+
+// hostOf returns the host of u as images name it.
+func hostOf(u *url.URL) string {
+	host, err := image.NormaliseHost(u.Host)
+	if err != nil {
+		return strings.ToLower(u.Host)
+	}
+	if host == "registry-1.docker.io" {
+		return "docker.io"
+	}
+	return host
+}
+
+func hostOfOrNone(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return hostOf(u)
+}
+
+// retryAfter returns how long the host wants to be left alone; 0 if it does not
+// say. Dates (RFC 9110, section 10.2.3) count too.
+func retryAfter(resp *http.Response) time.Duration {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	value := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(max(min(seconds, int(maxBackOff/time.Second)), 0)) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return time.Until(at)
+	}
+	return 0
+}
+
+// slotBody gives the host's slot back when the answer has been read.
+type slotBody struct {
+	io.ReadCloser
+	free func()
+}
+
+func (b *slotBody) Close() error {
+	b.free()
+	return b.ReadCloser.Close()
+}
+
+// checkRedirect bounds redirects; oras-go takes the Authorization header off
+// when they lead elsewhere, and guard looks at every hop.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return verify.Definite("LimitExceeded", fmt.Errorf("%s redirects more than %d times", hostOf(via[0].URL), maxRedirects))
+	}
+	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return verify.Definite("Forbidden", fmt.Errorf("%s redirects from HTTPS to %.20q", hostOf(via[0].URL), req.URL.Scheme))
+	}
+	return nil
+}
+
+// remember notes whether a host has the referrers API.
+func (s *hostState) remember(capable bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.capability, s.until = capable, now.Add(capabilityLifetime)
+}
+
+// recall returns what is known about the referrers API.
+func (s *hostState) recall(now time.Time) (capable, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.capability, now.Before(s.until)
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,269 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	orasregistry "oras.land/oras-go/v2/registry"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Session reaches registries for one tenant. It implements [verify.Registry].
+type Session struct {
+	client *Client
+	access Access
+}
+
+var _ verify.Registry = (*Session)(nil)
+
+// Resolve implements [verify.Registry]. It asks with HEAD, and with GET where
+// the answer to that lacks the digest or size.
+func (s *Session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+	repository, err := s.repository(ref)
+	if err != nil {
+		return ocispec.Descriptor{}, fmt.Errorf("resolve %s: %w", ref, err)
+	}
+	name := reference(ref)
+	descriptor, err := attempt(ctx, func() (ocispec.Descriptor, error) {
+		descriptor, err := repository.Manifests().Resolve(ctx, name)
+		if err != nil && answered(err) {
+			descriptor, _, err = fetchManifest(ctx, repository, name)
+		}
+		return descriptor, err
+	})
+	if err == nil && ref.Digest != "" && descriptor.Digest != ref.Digest {
+		err = mismatch(ref.Digest, descriptor.Digest)
+	}
+	return descriptor, explain(err, "resolve "+ref.String(), ref.Host)
+}
+
+// answered reports whether the registry answered HEAD in a way that says nothing
+// about the manifest: without the headers that it needs, or that it does not do
+// HEAD.
+func answered(err error) bool {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		return response.StatusCode == http.StatusMethodNotAllowed
+	}
+	return !verify.IsDefinite(err) && !transport(err)
+}
+
+// Referrers implements [verify.Registry]: the ".sig" tag and the referrers API,
+// or its fallback tag, asked in parallel.
+func (s *Session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
+	if subject.Digest == "" {
+		return nil, verify.Definite("NoDigest", fmt.Errorf("list referrers of %s: it has no digest", subject))
+	}
+	repository, err := s.repository(subject)
+	if err != nil {
+		return nil, fmt.Errorf("list referrers of %s: %w", subject, err)
+	}
+	var tagged, referring []ocispec.Descriptor
+	var tagErr, listErr error
+	var both sync.WaitGroup
+	both.Go(func() { tagged, tagErr = s.signatureTag(ctx, repository, subject) })
+	both.Go(func() { referring, listErr = s.referrers(ctx, repository, subject) })
+	both.Wait()
+	return dedupe(append(tagged, referring...)), errors.Join(tagErr, listErr)
+}
+
+// signatureTag returns the manifest under cosign's tag "sha256-<hex>.sig", with
+// its content.
+func (s *Session) signatureTag(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + ".sig"
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
+		descriptor, content, err := fetchManifest(ctx, repository, tag)
+		if err != nil {
+			return nil, err
+		}
+		descriptor.Data = content
+		return []ocispec.Descriptor{descriptor}, nil
+	})
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil, nil
+	}
+	return found, explain(err, "read signatures of "+subject.Name()+" under tag "+tag, subject.Host)
+}
+
+// referrers asks the API (OCI distribution specification, "Listing Referrers")
+// or, where the host is known not to have it, the fallback tag ("Referrers Tag
+// Schema") straight away.
+func (s *Session) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	host := s.client.host(subject.Host)
+	capable, known := host.recall(time.Now())
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
+		if known {
+			return listReferrers(ctx, repository, subject, capable)
+		}
+		found, err := listReferrers(ctx, repository, subject, true)
+		if err == nil || errors.Is(err, errEnough) {
+			host.remember(true, time.Now())
+			return found, err
+		}
+		if !unsupported(err) {
+			return found, err
+		}
+		found, err = listReferrers(ctx, repository, subject, false)
+		if err == nil {
+			host.remember(false, time.Now())
+		}
+		return found, err
+	})
+	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
+		return found, verify.Definite("LimitExceeded", fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+			subject.Name(), maxReferrers, maxReferrerPages))
+	}
+	return found, explain(err, "list referrers of "+subject.String(), subject.Host)
+}
+
+// errEnough ends a listing.
+var errEnough = errors.New("enough referrers")
+
+// unsupported reports whether a registry's answer means that it has no
+// referrers API.
+func unsupported(err error) bool {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		switch response.StatusCode {
+		case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
+			return true
+		}
+	}
+	return errors.Is(err, errdef.ErrUnsupported)
+}
+
+// listReferrers lists, unfiltered: what an index says of artifact types is a
+// hint that registries get wrong.
+func listReferrers(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) ([]ocispec.Descriptor, error) {
+	lister := &remote.Repository{Client: repository.Client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
+		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}
+	if err := lister.SetReferrersCapability(api); err != nil {
+		return nil, err
+	}
+	var found []ocispec.Descriptor
+	err := lister.Referrers(ctx, ocispec.Descriptor{Digest: subject.Digest}, "", func(page []ocispec.Descriptor) error {
+		for _, d := range page {
+			if len(found) == maxReferrers {
+				return errEnough
+			}
+			// Only what we fetch and hash ourselves counts as content.
+			d.Data, d.URLs = nil, nil
+			found = append(found, d)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// dedupe keeps the first of each digest, in order.
+func dedupe(descriptors []ocispec.Descriptor) []ocispec.Descriptor {
+	seen := map[digest.Digest]bool{}
+	return slices.DeleteFunc(descriptors, func(d ocispec.Descriptor) bool {
+		again := seen[d.Digest]
+		seen[d.Digest] = true
+		return again
+	})
+}
+
+// Fetch implements [verify.Registry].
+func (s *Session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, repo.Name())
+	switch {
+	case desc.Size < 0 || desc.Size > limit:
+		return nil, verify.Definite("LimitExceeded", fmt.Errorf("%s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
+	case desc.Digest.Validate() != nil:
+		return nil, verify.Definite("ContentMismatch", fmt.Errorf("fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
+	}
+	repository, err := s.repository(repo)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	fetched, err := attempt(ctx, func() ([]byte, error) { return content.FetchAll(ctx, repository, desc) })
+	return fetched, explain(err, doing, repo.Host)
+}
+
+// fetchManifest reads a manifest by tag or digest and hashes it, whatever the
+// registry says its digest is.
+func fetchManifest(ctx context.Context, repository *remote.Repository, reference string) (ocispec.Descriptor, []byte, error) {
+	descriptor, body, err := repository.Manifests().FetchReference(ctx, reference)
+	if err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	var read bytes.Buffer
+	_, err = read.ReadFrom(&limitedReader{from: body, left: maxManifestBytes})
+	if err := errors.Join(err, body.Close()); err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	computed := digest.FromBytes(read.Bytes())
+	if computed != descriptor.Digest {
+		return ocispec.Descriptor{}, nil, mismatch(descriptor.Digest, computed)
+	}
+	descriptor.Size = int64(read.Len())
+	return descriptor, read.Bytes(), nil
+}
+
+// repository returns oras-go's view of ref's repository, for this tenant.
+func (s *Session) repository(ref image.Reference) (*remote.Repository, error) {
+	store := s.store(ref.Host)
+	if store.Broken != "" {
+		return nil, verify.Definite("BrokenResource", errors.New(store.Broken))
+	}
+	credential := store.Credentials[ref.Host]
+	client := &auth.Client{
+		Client: &http.Client{Transport: &guard{session: s, origin: ref.Host, store: store},
+			CheckRedirect: checkRedirect, Timeout: s.client.options.RequestTimeout},
+		Cache: s.client.tokenCache(s.access, ref.Host, credential),
+		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {
+			if normalised, err := image.NormaliseHost(hostport); err != nil || (normalised != ref.Host && normalised != "registry-1."+ref.Host) {
+				return auth.EmptyCredential, nil
+			}
+			return auth.Credential{Username: credential.Username, Password: credential.Password,
+				RefreshToken: credential.IdentityToken, AccessToken: credential.RegistryToken}, nil
+		},
+	}
+	if s.client.options.UserAgent != "" {
+		client.SetUserAgent(s.client.options.UserAgent)
+	}
+	return &remote.Repository{
+		Client:               client,
+		Reference:            orasregistry.Reference{Registry: ref.Host, Repository: ref.Repository},
+		PlainHTTP:            s.access.Hosts[ref.Host].PlainHTTP,
+		MaxMetadataBytes:     maxManifestBytes,
+		ReferrerListMaxPages: maxReferrerPages,
+	}, nil
+}
+
+// store returns the first store that is about host; without one, the registry
+// is asked anonymously.
+func (s *Session) store(host string) Store {
+	for _, store := range s.access.Stores {
+		if slices.Contains(store.Registries, host) || (store.Broken != "" && len(store.Registries) == 0) {
+			return store
+		}
+	}
+	return Store{}
+}
+
+// reference is the part of ref that a registry is asked for: the digest if
+// there is one.
+func reference(ref image.Reference) string {
+	if ref.Digest != "" {
+		return ref.Digest.String()
+	}
+	return ref.Tag
+}

@@ -1,0 +1,131 @@
+// Package tenant compiles resources into what the engine works with: for each
+// namespace, which verifiers, stores and policies apply, from the namespace or
+// from the cluster, each kind on its own. Compile is pure. It refuses to let a
+// broken resource look like one that is not there: what depends on it denies.
+package tenant
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Open makes the registry client for what one tenant may reach. The function
+// given to Compile is called for every namespace and must be cheap.
+type Open func(registry.Access) verify.Registry
+
+// Snapshot is the compiled state of all namespaces at one moment. It is
+// immutable but for a memory of namespaces that declare nothing.
+type Snapshot struct {
+	open       Open
+	cluster    *level
+	namespaces map[verify.Namespace]*view
+	undeclared memo
+}
+
+// level is what one level comes to.
+type level struct {
+	namespace verify.Namespace
+	uid       string
+	broken    string // why nothing of this level can be used
+
+	trustStores map[string]*trustStore
+	verifiers   []verifier
+	stores      []store
+	hosts       map[string]registry.HostRule // of the cluster level
+	policies    []compiledPolicy             // without floors
+	floors      []compiledPolicy             // of the cluster level
+}
+
+// Compile turns objects into a Snapshot, and says what their owners should
+// correct. It never fails: what is wrong with one namespace's objects denies in
+// that namespace, what is wrong with cluster objects wherever they apply.
+func Compile(o Objects, open Open) (*Snapshot, []Problem) {
+	declared, m := levels(o), newMaterial(o)
+	c := &compiler{material: m}
+	s := &Snapshot{open: open, cluster: c.level(declared[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
+	for _, namespace := range slices.Sorted(maps.Keys(declared)) {
+		if namespace != verify.Cluster {
+			s.namespaces[namespace] = s.link(c.level(declared[namespace], s.cluster))
+		}
+	}
+	s.namespaces[verify.Cluster] = s.link(&level{})
+	return s, c.problems
+}
+
+// compiler collects problems while it goes through the levels.
+type compiler struct {
+	material material
+	problems []Problem
+}
+
+func (c *compiler) problem(source policy.Source, err error) {
+	if err != nil {
+		c.problems = append(c.problems, Problem{Source: source, Reason: "Invalid", Message: err.Error()})
+	}
+}
+
+// level compiles what d declares; cluster is nil for the cluster's own level.
+func (c *compiler) level(d *declared, cluster *level) *level {
+	l := &level{namespace: d.namespace, uid: d.uid, trustStores: map[string]*trustStore{}}
+	if d.broken != nil {
+		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", d.namespace, d.broken)
+		c.problem(policy.Source{Kind: kindNamespace, Name: string(d.namespace)}, d.broken)
+	}
+	for _, r := range d.trustStores {
+		t := compileTrustStore(d.namespace, r, c.material)
+		l.trustStores[r.source.Name] = t
+		c.problem(r.source, t.err)
+	}
+	reach := trustStores{owner: d.namespace, own: l.trustStores, cluster: l.trustStores}
+	if cluster != nil {
+		reach.cluster = cluster.trustStores
+	}
+	for _, r := range d.verifiers {
+		v, err := compileVerifier(r, reach)
+		l.verifiers = append(l.verifiers, v)
+		c.problem(r.source, err)
+	}
+	for _, r := range d.stores {
+		s, err := compileStore(d.namespace, r, c.material)
+		l.stores = append(l.stores, s)
+		c.problem(r.source, err)
+	}
+	if cluster == nil {
+		l.hosts = hostRules(d.stores, l.stores)
+	}
+	for _, r := range d.policies {
+		p, err := compilePolicy(r)
+		if p.floor {
+			l.floors = append(l.floors, p)
+		} else {
+			l.policies = append(l.policies, p)
+		}
+		c.problem(r.source, err)
+	}
+	return l
+}
+
+// fingerprint identifies what a resource means: its specification, the material
+// that it uses, and what is wrong with it.
+func fingerprint(source policy.Source, spec any, material []byte, err error) string {
+	encoded, encodeErr := json.Marshal(spec)
+	if encodeErr != nil {
+		encoded = fmt.Appendf(nil, "%#v", spec)
+	}
+	hash := sha256.New()
+	for _, part := range [][]byte{[]byte(source.String()), encoded, material, fmt.Append(nil, err)} {
+		fmt.Fprintf(hash, "%d:", len(part))
+		hash.Write(part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,148 @@
+package tenant
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Kinds as they are written in resources.
+const (
+	kindVerifier     = "Verifier"
+	kindStore        = "Store"
+	kindTrustStore   = "TrustStore"
+	kindPolicy       = "VerificationPolicy"
+	kindNamespace    = "Namespace"
+	kindSecret       = "Secret"
+	kindConfigMap    = "ConfigMap"
+	clusterPrefix    = "Cluster"
+	kindClusterStore = clusterPrefix + kindStore
+)
+
+// resource is one declared object, of either scope: from here on a namespaced
+// kind and its cluster twin are the same type.
+type resource[S any] struct {
+	source policy.Source
+	spec   S
+	broken error // the content could not be read
+}
+
+// declared is what one level (a namespace, or the cluster) declares, each kind
+// in the order of names.
+type declared struct {
+	namespace verify.Namespace
+	uid       string
+	broken    error // the Namespace object itself could not be read
+
+	verifiers   []resource[v1alpha1.VerifierSpec]
+	stores      []resource[v1alpha1.ClusterStoreSpec]
+	trustStores []resource[v1alpha1.TrustStoreSpec]
+	policies    []resource[v1alpha1.ClusterVerificationPolicySpec]
+}
+
+// levels sorts objects by the level that declares them. The cluster's is always
+// there.
+func levels(o Objects) map[verify.Namespace]*declared {
+	byLevel := sorter{verify.Cluster: {}}
+	for i := range o.Namespaces {
+		byLevel.level(o.Namespaces[i].Name).uid = string(o.Namespaces[i].UID)
+	}
+	for _, v := range o.Verifiers {
+		byLevel.level(v.Namespace).addVerifier(kindVerifier, v.Namespace, v.Name, v.Spec)
+	}
+	for _, v := range o.ClusterVerifiers {
+		byLevel.level("").addVerifier(clusterPrefix+kindVerifier, "", v.Name, v.Spec)
+	}
+	for _, s := range o.Stores {
+		byLevel.level(s.Namespace).addStore(kindStore, s.Namespace, s.Name, v1alpha1.ClusterStoreSpec{StoreSpec: s.Spec})
+	}
+	for _, s := range o.ClusterStores {
+		byLevel.level("").addStore(kindClusterStore, "", s.Name, s.Spec)
+	}
+	for _, s := range o.TrustStores {
+		byLevel.level(s.Namespace).addTrustStore(kindTrustStore, s.Namespace, s.Name, s.Spec)
+	}
+	for _, s := range o.ClusterTrustStores {
+		byLevel.level("").addTrustStore(clusterPrefix+kindTrustStore, "", s.Name, s.Spec)
+	}
+	for _, p := range o.VerificationPolicies {
+		byLevel.level(p.Namespace).addPolicy(kindPolicy, p.Namespace, p.Name, v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: p.Spec})
+	}
+	for _, p := range o.ClusterVerificationPolicies {
+		byLevel.level("").addPolicy(clusterPrefix+kindPolicy, "", p.Name, p.Spec)
+	}
+	for _, b := range o.Broken {
+		byLevel.addBroken(b)
+	}
+	for _, d := range byLevel {
+		d.sort()
+	}
+	return byLevel
+}
+
+type sorter map[verify.Namespace]*declared
+
+func (s sorter) level(namespace string) *declared {
+	d := s[verify.Namespace(namespace)]
+	if d == nil {
+		d = &declared{namespace: verify.Namespace(namespace)}
+		s[d.namespace] = d
+	}
+	return d
+}
+
+func (d *declared) addVerifier(kind, namespace, name string, spec v1alpha1.VerifierSpec) {
+	d.verifiers = append(d.verifiers, declare(kind, namespace, name, spec))
+}
+
+func (d *declared) addStore(kind, namespace, name string, spec v1alpha1.ClusterStoreSpec) {
+	d.stores = append(d.stores, declare(kind, namespace, name, spec))
+}
+
+func (d *declared) addTrustStore(kind, namespace, name string, spec v1alpha1.TrustStoreSpec) {
+	d.trustStores = append(d.trustStores, declare(kind, namespace, name, spec))
+}
+
+func (d *declared) addPolicy(kind, namespace, name string, spec v1alpha1.ClusterVerificationPolicySpec) {
+	d.policies = append(d.policies, declare(kind, namespace, name, spec))
+}
+
+func declare[S any](kind, namespace, name string, spec S) resource[S] {
+	return resource[S]{source: policy.Source{Kind: kind, Namespace: namespace, Name: name}, spec: spec}
+}
+
+// addBroken keeps the place of an object that could not be read, so that it
+// denies there instead of being as good as deleted. Broken Secrets and
+// ConfigMaps are found where they are used.
+func (s sorter) addBroken(b Broken) {
+	switch b.Source.Kind {
+	case kindVerifier, clusterPrefix + kindVerifier:
+		d := s.level(b.Source.Namespace)
+		d.verifiers = append(d.verifiers, resource[v1alpha1.VerifierSpec]{source: b.Source, broken: b.Err})
+	case kindStore, kindClusterStore:
+		d := s.level(b.Source.Namespace)
+		d.stores = append(d.stores, resource[v1alpha1.ClusterStoreSpec]{source: b.Source, broken: b.Err})
+	case kindTrustStore, clusterPrefix + kindTrustStore:
+		d := s.level(b.Source.Namespace)
+		d.trustStores = append(d.trustStores, resource[v1alpha1.TrustStoreSpec]{source: b.Source, broken: b.Err})
+	case kindPolicy, clusterPrefix + kindPolicy:
+		d := s.level(b.Source.Namespace)
+		d.policies = append(d.policies, resource[v1alpha1.ClusterVerificationPolicySpec]{source: b.Source, broken: b.Err})
+	case kindNamespace:
+		s.level(b.Source.Name).broken = b.Err
+	}
+}
+
+func (d *declared) sort() {
+	sortByName(d.verifiers)
+	sortByName(d.stores)
+	sortByName(d.trustStores)
+	sortByName(d.policies)
+}
+
+func sortByName[S any](resources []resource[S]) {
+	slices.SortStableFunc(resources, func(x, y resource[S]) int { return cmp.Compare(x.source.Name, y.source.Name) })
+}

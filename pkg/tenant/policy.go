@@ -1,0 +1,119 @@
+package tenant
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// compiledPolicy is one VerificationPolicy; broken ones deny.
+type compiledPolicy struct {
+	source      policy.Source
+	rules       []verify.Rule
+	fallback    policy.Outcome // for images that no rule matches
+	floor       bool
+	broken      string
+	fingerprint string
+}
+
+func compilePolicy(r resource[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
+	p := compiledPolicy{source: r.source}
+	err := r.broken
+	if err == nil {
+		p.rules, err = rules(r.source, r.spec.Rules)
+	}
+	if err == nil {
+		p.fallback, err = fallback(r.spec.Default)
+	}
+	floor, floorErr := isFloor(r)
+	p.floor = floor
+	if err = errors.Join(err, floorErr); err != nil {
+		p.rules, p.fallback = nil, policy.Denied
+		p.broken = fmt.Sprintf("%s cannot be used: %v", r.source, err)
+	}
+	p.fingerprint = fingerprint(r.source, r.spec, nil, err)
+	return p, err
+}
+
+// isFloor reports whether the policy binds every namespace. When that cannot be
+// told it does: a floor that became unreadable must not vanish.
+func isFloor(r resource[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
+	inCluster := r.source.Kind == clusterPrefix+kindPolicy
+	if r.broken != nil {
+		return inCluster, nil
+	}
+	switch r.spec.Enforcement {
+	case "", v1alpha1.EnforcementDefault:
+		return false, nil
+	case v1alpha1.EnforcementFloor:
+		return true, nil
+	}
+	return inCluster, fmt.Errorf("spec.enforcement is %q, it must be Default or Floor", r.spec.Enforcement)
+}
+
+func fallback(action v1alpha1.DefaultAction) (policy.Outcome, error) {
+	switch action {
+	case "", v1alpha1.DefaultDeny:
+		return policy.Denied, nil
+	case v1alpha1.DefaultAllow:
+		return policy.Allowed, nil
+	}
+	return policy.Denied, fmt.Errorf("spec.default is %q, it must be Deny or Allow", action)
+}
+
+func rules(source policy.Source, specs []v1alpha1.PolicyRule) ([]verify.Rule, error) {
+	compiled := make([]verify.Rule, 0, len(specs))
+	for i, spec := range specs {
+		field := fmt.Sprintf("spec.rules[%d]", i)
+		images, err := patterns(field+".images", spec.Images, false)
+		if err != nil {
+			return nil, err
+		}
+		if len(spec.Require) == 0 {
+			return nil, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing", field)
+		}
+		rule := verify.Rule{Source: source, Images: images}
+		for j, requirement := range spec.Require {
+			demand, err := demandOf(requirement)
+			if err != nil {
+				return nil, fmt.Errorf("%s.require[%d]: %w", field, j, err)
+			}
+			rule.Require = append(rule.Require, demand)
+		}
+		compiled = append(compiled, rule)
+	}
+	return compiled, nil
+}
+
+func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
+	demand := verify.Demand{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
+	given := 0
+	for _, n := range []int{len(r.AnyOf), len(r.AllOf), len(r.Types)} {
+		if n > 0 {
+			given++
+		}
+	}
+	if given != 1 {
+		return verify.Demand{}, fmt.Errorf("exactly one of anyOf, allOf, types must be given and not empty; there are %d", given)
+	}
+	for _, t := range r.Types {
+		switch t {
+		case v1alpha1.TypeCosign, v1alpha1.TypeNotation:
+		case v1alpha1.TypeAttestation:
+			return verify.Demand{}, notBuilt("type Attestation", "use Cosign or Notation")
+		default:
+			return verify.Demand{}, fmt.Errorf("type %q must be one of Cosign, Notation, Attestation", t)
+		}
+		demand.Types = append(demand.Types, string(t))
+	}
+	if r.AtLeast != nil {
+		demand.AtLeast = int(*r.AtLeast)
+	}
+	if demand.AtLeast < 1 {
+		return verify.Demand{}, fmt.Errorf("atLeast is %d, it must be 1 or more", demand.AtLeast)
+	}
+	return demand, nil
+}

@@ -1,0 +1,154 @@
+package tenant
+
+import (
+	"crypto"
+	"crypto/x509"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// trustStore is compiled trust material. With err set, whatever uses it is
+// broken too.
+type trustStore struct {
+	source       policy.Source
+	kind         v1alpha1.TrustStoreType
+	hash         crypto.Hash // of signatures made with keys; 0 is cosign's choice
+	keys         []trust.PublicKey
+	certificates []*x509.Certificate
+	fingerprint  string // changes whenever the store means something else
+	err          error
+}
+
+func compileTrustStore(owner verify.Namespace, r resource[v1alpha1.TrustStoreSpec], m material) *trustStore {
+	t := &trustStore{source: r.source, kind: r.spec.Type, err: r.broken}
+	var content []byte
+	if t.err == nil {
+		content, t.err = trustContent(owner, r.spec, m)
+	}
+	if t.err == nil {
+		t.err = t.parse(r.spec, content)
+	}
+	t.fingerprint = fingerprint(r.source, r.spec, content, t.err)
+	return t
+}
+
+// trustContent reads the material from where the specification says it is.
+func trustContent(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m material) ([]byte, error) {
+	s := spec.Source
+	given := 0
+	for _, set := range []bool{s.Inline != "", s.SecretRef != nil, s.ConfigMapRef != nil, s.KMS != nil, s.Vault != nil} {
+		if set {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, fmt.Errorf("spec.source must name exactly one of inline, secretRef, configMapRef, kms, vault; it names %d", given)
+	}
+	switch {
+	case s.KMS != nil:
+		return nil, notBuilt("spec.source.kms", "export the public key and give it as inline, secretRef or configMapRef")
+	case s.Vault != nil:
+		return nil, notBuilt("spec.source.vault", "export the public key and give it as inline, secretRef or configMapRef")
+	case s.SecretRef != nil:
+		content, err := m.key(owner, kindSecret, *s.SecretRef)
+		return content, wrap("spec.source.secretRef", err)
+	case s.ConfigMapRef != nil:
+		content, err := m.key(owner, kindConfigMap, *s.ConfigMapRef)
+		return content, wrap("spec.source.configMapRef", err)
+	}
+	if len(s.Inline) > maxMaterialBytes {
+		return nil, fmt.Errorf("spec.source.inline is %d bytes large, the limit is %d", len(s.Inline), maxMaterialBytes)
+	}
+	return []byte(s.Inline), nil
+}
+
+func (t *trustStore) parse(spec v1alpha1.TrustStoreSpec, content []byte) (err error) {
+	switch spec.Type {
+	case v1alpha1.PublicKeys:
+		if t.hash, err = hashOf(spec.Hash); err == nil {
+			t.keys, err = trust.ParsePublicKeys(content)
+		}
+	case v1alpha1.Certificates:
+		if spec.Hash != "" {
+			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
+		}
+		t.certificates, err = trust.ParseCertificates(content)
+	case v1alpha1.TimestampAuthorities, v1alpha1.SigstoreRoot:
+		err = notBuilt("spec.type "+string(spec.Type), "use PublicKeys or Certificates")
+	default:
+		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, TimestampAuthorities, SigstoreRoot", spec.Type)
+	}
+	return err
+}
+
+func hashOf(name v1alpha1.HashAlgorithm) (crypto.Hash, error) {
+	switch name {
+	case "":
+		return 0, nil
+	case v1alpha1.SHA256:
+		return crypto.SHA256, nil
+	case v1alpha1.SHA384:
+		return crypto.SHA384, nil
+	case v1alpha1.SHA512:
+		return crypto.SHA512, nil
+	}
+	return 0, fmt.Errorf("spec.hash is %q, it must be one of SHA256, SHA384, SHA512", name)
+}
+
+// trustStores finds what references to trust stores mean for resources of one
+// level.
+type trustStores struct {
+	owner   verify.Namespace
+	own     map[string]*trustStore
+	cluster map[string]*trustStore
+}
+
+// find returns the store that ref names, if it is usable and of the kind wanted.
+func (ts trustStores) find(ref v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreType) (*trustStore, error) {
+	source, err := ts.locate(ref)
+	if err != nil {
+		return nil, err
+	}
+	stores := ts.own
+	if source.Namespace == "" {
+		stores = ts.cluster
+	}
+	store, ok := stores[source.Name]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s is not there", source)
+	case store.err != nil:
+		return nil, fmt.Errorf("%s cannot be used: %w", source, store.err)
+	case store.kind != want:
+		return nil, fmt.Errorf("%s is of type %s, here it must be %s", source, store.kind, want)
+	}
+	return store, nil
+}
+
+// locate says which object ref names: trustStore is one of the own scope, kind
+// and name spell it out.
+func (ts trustStores) locate(ref v1alpha1.TrustStoreRef) (policy.Source, error) {
+	ownKind := kindTrustStore
+	if ts.owner == verify.Cluster {
+		ownKind = clusterPrefix + kindTrustStore
+	}
+	own := policy.Source{Kind: ownKind, Namespace: string(ts.owner), Name: ref.TrustStore}
+	switch {
+	case ref.TrustStore != "" && ref.Kind == "" && ref.Name == "":
+		return own, nil
+	case ref.TrustStore != "" || ref.Name == "":
+		return policy.Source{}, fmt.Errorf("a trust store is named either by trustStore or by kind and name")
+	case ref.Kind == clusterPrefix+kindTrustStore:
+		return policy.Source{Kind: string(ref.Kind), Name: ref.Name}, nil
+	case string(ref.Kind) == ownKind:
+		own.Name = ref.Name
+		return own, nil
+	case ref.Kind == kindTrustStore:
+		return policy.Source{}, fmt.Errorf("a cluster resource cannot use TrustStore %s: it belongs to a namespace; use a ClusterTrustStore", ref.Name)
+	}
+	return policy.Source{}, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", ref.Kind)
+}

@@ -1,0 +1,177 @@
+package tenant
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/notation"
+	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// verifier is a compiled verifier; its fingerprint covers the trust material.
+type verifier struct {
+	*verify.Verifier
+	fingerprint string
+}
+
+func compileVerifier(r resource[v1alpha1.VerifierSpec], stores trustStores) (verifier, error) {
+	v := &verify.Verifier{Source: r.source, Type: typeOf(r.spec)}
+	err := r.broken
+	if err == nil {
+		// Patterns first: a verifier that is broken otherwise still denies only
+		// the images that it is about.
+		v.Images, err = patterns("spec.images", r.spec.Images, true)
+	}
+	var used []string
+	if err == nil {
+		v.Checker, used, err = checkerOf(r, stores)
+	}
+	if err != nil {
+		v.Checker, v.Broken = nil, fmt.Sprintf("%s cannot be used: %v", r.source, err)
+	}
+	return verifier{Verifier: v, fingerprint: fingerprint(r.source, r.spec, []byte(fmt.Sprintf("%q", used)), err)}, err
+}
+
+func typeOf(spec v1alpha1.VerifierSpec) string {
+	switch {
+	case spec.Cosign != nil:
+		return string(v1alpha1.TypeCosign)
+	case spec.Notation != nil:
+		return string(v1alpha1.TypeNotation)
+	case spec.Attestation != nil:
+		return string(v1alpha1.TypeAttestation)
+	}
+	return ""
+}
+
+// checkerOf makes the checker that the one-of field asks for, and returns the
+// fingerprints of the trust stores that it uses.
+func checkerOf(r resource[v1alpha1.VerifierSpec], stores trustStores) (verify.Checker, []string, error) {
+	given := 0
+	for _, set := range []bool{r.spec.Cosign != nil, r.spec.Notation != nil, r.spec.Attestation != nil} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, nil, fmt.Errorf("spec must have exactly one of cosign, notation, attestation; it has %d", given)
+	case r.spec.Cosign != nil:
+		return cosignChecker(*r.spec.Cosign, stores)
+	case r.spec.Notation != nil:
+		return notationChecker(r.source.String(), *r.spec.Notation, stores)
+	}
+	return nil, nil, notBuilt("spec.attestation", "use cosign or notation")
+}
+
+func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Checker, []string, error) {
+	switch {
+	case spec.Keyless != nil && len(spec.Keys) > 0:
+		return nil, nil, errors.New("spec.cosign must have exactly one of keys, keyless; it has both")
+	case spec.Keyless != nil:
+		return nil, nil, notBuilt("spec.cosign.keyless", "use keys")
+	case len(spec.Keys) == 0:
+		return nil, nil, errors.New("spec.cosign.keys is empty: without a key nothing can be verified")
+	}
+	switch spec.TransparencyLog {
+	case "", v1alpha1.TransparencyLogIgnore:
+	case v1alpha1.TransparencyLogRequired:
+		return nil, nil, notBuilt("spec.cosign.transparencyLog: Required", "use Ignore, the default for keys")
+	default:
+		return nil, nil, fmt.Errorf("spec.cosign.transparencyLog is %q, it must be Required or Ignore", spec.TransparencyLog)
+	}
+	options := cosign.Options{Annotations: spec.Annotations, MatchRepository: spec.MatchRepository}
+	var used []string
+	for i, ref := range spec.Keys {
+		store, err := stores.find(ref, v1alpha1.PublicKeys)
+		if err != nil {
+			return nil, nil, fmt.Errorf("spec.cosign.keys[%d]: %w", i, err)
+		}
+		used = append(used, store.fingerprint)
+		for _, key := range store.keys {
+			options.Keys = append(options.Keys, cosignKey(store, key))
+		}
+	}
+	checker, err := cosign.New(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("spec.cosign: %w", err)
+	}
+	return checker, used, nil
+}
+
+func cosignKey(store *trustStore, key trust.PublicKey) cosign.Key {
+	return cosign.Key{Name: store.source.String(), Public: key.Key, Fingerprint: key.Fingerprint, Hash: store.hash}
+}
+
+func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustStores) (verify.Checker, []string, error) {
+	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
+	switch spec.Level {
+	case "", v1alpha1.LevelStrict:
+		options.Level = notation.Strict
+	case v1alpha1.LevelPermissive:
+		options.Level = notation.Permissive
+	default:
+		return nil, nil, fmt.Errorf("spec.notation.level is %q, it must be Strict or Permissive", spec.Level)
+	}
+	switch spec.Revocation {
+	case "", v1alpha1.RevocationIgnore:
+	case v1alpha1.RevocationCheck:
+		return nil, nil, notBuilt("spec.notation.revocation: Check", "use Ignore, the default")
+	default:
+		return nil, nil, fmt.Errorf("spec.notation.revocation is %q, it must be Ignore or Check", spec.Revocation)
+	}
+	if len(spec.TrustStores) == 0 {
+		return nil, nil, errors.New("spec.notation.trustStores is empty: without a certificate nothing can be verified")
+	}
+	var used []string
+	for i, ref := range spec.TrustStores {
+		store, err := stores.find(ref, v1alpha1.Certificates)
+		if err != nil {
+			return nil, nil, fmt.Errorf("spec.notation.trustStores[%d]: %w", i, err)
+		}
+		used = append(used, store.fingerprint)
+		options.Certificates = append(options.Certificates, store.certificates...)
+	}
+	checker, err := notation.New(options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("spec.notation: %w", err)
+	}
+	return checker, used, nil
+}
+
+// patterns parses image patterns; an empty list means every image where that is
+// the field's default.
+func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, error) {
+	if len(list) == 0 {
+		if !emptyIsAll {
+			return nil, fmt.Errorf("%s is empty, so it could match nothing", field)
+		}
+		list = []string{"**"}
+	}
+	parsed := make([]image.Pattern, 0, len(list))
+	for i, s := range list {
+		pattern, err := image.ParsePattern(s)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		parsed = append(parsed, pattern)
+	}
+	return parsed, nil
+}
+
+// notBuilt refuses a field that is declared but that this version cannot do.
+// Ignoring it would weaken what its author asked for.
+func notBuilt(field, instead string) error {
+	return fmt.Errorf("%s is not available in this version of Landwaiter; %s", field, instead)
+}
+
+func wrap(field string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
+}

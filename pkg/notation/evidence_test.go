@@ -1,0 +1,115 @@
+package notation_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/notation"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// anImage is an image that is in no registry.
+func anImage(t testing.TB, content string) fixture.Image {
+	t.Helper()
+	d := digest.FromString(content)
+	ref, err := image.Parse("registry.example.com/team-a/app@" + d.String())
+	require.NoError(t, err)
+	return fixture.Image{Reference: ref, Descriptor: ocispec.Descriptor{
+		MediaType: ocispec.MediaTypeImageManifest, Digest: d, Size: int64(len(content)),
+	}}
+}
+
+func subjectOf(img fixture.Image) verify.Subject {
+	return verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}
+}
+
+// evidence is a signature manifest and the blobs that it needs.
+type evidence struct {
+	signature verify.Signature
+	blobs     map[digest.Digest][]byte
+	err       error // of every fetch
+}
+
+func evidenceOf(mediaType string, envelopes ...[]byte) *evidence {
+	e := &evidence{blobs: map[digest.Digest][]byte{}}
+	e.signature.Manifest.Config.MediaType = notation.ArtifactType
+	for _, envelope := range envelopes {
+		layer := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(envelope), Size: int64(len(envelope))}
+		e.blobs[layer.Digest] = envelope
+		e.signature.Manifest.Layers = append(e.signature.Manifest.Layers, layer)
+		e.signature.Layer = layer
+	}
+	return e
+}
+
+func (e *evidence) fetch(_ context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	content, ok := e.blobs[desc.Digest]
+	switch {
+	case e.err != nil:
+		return nil, e.err
+	case !ok:
+		return nil, verify.Definite("NotFound", fmt.Errorf("blob %s is not there", desc.Digest))
+	case desc.Size > limit:
+		return nil, verify.Definite("LimitExceeded", errors.New("too large"))
+	}
+	return content, nil
+}
+
+func signed(t testing.TB, img fixture.Image, signer *fixture.Certificate, options fixture.NotationOptions) *evidence {
+	t.Helper()
+	envelope, err := fixture.NotationEnvelope(img, signer, options)
+	require.NoError(t, err)
+	return evidenceOf(options.MediaType(), envelope)
+}
+
+func authority(t testing.TB, name string, options fixture.CertificateOptions) *fixture.Authority {
+	t.Helper()
+	a, err := fixture.NewAuthorityWith(name, options)
+	require.NoError(t, err)
+	return a
+}
+
+func signer(t testing.TB, a *fixture.Authority, name string, options fixture.CertificateOptions) *fixture.Certificate {
+	t.Helper()
+	s, err := a.IssueSigner(name, options)
+	require.NoError(t, err)
+	return s
+}
+
+func trusting(anchors ...*x509.Certificate) notation.Options {
+	return notation.Options{
+		Name: "Verifier team-a/release", Certificates: anchors,
+		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
+	}
+}
+
+func checker(t testing.TB, options notation.Options) *notation.Checker {
+	t.Helper()
+	c, err := notation.New(options)
+	require.NoError(t, err)
+	return c
+}
+
+func check(t testing.TB, options notation.Options, img fixture.Image, e *evidence) policy.Finding {
+	t.Helper()
+	return checker(t, options).Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now())
+}
+
+func requireDenied(t testing.TB, reason string, finding policy.Finding) {
+	t.Helper()
+	require.Equal(t, policy.Invalid, finding.Result, finding.Message)
+	require.Equal(t, reason, finding.Reason, finding.Message)
+	require.NotEmpty(t, finding.Message)
+	require.Empty(t, finding.Signer)
+}

@@ -1,0 +1,77 @@
+package notation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/notation"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// What strict denies because of time, and permissive lets pass and says so.
+func TestTimeIsJudgedByTheLevel(t *testing.T) {
+	now := time.Now()
+	past := fixture.CertificateOptions{NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(-time.Hour)}
+	future := fixture.CertificateOptions{NotBefore: now.Add(time.Hour), NotAfter: now.Add(48 * time.Hour)}
+	long := fixture.CertificateOptions{NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(48 * time.Hour)}
+	cases := map[string]struct {
+		root, leaf fixture.CertificateOptions
+		options    fixture.NotationOptions
+		reason     string
+		says       string
+	}{
+		"expired signing certificate":       {long, past, fixture.NotationOptions{}, notation.ReasonExpiredCertificate, `CN=release`},
+		"expired root":                      {past, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour)}, notation.ReasonExpiredCertificate, `CN=root`},
+		"signing certificate of the future": {fixture.CertificateOptions{NotAfter: now.Add(72 * time.Hour)}, future, fixture.NotationOptions{}, notation.ReasonFutureCertificate, `CN=release`},
+		"expired signature": {long, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour), Expiry: now.Add(-time.Hour)},
+			notation.ReasonExpiredSignature, "the signature expired"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := authority(t, "root", c.root)
+			leaf := signer(t, root, "release", c.leaf)
+			bothEnvelopes(t, func(t *testing.T, options fixture.NotationOptions) {
+				c.options.COSE = options.COSE
+				img := anImage(t, "image")
+				e := signed(t, img, leaf, c.options)
+				finding := check(t, trusting(root.Chain[0]), img, e)
+				requireDenied(t, c.reason, finding)
+				require.Contains(t, finding.Message, c.says)
+
+				permissive := trusting(root.Chain[0])
+				permissive.Level = notation.Permissive
+				finding = check(t, permissive, img, e)
+				require.Equal(t, policy.Valid, finding.Result, finding.Message)
+				require.Contains(t, finding.Message, "the verifier is permissive")
+				require.Contains(t, finding.Message, c.says)
+			})
+		})
+	}
+}
+
+// The library looks at the machine's clock; what the caller gives counts too.
+func TestStrictJudgesByTheTimeOfTheCaller(t *testing.T) {
+	root := authority(t, "root", fixture.CertificateOptions{})
+	leaf := signer(t, root, "release", fixture.CertificateOptions{})
+	img := anImage(t, "image")
+	e := signed(t, img, leaf, fixture.NotationOptions{Expiry: time.Now().Add(time.Hour)})
+	c := checker(t, trusting(root.Chain[0]))
+	cases := map[string]struct {
+		now    time.Time
+		reason string
+	}{
+		"a year later":         {time.Now().AddDate(1, 0, 0), notation.ReasonExpiredCertificate},
+		"after the signature":  {time.Now().Add(2 * time.Hour), notation.ReasonExpiredSignature},
+		"a year earlier":       {time.Now().AddDate(-1, 0, 0), notation.ReasonFutureCertificate},
+		"no time at all given": {time.Time{}, notation.ReasonFutureCertificate},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			requireDenied(t, tc.reason, c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, tc.now))
+		})
+	}
+	require.Equal(t, policy.Valid, c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()).Result)
+}

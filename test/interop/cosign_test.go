@@ -1,0 +1,151 @@
+//go:build interop
+
+// Package interop signs images with the tools that people sign with, and asks
+// what is accepted. The tools talk to registries in this process only; what
+// they try to reach beyond is refused by a proxy that is not there.
+package interop
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+const (
+	password       = "interop"
+	commandTimeout = time.Minute
+)
+
+// tool is one version of the cosign command with a home of its own.
+type tool struct {
+	path, home string
+}
+
+// keyPair is a key as cosign keeps it, and its public half.
+type keyPair struct {
+	file   string
+	public []byte // PEM
+}
+
+func cosignV2(t *testing.T) tool { return command(t, "LANDWAITER_COSIGN_V2") }
+func cosignV3(t *testing.T) tool { return command(t, "LANDWAITER_COSIGN_V3") }
+
+// command fails without the tool: a test that is skipped proves nothing.
+func command(t *testing.T, variable string) tool {
+	t.Helper()
+	path := os.Getenv(variable)
+	require.NotEmpty(t, path, "%s is not set; run make interop", variable)
+	require.FileExists(t, path)
+	return tool{path: path, home: t.TempDir()}
+}
+
+// run runs the command and returns what it printed.
+func (c tool) run(t *testing.T, extra []string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.path, args...)
+	cmd.Dir = c.home
+	cmd.Env = append([]string{
+		"HOME=" + c.home,
+		"PATH=" + os.Getenv("PATH"),
+		"COSIGN_PASSWORD=" + password,
+		// Port 9 is nobody's; Go leaves loopback addresses out of proxying.
+		"HTTP_PROXY=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9",
+	}, extra...)
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s %v: %s", filepath.Base(c.path), args, output)
+	return string(output)
+}
+
+// generate makes a key pair as users do.
+func (c tool) generate(t *testing.T) keyPair {
+	t.Helper()
+	c.run(t, nil, "generate-key-pair", "--output-key-prefix", "generated")
+	return c.pair(t, "generated")
+}
+
+// importKey makes a key pair of a private key that came from elsewhere.
+func (c tool) importKey(t *testing.T, algorithm fixture.Algorithm) keyPair {
+	t.Helper()
+	key, err := fixture.NewCosignKey(algorithm)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key.Private)
+	require.NoError(t, err)
+	file := filepath.Join(c.home, "private.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	c.run(t, nil, "import-key-pair", "--yes", "--key", file, "--output-key-prefix", "imported")
+	pair := c.pair(t, "imported")
+	require.Equal(t, string(key.PEM), string(pair.public))
+	return pair
+}
+
+func (c tool) pair(t *testing.T, prefix string) keyPair {
+	t.Helper()
+	public, err := os.ReadFile(filepath.Join(c.home, prefix+".pub"))
+	require.NoError(t, err)
+	return keyPair{file: filepath.Join(c.home, prefix+".key"), public: public}
+}
+
+// noServices writes a signing configuration without transparency log, timestamp
+// authority and certificate authority: signing then needs nothing but the key.
+func (c tool) noServices(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(c.home, "signing-config.json")
+	c.run(t, nil, "signing-config", "create", "--out", file)
+	return file
+}
+
+// format is one way to have cosign sign.
+type format struct {
+	command func(*testing.T) tool
+	args    func(*testing.T, tool) []string
+	env     []string
+}
+
+func fixed(args ...string) func(*testing.T, tool) []string {
+	return func(*testing.T, tool) []string { return args }
+}
+
+func withSigningConfig(args ...string) func(*testing.T, tool) []string {
+	return func(t *testing.T, c tool) []string {
+		return append([]string{"--signing-config", c.noServices(t)}, args...)
+	}
+}
+
+func v2Tag() format {
+	return format{command: cosignV2, args: fixed("--tlog-upload=false")}
+}
+
+func v2Referrer() format {
+	return format{command: cosignV2, args: fixed("--tlog-upload=false", "--registry-referrers-mode=oci-1-1"), env: []string{"COSIGN_EXPERIMENTAL=1"}}
+}
+
+func v2Bundle() format {
+	return format{command: cosignV2, args: fixed("--tlog-upload=false", "--new-bundle-format")}
+}
+
+func v3Bundle() format {
+	return format{command: cosignV3, args: withSigningConfig()}
+}
+
+func v3Tag() format {
+	return format{command: cosignV3, args: fixed("--new-bundle-format=false", "--use-signing-config=false", "--tlog-upload=false")}
+}
+
+// sign signs img by its digest with key.
+func (f format) sign(t *testing.T, c tool, key keyPair, img fixture.Image, more ...string) {
+	t.Helper()
+	args := append([]string{"sign", "--key", key.file, "--allow-http-registry", "--yes"}, f.args(t, c)...)
+	args = append(append(args, more...), img.Reference.Name()+"@"+img.Descriptor.Digest.String())
+	c.run(t, f.env, args...)
+}

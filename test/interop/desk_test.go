@@ -1,0 +1,66 @@
+//go:build interop
+
+package interop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+const (
+	team         = "team-a"
+	trusted      = "trusted" // the trust store that verifiers name
+	materialFile = "material.pem"
+)
+
+// decide compiles a team's resources and asks the whole engine about ref: what
+// the service would answer, without its edge. Each call starts cold.
+func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte, ref image.Reference) verify.Result {
+	t.Helper()
+	client := registry.NewClient(registry.Options{})
+	defer client.Close()
+	snapshot, problems := tenant.Compile(resources(source, verifier, material), func(access registry.Access) verify.Registry {
+		return client.For(access)
+	})
+	require.Empty(t, problems)
+	memory, err := cache.NewMemory(cache.DefaultMemoryBytes, time.Now)
+	require.NoError(t, err)
+	engine := verify.NewEngine(memory, time.Now, verify.Options{})
+	return engine.Verify(t.Context(), snapshot.For(team), ref)
+}
+
+// resources are what a cluster admin and a team would apply: the registry, the
+// trust material in a Secret, one verifier, and a policy that requires it.
+func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) tenant.Objects {
+	kind := v1alpha1.PublicKeys
+	if verifier.Notation != nil {
+		kind = v1alpha1.Certificates
+	}
+	own := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
+	return tenant.Objects{
+		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: team, UID: "uid-of-team-a"}}},
+		Secrets:    []corev1.Secret{{ObjectMeta: own("material"), Data: map[string][]byte{materialFile: material}}},
+		ClusterStores: []v1alpha1.ClusterStore{{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1alpha1.ClusterStoreSpec{
+			StoreSpec: v1alpha1.StoreSpec{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
+		}}},
+		TrustStores: []v1alpha1.TrustStore{{ObjectMeta: own(trusted), Spec: v1alpha1.TrustStoreSpec{
+			Type: kind, Source: v1alpha1.TrustSource{SecretRef: &v1alpha1.ObjectKeyRef{Name: "material", Key: materialFile}},
+		}}},
+		Verifiers: []v1alpha1.Verifier{{ObjectMeta: own("release"), Spec: verifier}},
+		VerificationPolicies: []v1alpha1.VerificationPolicy{{ObjectMeta: own("images"), Spec: v1alpha1.VerificationPolicySpec{
+			Rules: []v1alpha1.PolicyRule{{Images: []string{source.Host() + "/**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}},
+		}}},
+	}
+}

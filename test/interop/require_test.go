@@ -1,0 +1,75 @@
+//go:build interop
+
+package interop
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+const repository = "team-a/app"
+
+func start(t *testing.T, options fixture.RegistryOptions) *fixture.Registry {
+	t.Helper()
+	registry, err := fixture.StartRegistry(options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, registry.Close()) })
+	return registry
+}
+
+func push(t *testing.T, registry *fixture.Registry, name, tag string) fixture.Image {
+	t.Helper()
+	img, err := registry.PushImage(context.Background(), name, tag)
+	require.NoError(t, err)
+	return img
+}
+
+// byKey is a verifier of signatures made with the key of its trust store.
+func byKey() v1alpha1.VerifierSpec {
+	return v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: trusted}}}}
+}
+
+// byCertificate is a verifier of notation signatures of the fixtures' signers.
+func byCertificate() v1alpha1.VerifierSpec {
+	return v1alpha1.VerifierSpec{Notation: &v1alpha1.NotationVerifier{
+		TrustStores:       []v1alpha1.TrustStoreRef{{TrustStore: trusted}},
+		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
+	}}
+}
+
+// requireAllowed also wants that evidence of one kind was what counted.
+func requireAllowed(t *testing.T, artifactType string, result verify.Result) {
+	t.Helper()
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome, result.Verdict.Reason)
+	require.True(t, slices.ContainsFunc(result.Findings, func(f policy.Finding) bool {
+		return f.Result == policy.Valid && f.ArtifactType == artifactType
+	}), "no valid finding of type %s in %+v", artifactType, result.Findings)
+}
+
+// requireDenied wants one finding with the reason, and nothing valid.
+func requireDenied(t *testing.T, reason string, result verify.Result) {
+	t.Helper()
+	require.Equal(t, policy.Denied, result.Verdict.Outcome, result.Verdict.Reason)
+	require.NotEmpty(t, result.Verdict.Reason)
+	var reasons []string
+	for _, finding := range result.Findings {
+		require.NotEqual(t, policy.Valid, finding.Result, finding.Message)
+		reasons = append(reasons, finding.Reason)
+	}
+	require.Contains(t, reasons, reason, result.Verdict.Reason)
+}
+
+// requireDeniedWithoutSignature wants a deny that says that there is none.
+func requireDeniedWithoutSignature(t *testing.T, result verify.Result) {
+	t.Helper()
+	require.Equal(t, policy.Denied, result.Verdict.Outcome, result.Verdict.Reason)
+	require.Contains(t, result.Verdict.Reason, "no signature")
+}

@@ -1,0 +1,178 @@
+package tenancy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+func (w *world) outcome(t *testing.T, ns verify.Namespace, img fixture.Image) policy.Verdict {
+	t.Helper()
+	return w.Verify(t.Context(), ns, digestOf(img)).Verdict
+}
+
+func requireOutcome(t *testing.T, want policy.Outcome, got policy.Verdict) {
+	t.Helper()
+	require.Equal(t, want.String(), got.Outcome.String(), got.Reason)
+}
+
+func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	img := w.signed(t, "shared/app", "a")
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.trusting(t, "team-b", "b"),
+		w.policy(t, "team-a", "p", releaseNeeded), w.policy(t, "team-b", "p", releaseNeeded)))
+	var wrong atomic.Pointer[string]
+	var callers sync.WaitGroup
+	for range 8 {
+		for ns, want := range map[verify.Namespace]policy.Outcome{"team-a": policy.Allowed, "team-b": policy.Denied} {
+			callers.Go(func() {
+				for range 200 {
+					if verdict := w.Verify(context.Background(), ns, digestOf(img)).Verdict; verdict.Outcome != want {
+						said := fmt.Sprintf("%s: %s: %s", ns, verdict.Outcome, verdict.Reason)
+						wrong.Store(&said)
+					}
+				}
+			})
+		}
+	}
+	callers.Wait()
+	if said := wrong.Load(); said != nil {
+		t.Fatal(*said)
+	}
+	require.True(t, w.Verify(t.Context(), "team-a", digestOf(img)).Cached)
+	require.True(t, w.Verify(t.Context(), "team-b", digestOf(img)).Cached)
+}
+
+func TestEditsChangeVerdictsAtOnceAndEditsBackAreWarm(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	img := w.signed(t, "team-a/app", "a")
+	trustA := []func(*tenant.Objects){w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)}
+	trustB := []func(*tenant.Objects){w.trusting(t, "team-a", "b"), w.policy(t, "team-a", "p", releaseNeeded)}
+	for round := range 4 {
+		require.Empty(t, w.apply(t, trustA...))
+		result := w.Verify(t.Context(), "team-a", digestOf(img))
+		requireOutcome(t, policy.Allowed, result.Verdict)
+		require.Equal(t, round > 0, result.Cached)
+		require.Empty(t, w.apply(t, trustB...))
+		requireOutcome(t, policy.Denied, w.outcome(t, "team-a", img))
+	}
+}
+
+func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	byCorp, byBoth, unsigned := w.signed(t, "x/corp", "corp"), w.signed(t, "x/both", "corp", "a"), w.signed(t, "x/none")
+	floor := w.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)
+	require.Empty(t, w.apply(t, w.trusting(t, "", "corp"), floor, w.policy(t, "lax", "p", "default: Allow"),
+		w.trusting(t, "strict", "a"), w.policy(t, "strict", "p", releaseNeeded),
+		w.trusting(t, "impostor", "a"), w.policy(t, "impostor", "p", releaseNeeded)))
+	requireOutcome(t, policy.Denied, w.outcome(t, "lax", unsigned))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "lax", byCorp))
+	requireOutcome(t, policy.Denied, w.outcome(t, "strict", byCorp))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "strict", byBoth))
+	onlyA := w.signed(t, "x/only-a", "a")
+	requireOutcome(t, policy.Denied, w.outcome(t, "impostor", onlyA))
+	require.Contains(t, w.outcome(t, "impostor", onlyA).Reason, "ClusterVerificationPolicy floor")
+}
+
+func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	img := w.signed(t, "shared/app", "corp")
+	broken := func(o *tenant.Objects) {
+		v := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "gone"}}}}}
+		v.Name, v.Namespace = "release", "team-a"
+		o.Verifiers = append(o.Verifiers, v)
+	}
+	problems := w.apply(t, w.trusting(t, "", "corp"), w.policy(t, "", "p", releaseNeeded), broken)
+	require.Len(t, problems, 1)
+	verdict := w.outcome(t, "team-a", img)
+	requireOutcome(t, policy.Denied, verdict)
+	require.Contains(t, verdict.Reason, "Verifier team-a/release")
+	require.Contains(t, verdict.Reason, "TrustStore team-a/gone")
+	for _, ns := range []verify.Namespace{"team-b", verify.Cluster} {
+		requireOutcome(t, policy.Allowed, w.outcome(t, ns, img))
+	}
+	require.Empty(t, w.apply(t, w.trusting(t, "", "corp"), w.policy(t, "", "p", releaseNeeded)))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
+}
+
+func TestWithoutPolicyEveryMatchingVerifierMustPass(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	signed, unsigned := w.signed(t, "x/app", "a"), w.signed(t, "x/none")
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", signed))
+	requireOutcome(t, policy.Denied, w.outcome(t, "team-a", unsigned))
+	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", signed))
+	require.Contains(t, w.outcome(t, "team-b", signed).Reason, "no verifier applies")
+}
+
+func TestReplayedAndForeignSignaturesDenyWithTheirOwnReasons(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	good, victim := w.signed(t, "x/app", "a"), w.signed(t, "x/victim")
+	_, err := w.registry.CopyCosign(t.Context(), good, victim)
+	require.NoError(t, err)
+	foreign := w.signed(t, "x/foreign", "attacker")
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
+	replayed, wrongKey := w.outcome(t, "team-a", victim), w.outcome(t, "team-a", foreign)
+	requireOutcome(t, policy.Denied, replayed)
+	requireOutcome(t, policy.Denied, wrongKey)
+	require.NotEqual(t, strings.SplitN(replayed.Reason, ":", 2)[1], strings.SplitN(wrongKey.Reason, ":", 2)[1])
+}
+
+// Every format, through every way that a registry lists it.
+func TestEveryFormatIsFoundInEveryRegistry(t *testing.T) {
+	for name, options := range map[string]fixture.RegistryOptions{
+		"referrers API": {}, "fallback tag": {NoReferrers: true}, "TLS": {TLS: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, options)
+			require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
+			key := w.signer(t, "a")
+			tagged, referring, bundle := w.signed(t, "x/tag", "a"), w.signed(t, "x/referrer"), w.signed(t, "x/bundle")
+			_, err := w.registry.SignCosignReferrer(t.Context(), referring, key, fixture.CosignOptions{})
+			require.NoError(t, err)
+			_, err = w.registry.SignCosignBundle(t.Context(), bundle, key, fixture.CosignOptions{})
+			require.NoError(t, err)
+			for _, img := range []fixture.Image{tagged, referring, bundle} {
+				requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
+				result := w.Verify(t.Context(), "team-a", img.Reference.WithTag("v1"))
+				requireOutcome(t, policy.Allowed, result.Verdict)
+				require.Equal(t, img.Descriptor.Digest, result.Digest)
+			}
+		})
+	}
+}
+
+// A cold digest costs three waves of requests, a tag one more.
+func TestColdVerificationAsksNoMoreThanItMust(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
+	img := w.signed(t, "x/app", "a")
+	w.registry.Reset()
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
+	require.Equal(t, 3, w.registry.Count(), "the subject, the .sig tag and the referrers; the payload is rebuilt: %v", w.registry.Requests())
+}
+
+func TestARegistryThatFailsLeavesItUndecided(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	img := w.signed(t, "x/app", "a")
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
+	w.registry.SetIntercept(func(rw http.ResponseWriter, _ *http.Request) bool {
+		rw.WriteHeader(http.StatusInternalServerError)
+		return true
+	})
+	requireOutcome(t, policy.Undecided, w.outcome(t, "team-a", img))
+	w.registry.SetIntercept(nil)
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
+}

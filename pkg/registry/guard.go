@@ -76,6 +76,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &slotBody{ReadCloser: resp.Body, free: sync.OnceFunc(func() { <-slots })}
+	if isMetadata(req.URL.Path) {
+		resp.Body = &limitedBody{limitedReader: limitedReader{from: resp.Body, left: maxManifestBytes}, Closer: resp.Body}
+	}
 	if wait := retryAfter(resp); wait > 0 {
 		client.backOffs.Set(key, time.Now().Add(min(wait, maxBackOff)))
 	}
@@ -197,6 +200,18 @@ func retryAfter(resp *http.Response) time.Duration {
 		return time.Until(at)
 	}
 	return 0
+}
+
+// isMetadata reports whether a path of the distribution API is one of manifests
+// or of lists of them, which are small.
+func isMetadata(path string) bool {
+	return strings.Contains(path, "/manifests/") || strings.Contains(path, "/referrers/")
+}
+
+// limitedBody is an answer that fails past a limit.
+type limitedBody struct {
+	limitedReader
+	io.Closer
 }
 
 // slotBody gives the host's slot back when the answer has been read.

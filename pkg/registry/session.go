@@ -205,7 +205,7 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 		return ocispec.Descriptor{}, nil, err
 	}
 	var read bytes.Buffer
-	_, err = read.ReadFrom(&limitedReader{from: body, left: maxManifestBytes})
+	_, err = read.ReadFrom(body) // guard ends it at the limit
 	if err := errors.Join(err, body.Close()); err != nil {
 		return ocispec.Descriptor{}, nil, err
 	}
@@ -240,10 +240,11 @@ func (s *Session) repository(ref image.Reference) (*remote.Repository, error) {
 		client.SetUserAgent(s.client.options.UserAgent)
 	}
 	return &remote.Repository{
-		Client:               client,
-		Reference:            orasregistry.Reference{Registry: ref.Host, Repository: ref.Repository},
-		PlainHTTP:            s.access.Hosts[ref.Host].PlainHTTP,
-		MaxMetadataBytes:     maxManifestBytes,
+		Client:    client,
+		Reference: orasregistry.Reference{Registry: ref.Host, Repository: ref.Repository},
+		PlainHTTP: s.access.Hosts[ref.Host].PlainHTTP,
+		// guard's limit comes first, so that too much is not taken for cut short.
+		MaxMetadataBytes:     2 * maxManifestBytes,
 		ReferrerListMaxPages: maxReferrerPages,
 	}, nil
 }

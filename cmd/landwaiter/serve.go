@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+)
+
+func newServe() *cobra.Command {
+	var flags engineFlags
+	var options provider.Options
+	var logLevel, logFormat string
+	cmd := &cobra.Command{
+		Use:   "serve --config-dir DIR --tls-cert FILE --tls-key FILE --client-ca FILE",
+		Short: "Answer Gatekeeper's external data requests over HTTPS",
+		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS,
+with the resources below --config-dir. Files of resources and of certificates are
+watched; a change takes effect without a restart.
+
+Paths: POST /v1/verify and /v1/mutate, /v1/namespaces/{namespace}/verify and
+…/mutate, and /ratify/gatekeeper/v1/verify and …/mutate. /healthz and /readyz are
+served at --health-address, /metrics at --metrics-address, both over plain HTTP.
+
+On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
+		Example: `  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
+    --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(cmd, logLevel, logFormat)
+			if err != nil {
+				return err
+			}
+			options.Log = log
+			return serve(cmd.Context(), flags, options)
+		},
+	}
+	flags.register(cmd, true)
+	f := cmd.Flags()
+	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
+	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
+	f.StringVar(&options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
+	f.StringVar(&options.Files.Certificate, "tls-cert", "", "file with the serving certificate (PEM)")
+	f.StringVar(&options.Files.Key, "tls-key", "", "file with its key (PEM)")
+	f.StringSliceVar(&options.Files.ClientCAs, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
+	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; default: any that the client CA signed)")
+	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer anybody, without asking for a client certificate")
+	f.DurationVar(&options.VerifyTimeout, "verify-timeout", 0, "time for a verify answer; below Gatekeeper's webhook timeout (default 2.5s)")
+	f.DurationVar(&options.MutateTimeout, "mutate-timeout", 0, "time for a mutate answer; below Gatekeeper's webhook timeout (default 800ms)")
+	f.BoolVar(&options.MutateDropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
+	f.DurationVar(&options.Grace, "shutdown-grace", 0, "time for requests under way to finish at the end (default 20s)")
+	f.Int64Var(&flags.cacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
+	f.DurationVar(&flags.engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
+	f.DurationVar(&flags.engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
+	f.DurationVar(&flags.engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
+	f.StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
+	f.StringVar(&logFormat, "log-format", "json", "json or text")
+	for _, name := range []string{"tls-cert", "tls-key"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // the flags are declared just above
+		}
+	}
+	return cmd
+}
+
+func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
+	log := logrus.New()
+	log.SetOutput(cmd.ErrOrStderr())
+	parsed, err := logrus.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("--log-level is %q, it must be debug, info, warning or error", level)
+	}
+	log.SetLevel(parsed)
+	switch format {
+	case "json":
+		log.SetFormatter(&logrus.JSONFormatter{})
+	case "text":
+	default:
+		return nil, fmt.Errorf("--log-format is %q, it must be json or text", format)
+	}
+	return log, nil
+}
+
+// serve runs until ctx ends or something cannot go on.
+func serve(ctx context.Context, flags engineFlags, options provider.Options) error {
+	d, err := flags.newDesk()
+	if err != nil {
+		return err
+	}
+	defer d.client.Close()
+	options.Ready = d.set.Ready
+	server, err := provider.New(d, options)
+	if errors.Is(err, provider.ErrNoClientCA) {
+		return fmt.Errorf("%w: use --client-ca FILE, or --insecure-no-client-auth", err)
+	}
+	if err != nil {
+		return err
+	}
+	return d.run(ctx, server, flags.configDir, options.Log)
+}
+
+// run serves and watches the directory of resources.
+func (d *desk) run(ctx context.Context, server *provider.Server, configDir string, log *logrus.Logger) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return configdir.Watch(ctx, configDir, func(objects tenant.Objects, problems []tenant.Problem) {
+			_, more := d.compile(objects)
+			for _, p := range append(problems, more...) {
+				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
+			}
+			log.WithField("problems", len(problems)+len(more)).Info("resources are in force")
+		})
+	})
+	group.Go(func() error {
+		log.WithField("address", server.Addr().String()).Info("answering Gatekeeper")
+		return server.Run(ctx)
+	})
+	return group.Wait()
+}

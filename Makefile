@@ -1,0 +1,82 @@
+# `make help` lists the targets. Needed: Go 1.26, gcc (race detector), bash.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
+IMAGE     ?= landwaiter:$(VERSION)
+DOCKER    ?= docker
+DEMO_ARGS ?=
+FUZZTIME  ?= 30s
+BENCH     ?= .
+
+.PHONY: help demo build test lint verify generate fuzz bench interop e2e image cover clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: build ## Run everything in one process until Ctrl-C (DEMO_ARGS=--once ends by itself)
+	bin/landwaiter demo $(DEMO_ARGS)
+
+build: ## Build bin/landwaiter
+	go build -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
+
+test: ## Run the tests with the race detector (needs gcc)
+	@command -v "$$(go env CC)" >/dev/null || { \
+	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
+	go test -race -timeout 10m ./...
+
+lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
+	go vet ./...
+	go vet -tags interop ./test/interop/...
+	"$$(test/lint/build.sh)" run ./...
+
+verify: lint ## Check format, lint, generated files, go.mod files and the architecture
+	@unformatted=$$(gofmt -l api cmd pkg test); \
+	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml | sha256sum; }; \
+	  before=$$(generated); $(MAKE) --no-print-directory generate; \
+	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
+	@for module in . config/tools test/tools test/lint; do \
+	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
+	go test -count=1 ./test/arch/...
+
+generate: ## Write the deep copies and the CRDs from the types in api/
+	go -C config/tools build -o "$(CURDIR)/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
+	bin/controller-gen object paths=./api/...
+	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
+
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	@folders=$$({ grep -rlE --include='*_test.go' '^func Fuzz' api cmd pkg test || true; } | xargs -r -n1 dirname | sort -u); \
+	count=0; \
+	for folder in $$folders; do \
+	  listed=$$(go test -list '^Fuzz' "./$$folder"); \
+	  for target in $$(grep '^Fuzz' <<<"$$listed" || true); do \
+	    echo "fuzz: ./$$folder $$target for $(FUZZTIME)"; \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime "$(FUZZTIME)" "./$$folder"; \
+	    count=$$((count + 1)); \
+	  done; \
+	done; \
+	(( count > 0 )) || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
+	echo "fuzz: $$count targets passed"
+
+bench: ## Run the Go benchmarks (BENCH=pattern selects)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+interop: ## Check signatures made by the cosign 2 and 3 command lines (built once)
+	tools=$$(test/tools/build.sh); \
+	LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
+	  go test -race -timeout 10m -tags interop ./test/interop/...
+
+e2e: ## Run against kube-apiserver and Gatekeeper (not built yet)
+	@echo "make e2e: the end-to-end tests are not built yet" >&2; exit 1
+
+image: ## Build the container image IMAGE with DOCKER
+	$(DOCKER) build --build-arg VERSION="$(VERSION)" -t "$(IMAGE)" .
+
+cover: ## Print the coverage of every function
+	go test -coverprofile=cover.out -coverpkg=./api/...,./cmd/...,./pkg/... ./...
+	go tool cover -func=cover.out
+
+clean: ## Remove what the targets built in this folder
+	rm -rf bin cover.out

@@ -1,0 +1,191 @@
+package arch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	logger           = "github.com/sirupsen/logrus"
+	fixtures         = "test/fixture"
+	firstThatLogs    = 4 // below, facts are returned
+	evidenceLayer    = 2 // this and below know nothing of Kubernetes
+	maxMeanImports   = 3.0
+	maxDepth         = 7
+	programThatDemos = "cmd/landwaiter"
+)
+
+// row is a line of the table: | `pkg/image` | L0 | what it does |
+var row = regexp.MustCompile("(?m)^\\| `((?:cmd|pkg|api)/[^`]+)` \\| L([0-9]) \\| *(\\S.*?) *\\|$")
+
+// layers maps a package to its layer.
+type layers map[string]int
+
+func parseTable(markdown string) (layers, error) {
+	table := layers{}
+	for _, match := range row.FindAllStringSubmatch(markdown, -1) {
+		if _, twice := table[match[1]]; twice {
+			return nil, fmt.Errorf("%s is listed twice", match[1])
+		}
+		table[match[1]] = int(match[2][0] - '0')
+	}
+	return table, nil
+}
+
+func readTable(t *testing.T) layers {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	table, err := parseTable(string(text))
+	require.NoError(t, err)
+	require.NotEmpty(t, table, "ARCHITECTURE.md has no table of packages")
+	return table
+}
+
+// broken lists what a package's imports break: only lower layers, no
+// Kubernetes below L3, no logger below L4, fixtures in the demo only.
+func (l layers) broken(pkg string, imports []string) []string {
+	var found []string
+	layer, listed := l[pkg]
+	if !listed {
+		return []string{pkg + " is not in the table"}
+	}
+	for _, imported := range imports {
+		if name, ours := own(imported); ours {
+			found = append(found, l.upward(pkg, layer, name)...)
+		}
+		if layer <= evidenceLayer && layer > 0 && (below(imported, "k8s.io") || below(imported, "sigs.k8s.io")) {
+			found = append(found, fmt.Sprintf("%s (L%d) imports %s", pkg, layer, imported))
+		}
+		if layer < firstThatLogs && below(imported, logger) {
+			found = append(found, fmt.Sprintf("%s (L%d) imports the logger", pkg, layer))
+		}
+	}
+	return found
+}
+
+func (l layers) upward(pkg string, layer int, imported string) []string {
+	target, listed := l[imported]
+	switch {
+	case below(imported, "test") && (imported != fixtures || pkg != programThatDemos):
+		return []string{pkg + " imports the test code " + imported}
+	case below(imported, "test"):
+		return nil
+	case !listed:
+		return []string{pkg + " imports " + imported + ", which is not in the table"}
+	case target >= layer:
+		return []string{fmt.Sprintf("%s (L%d) imports %s (L%d)", pkg, layer, imported, target)}
+	case layer <= evidenceLayer && below(imported, "api"):
+		return []string{fmt.Sprintf("%s (L%d) imports %s", pkg, layer, imported)}
+	default:
+		return nil
+	}
+}
+
+// depth is the number of packages on the longest chain of own imports.
+func depth(imports map[string][]string, pkg string) int {
+	longest := 0
+	for _, imported := range imports[pkg] {
+		if name, ours := own(imported); ours && !below(name, "test") {
+			longest = max(longest, depth(imports, name))
+		}
+	}
+	return longest + 1
+}
+
+func inProgram(pkg string) bool {
+	return below(pkg, "cmd") || below(pkg, "pkg") || below(pkg, "api")
+}
+
+func TestTableListsExactlyThePackages(t *testing.T) {
+	var listed, present []string
+	for pkg := range readTable(t) {
+		listed = append(listed, pkg)
+	}
+	for pkg := range readTree(t).imports() {
+		if inProgram(pkg) {
+			present = append(present, pkg)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(present)
+	require.Equal(t, present, listed, "expected: the packages of the tree; actual: the table in ARCHITECTURE.md")
+}
+
+func TestImportsGoDownOnly(t *testing.T) {
+	table := readTable(t)
+	for pkg, imports := range readTree(t).imports() {
+		if inProgram(pkg) {
+			require.Empty(t, table.broken(pkg, imports))
+		}
+	}
+}
+
+func TestImportsStayFewAndShallow(t *testing.T) {
+	imports := readTree(t).imports()
+	packages, edges := 0, 0
+	for pkg, imported := range imports {
+		if !inProgram(pkg) {
+			continue
+		}
+		packages++
+		for _, name := range imported {
+			if _, ours := own(name); ours {
+				edges++
+			}
+		}
+		require.LessOrEqual(t, depth(imports, pkg), maxDepth, "chain of imports below %s", pkg)
+	}
+	mean := float64(edges) / float64(packages)
+	require.LessOrEqual(t, mean, maxMeanImports, "%d imports among %d packages", edges, packages)
+}
+
+func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
+	for _, imported := range readTree(t).imports()[fixtures] {
+		require.False(t, imported == "testing" || strings.HasPrefix(imported, "github.com/stretchr/testify"),
+			"%s imports %s, and the demo would carry it", fixtures, imported)
+	}
+}
+
+func TestRefusesImportsAgainstTheTable(t *testing.T) {
+	table, err := parseTable("| `pkg/image` | L0 | a |\n| `api/v1alpha1` | L0 | b |\n| `pkg/verify` | L1 | c |\n" +
+		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
+	require.NoError(t, err)
+	require.Len(t, table, 8)
+	for name, c := range map[string]struct {
+		pkg, imported string
+		refused       bool
+	}{
+		"down":                         {"pkg/verify", module + "/pkg/image", false},
+		"up":                           {"pkg/image", module + "/pkg/verify", true},
+		"sideways":                     {"pkg/cosign", module + "/pkg/trust", true},
+		"evidence to api":              {"pkg/cosign", module + "/api/v1alpha1", true},
+		"tenant to api":                {"pkg/tenant", module + "/api/v1alpha1", false},
+		"evidence to Kubernetes":       {"pkg/trust", "k8s.io/api/core/v1", true},
+		"engine to controller-runtime": {"pkg/verify", "sigs.k8s.io/yaml", true},
+		"resource types to Kubernetes": {"api/v1alpha1", "k8s.io/apimachinery/pkg/runtime", false},
+		"logger in the compiler":       {"pkg/tenant", logger, true},
+		"logger at the edge":           {"pkg/provider", logger, false},
+		"package not in the table":     {"pkg/utils", "fmt", true},
+		"import not in the table":      {"pkg/provider", module + "/pkg/utils", true},
+		"fixtures in the demo":         {"cmd/landwaiter", module + "/test/fixture", false},
+		"fixtures elsewhere":           {"pkg/provider", module + "/test/fixture", true},
+		"other test code in the demo":  {"cmd/landwaiter", module + "/test/hostile", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.refused, len(table.broken(c.pkg, []string{c.imported})) > 0)
+		})
+	}
+}
+
+func TestRefusesTableWithAPackageTwice(t *testing.T) {
+	_, err := parseTable("| `pkg/image` | L0 | a |\n| `pkg/image` | L1 | b |\n")
+	require.Error(t, err)
+}

@@ -61,16 +61,19 @@ func demo(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
-	gatekeeper, options, err := stage.certificates(errOut)
+	gatekeeper, options, err := stage.certificates()
 	if err != nil {
 		return err
 	}
-	return stage.play(ctx, out, gatekeeper, options, resources, once)
+	log := logrus.New()
+	log.SetOutput(errOut)
+	log.SetLevel(logrus.ErrorLevel) // denials are what the table shows
+	return stage.play(ctx, out, gatekeeper, options, resources, log, once)
 }
 
 // certificates makes the provider's certificate and Gatekeeper's, and writes
 // them as files, as they would be mounted.
-func (s *scene) certificates(errOut io.Writer) (*gatekeeper, provider.Options, error) {
+func (s *scene) certificates() (*gatekeeper, provider.Options, error) {
 	const clientName = "gatekeeper-webhook-service.gatekeeper-system.svc"
 	authority, err := fixture.NewAuthority("demo CA")
 	if err != nil {
@@ -91,36 +94,35 @@ func (s *scene) certificates(errOut io.Writer) (*gatekeeper, provider.Options, e
 			return nil, provider.Options{}, err
 		}
 	}
-	log := logrus.New()
-	log.SetOutput(errOut)
-	log.SetLevel(logrus.WarnLevel)
 	options := provider.Options{
 		Address: "127.0.0.1:0", HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
 		Files:       provider.Files{Certificate: at("tls.crt"), Key: at("tls.key"), ClientCAs: []string{at("ca.crt")}},
 		ClientNames: []string{clientName},
-		Log:         log,
 	}
 	return newGatekeeper(authority, client), options, nil
 }
 
 // play starts the provider, asks it everything, and stays if it should.
-func (s *scene) play(ctx context.Context, out io.Writer, asking *gatekeeper, options provider.Options, resources string, once bool) error {
+func (s *scene) play(ctx context.Context, out io.Writer, asking *gatekeeper, options provider.Options, resources string, log *logrus.Logger, once bool) error {
 	d, err := (&engineFlags{}).newDesk()
 	if err != nil {
 		return err
 	}
 	defer d.client.Close()
 	options.Ready = d.set.Ready
-	server, err := provider.New(d, options)
+	server, err := provider.New(d, d, log, options)
 	if err != nil {
+		return err
+	}
+	if err := server.Listen(ctx); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- d.run(ctx, server, resources, options.Log) }()
-	asking.url = "https://" + server.Addr().String()
-	if err := waitReady(ctx, "http://"+server.HealthAddr().String()+"/readyz", ended); err != nil {
+	go func() { ended <- d.run(ctx, server, resources, log) }()
+	asking.url = "https://" + server.Address()
+	if err := waitReady(ctx, "http://"+server.HealthAddress()+"/readyz", ended); err != nil {
 		return err
 	}
 	wrong, err := s.table(ctx, out, asking)
@@ -128,7 +130,7 @@ func (s *scene) play(ctx context.Context, out io.Writer, asking *gatekeeper, opt
 		return err
 	}
 	if !once {
-		s.invite(out, asking.url, server.MetricsAddr().String(), resources)
+		s.invite(out, asking.url, server.MetricsAddress(), resources)
 		<-ctx.Done()
 	}
 	stop()

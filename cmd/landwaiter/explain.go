@@ -51,17 +51,11 @@ Exit codes are those of verify.`,
 			if err != nil {
 				return err
 			}
-			d, snapshot, err := flags.load(cmd.ErrOrStderr())
+			e, result, err := explainImage(cmd, flags, ns, ref, timeout)
 			if err != nil {
 				return err
 			}
-			defer d.client.Close()
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			began := time.Now()
-			result := d.Verify(ctx, ns, ref)
-			e := explanation{printedResult: printable(args[0], result), Resources: snapshot.Explain(ns),
-				Generation: snapshot.For(ns).Generation, Stages: result.Stages, Took: time.Since(began)}
+			e.Image = args[0]
 			if output == "json" {
 				err = printJSON(cmd.OutOrStdout(), e)
 			} else {
@@ -78,6 +72,21 @@ Exit codes are those of verify.`,
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
 	return cmd
+}
+
+// explainImage verifies one image and says how.
+func explainImage(cmd *cobra.Command, flags engineFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
+	d, snapshot, err := flags.load(cmd.ErrOrStderr())
+	if err != nil {
+		return explanation{}, verify.Result{}, err
+	}
+	defer d.client.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+	began := time.Now()
+	result := d.Verify(ctx, ns, ref)
+	return explanation{printedResult: printable(ref.String(), result), Resources: snapshot.Explain(ns),
+		Generation: snapshot.For(ns).Generation, Stages: result.Stages, Took: time.Since(began)}, result, nil
 }
 
 func (e explanation) print(out io.Writer) error {

@@ -38,11 +38,22 @@ On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
 			if err != nil {
 				return err
 			}
-			options.Log = log
-			return serve(cmd.Context(), flags, options)
+			if len(options.Files.ClientCAs) == 0 && !options.InsecureNoClientAuth {
+				return errors.New("without a client CA anybody could ask: use --client-ca FILE, or --insecure-no-client-auth")
+			}
+			return serve(cmd.Context(), flags, options, log)
 		},
 	}
 	flags.register(cmd, true)
+	registerServerFlags(cmd, &options)
+	registerCacheFlags(cmd, &flags)
+	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
+	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
+	return cmd
+}
+
+// registerServerFlags declares the flags of the HTTPS edge.
+func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 	f := cmd.Flags()
 	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
 	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
@@ -54,20 +65,23 @@ On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer anybody, without asking for a client certificate")
 	f.DurationVar(&options.VerifyTimeout, "verify-timeout", 0, "time for a verify answer; below Gatekeeper's webhook timeout (default 2.5s)")
 	f.DurationVar(&options.MutateTimeout, "mutate-timeout", 0, "time for a mutate answer; below Gatekeeper's webhook timeout (default 800ms)")
-	f.BoolVar(&options.MutateDropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
-	f.DurationVar(&options.Grace, "shutdown-grace", 0, "time for requests under way to finish at the end (default 20s)")
-	f.Int64Var(&flags.cacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
-	f.DurationVar(&flags.engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
-	f.DurationVar(&flags.engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
-	f.DurationVar(&flags.engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
-	f.StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
-	f.StringVar(&logFormat, "log-format", "json", "json or text")
+	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
+	f.DurationVar(&options.GracePeriod, "shutdown-grace", 0, "time for requests under way to finish at the end (default 10s)")
+	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "time to go on accepting after /readyz has begun to fail, for load balancers to notice")
 	for _, name := range []string{"tls-cert", "tls-key"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // the flags are declared just above
 		}
 	}
-	return cmd
+}
+
+// registerCacheFlags declares the flags of what is kept.
+func registerCacheFlags(cmd *cobra.Command, flags *engineFlags) {
+	f := cmd.Flags()
+	f.Int64Var(&flags.cacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
+	f.DurationVar(&flags.engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
+	f.DurationVar(&flags.engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
+	f.DurationVar(&flags.engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
@@ -89,21 +103,18 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 }
 
 // serve runs until ctx ends or something cannot go on.
-func serve(ctx context.Context, flags engineFlags, options provider.Options) error {
+func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
 	d, err := flags.newDesk()
 	if err != nil {
 		return err
 	}
 	defer d.client.Close()
 	options.Ready = d.set.Ready
-	server, err := provider.New(d, options)
-	if errors.Is(err, provider.ErrNoClientCA) {
-		return fmt.Errorf("%w: use --client-ca FILE, or --insecure-no-client-auth", err)
-	}
+	server, err := provider.New(d, d, log, options)
 	if err != nil {
 		return err
 	}
-	return d.run(ctx, server, flags.configDir, options.Log)
+	return d.run(ctx, server, flags.configDir, log)
 }
 
 // run serves and watches the directory of resources.
@@ -118,9 +129,6 @@ func (d *desk) run(ctx context.Context, server *provider.Server, configDir strin
 			log.WithField("problems", len(problems)+len(more)).Info("resources are in force")
 		})
 	})
-	group.Go(func() error {
-		log.WithField("address", server.Addr().String()).Info("answering Gatekeeper")
-		return server.Run(ctx)
-	})
+	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -229,7 +230,7 @@ func (s *Session) repository(ref image.Reference) (*remote.Repository, error) {
 			CheckRedirect: checkRedirect, Timeout: s.client.options.RequestTimeout},
 		Cache: s.client.tokenCache(s.access, ref.Host, credential),
 		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {
-			if normalised, err := image.NormaliseHost(hostport); err != nil || (normalised != ref.Host && normalised != "registry-1."+ref.Host) {
+			if hostOf(&url.URL{Host: hostport}) != ref.Host {
 				return auth.EmptyCredential, nil
 			}
 			return auth.Credential{Username: credential.Username, Password: credential.Password,

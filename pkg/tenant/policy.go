@@ -1,7 +1,6 @@
 package tenant
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -21,16 +20,15 @@ type compiledPolicy struct {
 
 func compilePolicy(r resource[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
 	p := compiledPolicy{source: r.source}
-	err := r.broken
+	floor, err := isFloor(r)
+	p.floor = floor
 	if err == nil {
 		p.rules, err = rules(r.source, r.spec.Rules)
 	}
 	if err == nil {
 		p.fallback, err = fallback(r.spec.Default)
 	}
-	floor, floorErr := isFloor(r)
-	p.floor = floor
-	if err = errors.Join(err, floorErr); err != nil {
+	if err != nil {
 		p.rules, p.fallback = nil, policy.Denied
 		p.broken = fmt.Sprintf("%s cannot be used: %v", r.source, err)
 	}
@@ -38,12 +36,13 @@ func compilePolicy(r resource[v1alpha1.ClusterVerificationPolicySpec]) (compiled
 	return p, err
 }
 
-// isFloor reports whether the policy binds every namespace. When that cannot be
-// told it does: a floor that became unreadable must not vanish.
+// isFloor reports whether the policy binds every namespace. The error says that
+// it cannot be told; then a cluster policy does, because a floor that became
+// unreadable must not vanish.
 func isFloor(r resource[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
 	inCluster := r.source.Kind == clusterPrefix+kindPolicy
 	if r.broken != nil {
-		return inCluster, nil
+		return inCluster, r.broken
 	}
 	switch r.spec.Enforcement {
 	case "", v1alpha1.EnforcementDefault:

@@ -6,7 +6,6 @@ package hostile
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -179,6 +178,6 @@ func Hang(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
 func Drop(w http.ResponseWriter, _ *http.Request) {
 	connection, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
-		_ = connection.(net.Conn).Close()
+		_ = connection.Close()
 	}
 }

@@ -1,0 +1,282 @@
+// Package bench measures the main paths beside what they cannot be faster than:
+// a bare TLS handler that decodes the same request and answers a body of the same
+// size, and one ecdsa.Verify. Compare within one run; see docs in the README.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// world is everything between an image and its verdict, with a signed image in
+// a registry of this process.
+type world struct {
+	*tenant.Desk
+	registry *fixture.Registry
+	image    image.Reference
+}
+
+// noCache keeps nothing, so that every verification is cold.
+type noCache struct{}
+
+func (noCache) Get(context.Context, verify.Key) (verify.Entry, bool)         { return verify.Entry{}, false }
+func (noCache) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
+func memory(b *testing.B) verify.Cache {
+	b.Helper()
+	m, err := cache.NewMemory(1<<28, time.Now)
+	require.NoError(b, err)
+	return m
+}
+
+func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
+	b.Helper()
+	r, err := fixture.StartRegistry(fixture.RegistryOptions{})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, r.Close()) })
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(b, err)
+	img, err := r.PushImage(b.Context(), "shared/app", "v1")
+	require.NoError(b, err)
+	_, err = r.SignCosign(b.Context(), img, key, fixture.CosignOptions{})
+	require.NoError(b, err)
+	client := registry.NewClient(registry.Options{})
+	b.Cleanup(client.Close)
+	set := &tenant.Set{}
+	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), func(a registry.Access) verify.Registry { return client.For(a) })
+	require.Empty(b, problems)
+	set.Swap(snapshot)
+	ref := img.Reference
+	ref.Tag = ""
+	return &world{Desk: tenant.NewDesk(set, verify.NewEngine(kept, time.Now, verify.Options{})), registry: r, image: ref}
+}
+
+// resources gives every namespace its own trust store, verifier and policy.
+func resources(host, key string, namespaces int) tenant.Objects {
+	var o tenant.Objects
+	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{host}}, InsecurePlainHTTP: true}}
+	store.Name = "bench"
+	o.ClusterStores = append(o.ClusterStores, store)
+	for i := range namespaces {
+		trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: key}}}
+		verifier := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}}}
+		rules := v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{
+			Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}}
+		trust.Name, verifier.Name, rules.Name = "keys", "release", "strict"
+		trust.Namespace, verifier.Namespace, rules.Namespace = string(team(i)), string(team(i)), string(team(i))
+		o.TrustStores, o.Verifiers, o.VerificationPolicies = append(o.TrustStores, trust), append(o.Verifiers, verifier), append(o.VerificationPolicies, rules)
+	}
+	return o
+}
+
+func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }
+
+func (w *world) allowed(b *testing.B, ns verify.Namespace) {
+	result := w.Verify(b.Context(), ns, w.image)
+	if result.Verdict.Outcome != policy.Allowed {
+		b.Fatal(result.Verdict.Reason)
+	}
+}
+
+func BenchmarkECDSAVerify(b *testing.B) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(b, err)
+	sum := sha256.Sum256([]byte("payload"))
+	signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
+	require.NoError(b, err)
+	for b.Loop() {
+		if !ecdsa.VerifyASN1(&key.PublicKey, sum[:], signature) {
+			b.Fatal("invalid")
+		}
+	}
+}
+
+func BenchmarkEngineWarm(b *testing.B) {
+	for _, namespaces := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("%d namespaces", namespaces), func(b *testing.B) {
+			w := newWorld(b, memory(b), namespaces)
+			for i := range namespaces {
+				w.allowed(b, team(i))
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				w.allowed(b, team(i%namespaces))
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkEngineCold(b *testing.B) {
+	w := newWorld(b, noCache{}, 1)
+	w.allowed(b, team(0))
+	b.ReportAllocs()
+	for b.Loop() {
+		w.allowed(b, team(0))
+	}
+}
+
+// BenchmarkCompile rebuilds the snapshot of 1,000 namespaces from nothing.
+func BenchmarkCompile(b *testing.B) {
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(b, err)
+	objects := resources("127.0.0.1:5000", string(key.PEM), 1000)
+	client := registry.NewClient(registry.Options{})
+	b.Cleanup(client.Close)
+	for b.Loop() {
+		_, problems := tenant.Compile(objects, func(a registry.Access) verify.Registry { return client.For(a) })
+		require.Empty(b, problems)
+	}
+}
+
+// edge is an HTTPS server with a client that asks as Gatekeeper does.
+type edge struct {
+	url    string
+	client *http.Client
+	body   []byte
+}
+
+func (e *edge) ask(b *testing.B) []byte {
+	resp, err := e.client.Post(e.url, "application/json", bytes.NewReader(e.body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusOK {
+		b.Fatal(resp.StatusCode, err)
+	}
+	return answer
+}
+
+// certificates makes an authority, a server's files and a client.
+func certificates(b *testing.B) (provider.Files, *http.Client, *tls.Config) {
+	b.Helper()
+	authority, err := fixture.NewAuthority("bench")
+	require.NoError(b, err)
+	server, err := authority.IssueServer("127.0.0.1")
+	require.NoError(b, err)
+	caller, err := authority.IssueClient("gatekeeper")
+	require.NoError(b, err)
+	dir := b.TempDir()
+	at := func(name string, pem []byte) string {
+		require.NoError(b, os.WriteFile(filepath.Join(dir, name), pem, 0o600))
+		return filepath.Join(dir, name)
+	}
+	files := provider.Files{Certificate: at("tls.crt", server.CertificatePEM), Key: at("tls.key", server.KeyPEM), ClientCAs: []string{at("ca.crt", authority.CertificatePEM)}}
+	roots := x509.NewCertPool()
+	require.True(b, roots.AppendCertsFromPEM(authority.CertificatePEM))
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{caller.TLS}}}}
+	b.Cleanup(client.CloseIdleConnections)
+	return files, client, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{server.TLS},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots, NextProtos: []string{"http/1.1"}}
+}
+
+func request(b *testing.B, key string) []byte {
+	b.Helper()
+	body, err := json.Marshal(externaldata.NewProviderRequest([]string{key}))
+	require.NoError(b, err)
+	return body
+}
+
+func newProvider(b *testing.B) (*edge, *tls.Config) {
+	b.Helper()
+	w := newWorld(b, memory(b), 1)
+	files, client, config := certificates(b)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	server, err := provider.New(w, w, log, provider.Options{Address: "127.0.0.1:0", Files: files})
+	require.NoError(b, err)
+	require.NoError(b, server.Listen(b.Context()))
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	b.Cleanup(func() {
+		client.CloseIdleConnections()
+		stop()
+		require.NoError(b, <-ended)
+	})
+	return &edge{url: "https://" + server.Address() + "/v1/verify", client: client, body: request(b, "[team-0]"+w.image.String())}, config
+}
+
+// newBare is a TLS server that decodes a request and answers with body.
+func newBare(b *testing.B, like *edge, config *tls.Config, body []byte) *edge {
+	b.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request externaldata.ProviderRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body)
+	})}
+	go func() { _ = server.Serve(tls.NewListener(listener, config)) }()
+	b.Cleanup(func() { _ = server.Close() })
+	return &edge{url: "https://" + listener.Addr().String() + "/v1/verify", client: like.client, body: like.body}
+}
+
+// BenchmarkHTTPSWarm asks the whole provider, and the bare handler, with the same
+// client, the same request and answers of the same size.
+func BenchmarkHTTPSWarm(b *testing.B) {
+	real, config := newProvider(b)
+	answer := real.ask(b)
+	require.Contains(b, string(answer), `"isSuccess":true`)
+	bare := newBare(b, real, config, answer)
+	for name, e := range map[string]*edge{"provider": real, "bare": bare} {
+		b.Run(name+"/one at a time", func(b *testing.B) {
+			e.ask(b)
+			for b.Loop() {
+				e.ask(b)
+			}
+		})
+		b.Run(name+"/parallel", func(b *testing.B) {
+			b.SetParallelism(5) // of two processors: 10 connections, as Gatekeeper pools
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					e.ask(b)
+				}
+			})
+		})
+		b.Run(name+"/handshake each", func(b *testing.B) {
+			transport := e.client.Transport.(*http.Transport).Clone()
+			transport.DisableKeepAlives = true
+			each := &edge{url: e.url, client: &http.Client{Transport: transport}, body: e.body}
+			for b.Loop() {
+				each.ask(b)
+			}
+		})
+	}
+}

@@ -36,7 +36,7 @@ func newWorld(t *testing.T, options fixture.RegistryOptions) *world {
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	memory, err := cache.NewMemory(1<<24, time.Now)
 	require.NoError(t, err)
-	w := &world{set: &tenant.Set{}, client: registry.NewClient(registry.Options{}), registry: r, key: map[string]*fixture.CosignKey{}}
+	w := &world{set: &tenant.Set{}, client: registry.NewClient(registry.Options{RequestTimeout: 2 * time.Second}), registry: r, key: map[string]*fixture.CosignKey{}}
 	t.Cleanup(w.client.Close)
 	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(memory, time.Now, verify.Options{}))
 	return w

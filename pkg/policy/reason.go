@@ -9,6 +9,14 @@ import (
 // needs the first ones, and an attacker chooses how many there are.
 const maxCauses = 3
 
+// author names what states the requirement.
+func (r Requirement) author() string {
+	if r.source == (Source{}) {
+		return "the built-in rule (there is no policy)"
+	}
+	return r.source.String()
+}
+
 // proof says which verifiers were satisfied.
 func (r Requirement) proof(findings []Finding) string {
 	var by []string
@@ -17,12 +25,12 @@ func (r Requirement) proof(findings []Finding) string {
 			by = append(by, f.Source.String())
 		}
 	}
-	return fmt.Sprintf("%s is satisfied: signature verified by %s", r.source, strings.Join(unique(by), " and "))
+	return fmt.Sprintf("%s is satisfied: signature verified by %s", r.author(), strings.Join(unique(by), " and "))
 }
 
 // doubt says what could not be read.
 func (r Requirement) doubt(findings []Finding) string {
-	return fmt.Sprintf("%s could not be evaluated yet: %s", r.source, causes(findings, Unknown))
+	return fmt.Sprintf("%s could not be evaluated yet: %s", r.author(), causes(findings, Unknown))
 }
 
 // lack says what is missing, and why what was found does not count.
@@ -38,7 +46,7 @@ func (r Requirement) lack(findings []Finding) string {
 	if proven := r.partly(findings); proven != "" {
 		why = proven + "; " + why
 	}
-	return fmt.Sprintf("%s requires %s: %s", r.source, want, why)
+	return fmt.Sprintf("%s requires %s: %s", r.author(), want, why)
 }
 
 func (r Requirement) names() string {

@@ -20,7 +20,7 @@ type Options struct {
 	// has left so that a retry finds a warm cache. Default 10 s.
 	WorkTimeout time.Duration
 	// InFlight and InFlightPerNamespace bound how many images are worked on at a
-	// time; past that the answer is Undecided at once. Defaults 256 and 64.
+	// time; past that the answer is Undecided at once. Defaults 512 and 128.
 	InFlight, InFlightPerNamespace int
 	// PassTTL and DenyTTL are how long a verdict is kept: a pass is exact for its
 	// digest and generation, a deny should soon see a new signature. Defaults 1 h

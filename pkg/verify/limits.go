@@ -22,8 +22,8 @@ const (
 // Defaults of [Options].
 const (
 	defaultWorkTimeout  = 10 * time.Second
-	defaultInFlight     = 256
-	defaultInFlightEach = 64
+	defaultInFlight     = 512
+	defaultInFlightEach = 128
 	defaultPassTTL      = time.Hour
 	defaultDenyTTL      = 10 * time.Second
 	defaultTagTTL       = 5 * time.Second

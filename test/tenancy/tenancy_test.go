@@ -113,6 +113,7 @@ func TestWithoutPolicyEveryMatchingVerifierMustPass(t *testing.T) {
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
 	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", signed))
 	requireOutcome(t, policy.Denied, w.outcome(t, "team-a", unsigned))
+	require.Contains(t, w.outcome(t, "team-a", unsigned).Reason, "the built-in rule (there is no policy) requires")
 	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", signed))
 	require.Contains(t, w.outcome(t, "team-b", signed).Reason, "no verifier applies")
 }

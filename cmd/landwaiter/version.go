@@ -9,7 +9,7 @@ import (
 )
 
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
-var version = "" //nolint:gochecknoglobals // written by the linker only
+var version = ""
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{

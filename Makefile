@@ -18,6 +18,8 @@ help: ## List the targets
 demo: build ## Run everything in one process until Ctrl-C (DEMO_ARGS=--once ends by itself)
 	bin/landwaiter demo $(DEMO_ARGS)
 
+# No -trimpath, here or anywhere: with it every dependency is compiled a second
+# time beside what `go test` has compiled, minutes for paths in stack traces.
 build: ## Build bin/landwaiter
 	go build -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
 

@@ -75,7 +75,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	trace := newTrace(e.now)
 	subject, err := e.pin(ctx, config, registryOf(tasks), ref, trace)
 	if err != nil {
-		result.Verdict, result.Stages = failure("resolve", ref, err), trace.stages()
+		result.Verdict, result.Stages = failure(err), trace.stages()
 		return result
 	}
 	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
@@ -89,7 +89,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 			return entry, e.ttl(entry.Verdict.Outcome), nil
 		})
 		if err != nil {
-			entry = Entry{Verdict: failure("verify", ref, err)}
+			entry = Entry{Verdict: failure(err)}
 		}
 		result.Stages = trace.stages()
 	}
@@ -157,7 +157,7 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 func (e *Engine) once(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
 		if err := e.limit.acquire(key.Namespace); err != nil {
-			return Entry{}, err
+			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
 		defer e.limit.release(key.Namespace)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
@@ -169,7 +169,7 @@ func (e *Engine) once(ctx context.Context, key Key, work func(context.Context) (
 		entry, _ := done.Val.(Entry) // the zero Entry denies
 		return entry, done.Err
 	case <-ctx.Done():
-		return Entry{}, fmt.Errorf("not finished in time, try again: %w", ctx.Err())
+		return Entry{}, fmt.Errorf("%s was not finished in time, try again: %w", key.Image, ctx.Err())
 	}
 }
 
@@ -178,7 +178,7 @@ func (e *Engine) once(ctx context.Context, key Key, work func(context.Context) (
 func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (entry Entry, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			entry, err = Entry{}, fmt.Errorf("internal error: %v", r)
+			entry, err = Entry{}, fmt.Errorf("%s: internal error: %v", key.Image, r)
 		}
 	}()
 	entry, ttl, err := work(ctx)
@@ -199,11 +199,12 @@ func (e *Engine) ttl(outcome policy.Outcome) time.Duration {
 	return 0
 }
 
-// failure is the verdict for an image whose verification ended with err.
-func failure(doing string, ref image.Reference, err error) policy.Verdict {
+// failure is the verdict on an image whose verification ended with err, which
+// names the image.
+func failure(err error) policy.Verdict {
 	outcome := policy.Undecided
 	if IsDefinite(err) {
 		outcome = policy.Denied
 	}
-	return policy.Verdict{Outcome: outcome, Reason: fmt.Sprintf("%s %s: %v", doing, ref, err)}
+	return policy.Verdict{Outcome: outcome, Reason: err.Error()}
 }

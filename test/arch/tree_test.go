@@ -1,8 +1,8 @@
 // Package arch holds the source tree to the rules that ARCHITECTURE.md states:
 // the table of packages, the direction of imports, the size of files and
-// functions, and what the documents say exists. It reads source text and runs
-// nothing, so it neither builds nor needs the packages it judges. It does not
-// judge whether a package does its job; their own tests do.
+// functions, and what the documents say exists. It reads source text and asks
+// `go list` for what a package needs through others, so it builds nothing. It
+// does not judge whether a package does its job; their own tests do.
 package arch
 
 import (

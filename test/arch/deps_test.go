@@ -1,0 +1,90 @@
+package arch
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// listed is what `go list -json` tells of a package.
+type listed struct {
+	ImportPath string
+	Deps       []string // everything it needs, directly or not
+}
+
+func readDeps(t *testing.T) map[string][]string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Deps", "./api/...", "./pkg/...")
+	command.Dir = root
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	require.NoError(t, err, "go list: %s", &stderr)
+	deps := map[string][]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var l listed
+		err := decoder.Decode(&l)
+		if errors.Is(err, io.EOF) {
+			return deps
+		}
+		require.NoError(t, err)
+		name, ours := own(l.ImportPath)
+		require.True(t, ours, l.ImportPath)
+		deps[name] = l.Deps
+	}
+}
+
+// heavy lists what a package up to L2 must not carry even through others:
+// clients of Kubernetes, and outside api any part of it. klog is allowed,
+// because a library below pkg/cosign logs with it.
+func (l layers) heavy(pkg string, deps []string) []string {
+	if l[pkg] > evidenceLayer {
+		return nil
+	}
+	var found []string
+	for _, dep := range deps {
+		client := below(dep, "k8s.io/client-go") || below(dep, "sigs.k8s.io/controller-runtime")
+		kubernetes := (below(dep, "k8s.io") || below(dep, "sigs.k8s.io")) && !below(dep, "k8s.io/klog/v2")
+		if client || kubernetes && !below(pkg, "api") {
+			found = append(found, fmt.Sprintf("%s (L%d) needs %s", pkg, l[pkg], dep))
+		}
+	}
+	return found
+}
+
+func TestEvidenceCarriesNoKubernetes(t *testing.T) {
+	table, deps := readTable(t), readDeps(t)
+	for pkg := range table {
+		if !below(pkg, "cmd") {
+			require.NotEmpty(t, deps[pkg], "go list does not know %s", pkg)
+		}
+		require.Empty(t, table.heavy(pkg, deps[pkg]))
+	}
+}
+
+func TestRefusesKubernetesBehindOtherPackages(t *testing.T) {
+	table := layers{"api/v1alpha1": 0, "pkg/verify": 1, "pkg/cosign": 2, "pkg/tenant": 3}
+	for name, c := range map[string]struct {
+		pkg, dep string
+		refused  bool
+	}{
+		"resource types need apimachinery":    {"api/v1alpha1", "k8s.io/apimachinery/pkg/runtime", false},
+		"resource types need a client":        {"api/v1alpha1", "k8s.io/client-go/rest", true},
+		"engine needs controller-runtime":     {"pkg/verify", "sigs.k8s.io/controller-runtime/pkg/client", true},
+		"evidence needs apimachinery":         {"pkg/cosign", "k8s.io/apimachinery/pkg/types", true},
+		"evidence needs a YAML reader":        {"pkg/cosign", "sigs.k8s.io/yaml", true},
+		"evidence needs its libraries' logs":  {"pkg/cosign", "k8s.io/klog/v2/internal/severity", false},
+		"evidence needs something else":       {"pkg/cosign", "github.com/sigstore/sigstore-go/pkg/verify", false},
+		"the compiler may know of Kubernetes": {"pkg/tenant", "k8s.io/api/core/v1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.refused, len(table.heavy(c.pkg, []string{c.dep})) > 0)
+		})
+	}
+}

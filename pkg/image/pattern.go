@@ -49,7 +49,7 @@ func ParsePattern(s string) (Pattern, error) {
 	if !patternHost.MatchString(host) || strings.Contains(host, "..") {
 		return Pattern{}, fmt.Errorf(`image pattern %q: host %q is not a registry host; a wildcard may only stand for its first label, as in "*.example.com"`, s, host)
 	}
-	if !strings.ContainsAny(host, ".:") && host != "localhost" {
+	if !isHost(host) {
 		return Pattern{}, fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, host, s)
 	}
 	p := Pattern{host: host, segments: strings.Split(repository, "/")}

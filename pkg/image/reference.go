@@ -49,6 +49,10 @@ func Parse(s string) (Reference, error) {
 		return Reference{}, fmt.Errorf("parse image reference %.80q: %w", s, err)
 	}
 	r := Reference{Host: normaliseHost(reference.Domain(named)), Repository: reference.Path(named)}
+	if !isHost(r.Host) {
+		// Capitals alone made the parser take a path for a host.
+		return Reference{}, fmt.Errorf("image reference %.80q: %q is not a registry host, it has neither dot nor port", s, r.Host)
+	}
 	if digested, ok := named.(reference.Digested); ok {
 		r.Digest = digested.Digest()
 		if r.Digest.Algorithm() != digest.SHA256 {
@@ -67,11 +71,20 @@ func Parse(s string) (Reference, error) {
 // normaliseHost folds the spellings of one registry into one: DNS names
 // ignore case, and 443 is the port that HTTPS has anyway.
 func normaliseHost(host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ":443")
+	host = strings.ToLower(host)
+	if name := strings.TrimSuffix(host, ":443"); isHost(name) {
+		host = name
+	}
 	if host == "index."+dockerHub {
 		return dockerHub
 	}
 	return host
+}
+
+// isHost reports whether the first part of a reference is a host and not the
+// first part of a Docker Hub path: then it has a dot or a port, or is localhost.
+func isHost(name string) bool {
+	return strings.ContainsAny(name, ".:") || name == "localhost"
 }
 
 // Name returns host/repository, without tag and digest.

@@ -25,6 +25,7 @@ func TestParseNormalisesTheSpellingsOfOneImage(t *testing.T) {
 		"tag and digest both stay":               {"r.example.com/a:v1@" + someDigest, "r.example.com/a:v1@" + someDigest},
 		"deep path":                              {"r.example.com/a/b/c/d/e:v1", "r.example.com/a/b/c/d/e:v1"},
 		"capital tag":                            {"r.example.com/a:V1.0_RC-1", "r.example.com/a:V1.0_RC-1"},
+		"a host of one word keeps its port":      {"registry:443/app", "registry:443/app:latest"},
 		"host of the old Docker Hub with port":   {"index.docker.io:443/library/nginx:1", "docker.io/library/nginx:1"},
 	}
 	for name, c := range cases {
@@ -65,6 +66,7 @@ func TestParseRefusesWhatIsNotExactlyOneReference(t *testing.T) {
 		"NUL byte":                    {"nginx\x00", "parse image reference"},
 		"bracket in the middle":       {"nginx[team-b]", "parse image reference"},
 		"tag of 129 characters":       {"nginx:" + strings.Repeat("a", 129), "parse image reference"},
+		"a path in capitals":          {"Team/app", "neither dot nor port"},
 		"two slashes":                 {"registry.example.com//app", "parse image reference"},
 		"trailing slash":              {"registry.example.com/app/", "parse image reference"},
 		"namespace tag after a space": {" [team-b]nginx", "parse image reference"},

@@ -1,0 +1,37 @@
+package configdir_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// closed is a registry that no test here asks anything.
+type closed struct{ verify.Registry }
+
+func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
+	objects, problems, err := configdir.Load("../../config/samples")
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Empty(t, objects.Broken)
+	snapshot, problems := tenant.Compile(objects, func(registry.Access) verify.Registry { return closed{} })
+	require.Empty(t, problems)
+	for namespace, layers := range map[verify.Namespace][]string{
+		verify.Cluster: {"signed-by-platform", "platform-floor"},
+		"team-a":       {"releases", "platform-floor"},
+		"team-b":       {"releases", "platform-floor"},
+		"team-c":       {"signed-by-platform", "platform-floor"},
+	} {
+		var names []string
+		for _, layer := range snapshot.For(namespace).Layers {
+			require.Empty(t, layer.Broken)
+			names = append(names, layer.Source.Name)
+		}
+		require.Equal(t, layers, names, "namespace %q", namespace)
+	}
+}

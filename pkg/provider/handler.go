@@ -1,0 +1,218 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/sirupsen/logrus"
+)
+
+// handler answers requests. It is an http.Handler by itself, without a ServeMux,
+// which would redirect paths that it finds unclean.
+type handler struct {
+	verifier Verifier
+	resolver Resolver
+	log      *logrus.Logger
+	metrics  *metrics
+	options  Options
+	admit    func(*http.Request) error // whether the client may ask; nil: anyone
+	draining atomic.Bool               // connections should end with their next answer
+	busy     atomic.Int64              // requests that are worked on
+	workers  chan struct{}             // one element for each running goroutine of labour
+	buffers  sync.Pool                 // of *bytes.Buffer, for requests and responses
+}
+
+func newHandler(verifier Verifier, resolver Resolver, log *logrus.Logger, options Options) *handler {
+	return &handler{
+		verifier: verifier, resolver: resolver, log: log, options: options,
+		metrics: newMetrics(options.Metrics),
+		workers: make(chan struct{}, maxWorkers),
+		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+	}
+}
+
+// exchange is a request and what became of it, for the log and the metrics.
+type exchange struct {
+	began     time.Time
+	traceID   string
+	endpoint  endpoint
+	asked     int // keys, repeated ones too
+	plan      plan
+	decisions []decision
+	outcome   requestOutcome
+}
+
+// requestOutcome is what a request comes to, as logs and metrics call it.
+type requestOutcome string
+
+const (
+	requestAnswered  requestOutcome = "answered"
+	requestUndecided requestOutcome = "undecided"
+	requestOverload  requestOutcome = "overload"
+	requestForbidden requestOutcome = "forbidden"
+	requestMalformed requestOutcome = "malformed"
+	requestFailed    requestOutcome = "failed"
+)
+
+func outcomeOf(status int) requestOutcome {
+	switch status {
+	case http.StatusOK:
+		return requestUndecided
+	case http.StatusServiceUnavailable:
+		return requestOverload
+	case http.StatusForbidden:
+		return requestForbidden
+	case http.StatusInternalServerError:
+		return requestFailed
+	}
+	return requestMalformed
+}
+
+// ServeHTTP answers every request with a well-formed ProviderResponse, because
+// Gatekeeper reads the body whatever the status is. The status is 200 for every
+// request that was understood, also if it could not be decided.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.metrics.inFlight.Inc()
+	defer h.metrics.inFlight.Dec()
+	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: requestAnswered}
+	buffer, _ := h.buffers.Get().(*bytes.Buffer)
+	defer h.recycle(buffer)
+
+	status := http.StatusOK
+	if refused := h.answer(w, r, buffer, x); refused != nil {
+		status, x.outcome = refused.status, outcomeOf(refused.status)
+		if err := encode(buffer, nil, refused.text+" (traceID "+x.traceID+")"); err != nil {
+			h.log.WithField("traceID", x.traceID).WithError(err).Error("a system error could not be encoded")
+		}
+	}
+	h.write(w, status, buffer.Bytes())
+	h.record(x, status)
+}
+
+// recycle keeps a buffer for the next request, unless that would keep the
+// memory of an unusually large one.
+func (h *handler) recycle(buffer *bytes.Buffer) {
+	const usual = 64 << 10
+	if buffer.Cap() <= usual {
+		buffer.Reset()
+		h.buffers.Put(buffer)
+	}
+}
+
+func (h *handler) write(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if h.draining.Load() || status == http.StatusForbidden {
+		header.Set("Connection", "close")
+	}
+	w.WriteHeader(status)
+	if _, err := w.Write(body); err != nil {
+		return // the client is gone: there is nobody to tell
+	}
+	if flusher, ok := w.(http.Flusher); ok {
+		flusher.Flush() // the client need not wait for the log
+	}
+}
+
+// answer encodes the items for a request into buffer, or says why there are none.
+func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) (refused *refusal) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.metrics.panics.Inc()
+			h.log.WithFields(logrus.Fields{"traceID": x.traceID, "stack": cut(string(debug.Stack()), maxStackBytes)}).Error("panic in the handler")
+			refused = refuse(http.StatusInternalServerError, "internal error")
+		}
+	}()
+	var err error
+	if x.endpoint, err = parsePath(r.URL.EscapedPath()); err != nil {
+		return refuse(http.StatusNotFound, "%v", err)
+	}
+	if h.admit != nil {
+		if err := h.admit(r); err != nil {
+			return refuse(http.StatusForbidden, "the client is not admitted: %v", err)
+		}
+	}
+	items, refused := h.items(w, r, buffer, x)
+	if refused != nil {
+		return refused
+	}
+	if err := encode(buffer, items, ""); err != nil {
+		if !errors.As(err, &refused) {
+			refused = refuse(http.StatusInternalServerError, "internal error: the answer could not be written down")
+		}
+	}
+	return refused
+}
+
+// items reads the request and decides about all of its keys before the
+// deadline.
+func (h *handler) items(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) ([]externaldata.Item, *refusal) {
+	timeout, do := h.options.VerifyTimeout, h.verify
+	if x.endpoint.mutate {
+		timeout, do = h.options.MutateTimeout, h.resolve
+	}
+	margin := timeout / marginParts
+	workBy := x.began.Add(timeout - margin)
+
+	keys, refused := h.read(w, r, buffer, workBy)
+	if refused != nil {
+		return nil, refused
+	}
+	// Only from here on is a place taken: a client that sends its request slowly
+	// must not keep others out.
+	defer h.busy.Add(-1)
+	if h.busy.Add(1) > int64(h.options.MaxRequests) {
+		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %d requests are being worked on, try again", h.options.MaxRequests)
+	}
+	x.asked, x.plan = len(keys), x.endpoint.plan(keys)
+
+	ctx, cancel := context.WithDeadline(r.Context(), workBy)
+	defer cancel()
+	x.decisions = h.gather(ctx, h.log.WithField("traceID", x.traceID), x.plan.targets, do, margin/2)
+	for i := range x.decisions {
+		if !x.decisions[i].known {
+			return nil, refuse(http.StatusOK, "%s", doubt(x.plan, x.decisions))
+		}
+	}
+	if x.endpoint.mutate {
+		return x.plan.mutated(x.decisions, h.options.DropTag), nil
+	}
+	return x.plan.verified(x.decisions, x.traceID, time.Now()), nil
+}
+
+// read reads the keys of a request that must have arrived by a time.
+func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, by time.Time) ([]string, *refusal) {
+	control := http.NewResponseController(w)
+	// Not every ResponseWriter has deadlines; a server's has.
+	bounded := control.SetReadDeadline(by) == nil
+	keys, refused := readKeys(w, r, buffer)
+	if bounded && refused == nil {
+		// net/http goes on reading to notice a client that leaves; a deadline that
+		// passes would look like that.
+		if err := control.SetReadDeadline(time.Time{}); err != nil {
+			return nil, refuse(http.StatusBadRequest, "the connection is closed")
+		}
+	}
+	return keys, refused
+}
+
+// newTraceID returns 16 random bytes in hexadecimal, which name a request in
+// logs and answers.
+func newTraceID() string {
+	var id [16]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return "" // never happens: crypto/rand ends the process instead
+	}
+	return hex.EncodeToString(id[:])
+}

@@ -1,0 +1,106 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// target is what a key asks about: two keys with the same target get the same
+// answer from one piece of work.
+type target struct {
+	namespace verify.Namespace
+	ref       image.Reference
+}
+
+// endpoint is what a path means.
+type endpoint struct {
+	name      string // for metrics and logs, one of a fixed few
+	mutate    bool
+	tagged    bool             // keys may begin with one namespace tag
+	namespace verify.Namespace // of keys without a tag
+}
+
+const (
+	unknownEndpoint = "unknown"
+	ratifyPrefix    = "/ratify/gatekeeper"
+	tenantPrefix    = "/v1/namespaces/"
+)
+
+// parsePath finds the endpoint of an escaped URL path. Paths are compared as
+// they are sent: a cleaned or unescaped path would be a second spelling, and a
+// redirect makes Gatekeeper ask twice.
+func parsePath(path string) (endpoint, error) {
+	if tenant, scoped := strings.CutPrefix(path, tenantPrefix); scoped {
+		return parseTenantPath(tenant)
+	}
+	prefix := ""
+	if rest, compatible := strings.CutPrefix(path, ratifyPrefix); compatible {
+		prefix, path = "ratify_", rest
+	}
+	switch path {
+	case "/v1/verify":
+		return endpoint{name: prefix + "verify", tagged: true}, nil
+	case "/v1/mutate":
+		return endpoint{name: prefix + "mutate", mutate: true}, nil
+	}
+	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/mutate, " +
+		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate")
+}
+
+func parseTenantPath(rest string) (endpoint, error) {
+	name, operation, _ := strings.Cut(rest, "/")
+	if operation != "verify" && operation != "mutate" {
+		return endpoint{name: unknownEndpoint}, errors.New("there is no such path below /v1/namespaces/{namespace}: use verify or mutate")
+	}
+	e := endpoint{name: "namespace_" + operation, mutate: operation == "mutate"}
+	namespace, err := verify.ParseNamespace(name)
+	if err != nil {
+		return e, fmt.Errorf("the path: %w", err)
+	}
+	e.namespace = namespace
+	return e, nil
+}
+
+// parseKey reads a key of this endpoint. The image in a key is what a user
+// wrote, so at most the one tag that a template puts before it is ever taken as
+// a namespace, and only where templates do so.
+func (e endpoint) parseKey(key string) (target, error) {
+	if e.tagged {
+		return parseTaggedKey(key)
+	}
+	if strings.Contains(key, "[") {
+		return target{}, fmt.Errorf("the key %s contains %q: this endpoint takes images without a namespace tag", shown(key), "[")
+	}
+	ref, err := image.Parse(key)
+	return target{namespace: e.namespace, ref: ref}, err
+}
+
+// parseTaggedKey reads "[namespace]image" or "image". An empty tag is an error
+// and not the cluster: it is what a template writes that lost the namespace.
+func parseTaggedKey(key string) (target, error) {
+	rest, tagged := strings.CutPrefix(key, "[")
+	if !tagged {
+		ref, err := image.Parse(key)
+		return target{namespace: verify.Cluster, ref: ref}, err
+	}
+	name, rest, closed := strings.Cut(rest, "]")
+	if !closed {
+		return target{}, fmt.Errorf("the key %s has a namespace tag without an end: write [namespace]image", shown(key))
+	}
+	namespace, err := verify.ParseNamespace(name)
+	if err != nil {
+		return target{}, fmt.Errorf("the tag of key %s: %w", shown(key), err)
+	}
+	if strings.HasPrefix(rest, "[") {
+		return target{}, fmt.Errorf("the key %s has a second %q: an image must not bring a namespace tag of its own", shown(key), "[")
+	}
+	ref, err := image.Parse(rest)
+	if err != nil {
+		return target{}, err
+	}
+	return target{namespace: namespace, ref: ref}, nil
+}

@@ -1,0 +1,124 @@
+package provider
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// metrics are the edge's numbers. No label is ever an image reference, and the
+// labels that come from requests have a limit.
+type metrics struct {
+	requests     *prometheus.CounterVec   // endpoint, outcome
+	keys         *prometheus.CounterVec   // namespace, outcome
+	duration     *prometheus.HistogramVec // endpoint
+	stages       *prometheus.HistogramVec // stage
+	inFlight     prometheus.Gauge
+	panics       prometheus.Counter
+	overload     prometheus.Counter
+	reloadErrors *prometheus.CounterVec // file
+	expiry       prometheus.Gauge
+
+	namespaces, stageNames labels
+}
+
+func newMetrics(registry *prometheus.Registry) *metrics {
+	const prefix = "landwaiter_provider_"
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: prefix + name, Help: help}
+	}
+	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	m := &metrics{
+		requests: prometheus.NewCounterVec(counter("requests_total", "Requests, by what they came to."), []string{"endpoint", "outcome"}),
+		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests, by what they came to."), []string{"namespace", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "request_duration_seconds",
+			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "stage_duration_seconds",
+			Help: "Time that one step of verifying an image took.", Buckets: buckets}, []string{"stage"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
+		panics:   prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
+		overload: prometheus.NewCounter(counter("overload_total", "Requests refused because too many were under way.")),
+		reloadErrors: prometheus.NewCounterVec(counter("reload_errors_total",
+			"Times that a changed certificate or CA file could not be used and the old one was kept."), []string{"file"}),
+		expiry: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "certificate_expiry_timestamp_seconds",
+			Help: "When the serving certificate ends, in Unix time."}),
+		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
+	}
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.reloadErrors, m.expiry)
+	return m
+}
+
+// observe counts an exchange.
+func (m *metrics) observe(x *exchange, duration time.Duration) {
+	m.requests.WithLabelValues(x.endpoint.label(), string(x.outcome)).Inc()
+	m.duration.WithLabelValues(x.endpoint.label()).Observe(duration.Seconds())
+	if x.outcome == requestOverload {
+		m.overload.Inc()
+	}
+	for _, q := range x.plan.questions {
+		outcome, _ := q.outcome(x.decisions)
+		namespace := x.endpoint.namespace
+		if q.err == nil {
+			namespace = x.plan.targets[q.target].namespace
+		}
+		m.keys.WithLabelValues(m.namespaces.capped(label(namespace)), string(outcome)).Inc()
+	}
+	for i := range x.decisions {
+		for _, stage := range x.decisions[i].result.Stages {
+			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
+		}
+	}
+}
+
+func (e endpoint) label() string {
+	if e.name == "" {
+		return unknownEndpoint
+	}
+	return e.name
+}
+
+// label is how logs and metrics call a namespace: "-" is no namespace, as in
+// the cache.
+func label(namespace verify.Namespace) string {
+	if namespace == verify.Cluster {
+		return "-"
+	}
+	return string(namespace)
+}
+
+// otherLabel stands for all values past a limit. It can not be told from a
+// namespace of that name, which costs a number and nothing else.
+const otherLabel = "other"
+
+// labels remembers the values of a label up to a limit.
+type labels struct {
+	limit int
+	mu    sync.RWMutex
+	known map[string]struct{}
+}
+
+// capped returns value if it is one of the first limit values, else "other".
+func (l *labels) capped(value string) string {
+	l.mu.RLock()
+	_, known := l.known[value]
+	l.mu.RUnlock()
+	if known {
+		return value
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.known[value]; known {
+		return value
+	}
+	if len(l.known) >= l.limit {
+		return otherLabel
+	}
+	if l.known == nil {
+		l.known = map[string]struct{}{}
+	}
+	l.known[value] = struct{}{}
+	return value
+}

@@ -1,0 +1,77 @@
+package provider
+
+import (
+	"errors"
+	"log"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
+)
+
+// newPlainServer returns a server for probes or metrics: plain HTTP, on a port
+// that is not Gatekeeper's.
+func newPlainServer(handler http.Handler, logger *logrus.Logger) *http.Server {
+	return &http.Server{
+		Handler: handler, MaxHeaderBytes: maxHeaderBytes,
+		ReadHeaderTimeout: probeTimeout, ReadTimeout: probeTimeout, WriteTimeout: probeTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: log.New(newNotices(logger), "", 0),
+	}
+}
+
+// healthHandler serves /healthz (the process runs) and /readyz (the edge accepts
+// connections and questions can be answered).
+func (s *Server) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, s.ready()) })
+	return mux
+}
+
+func (s *Server) ready() error {
+	if !s.serving.Load() {
+		return errors.New("the HTTPS port is not served")
+	}
+	if s.options.Ready == nil {
+		return nil
+	}
+	return s.options.Ready()
+}
+
+func answerProbe(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	text := "ok\n"
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		text = cut(err.Error(), maxReasonBytes) + "\n"
+	}
+	_, _ = w.Write([]byte(text)) // a probe that left needs no answer
+}
+
+func metricsHandler(registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// notices takes what net/http has to say, such as failed handshakes. Anyone who
+// reaches the port can cause them, so their number is limited.
+type notices struct {
+	log   *logrus.Logger
+	limit *rate.Limiter
+}
+
+func newNotices(logger *logrus.Logger) *notices {
+	return &notices{log: logger, limit: rate.NewLimiter(noticesPerSecond, noticeBurst)}
+}
+
+// Write logs one notice, or drops it.
+func (n *notices) Write(notice []byte) (int, error) {
+	if n.limit.Allow() {
+		n.log.Warn(shown(strings.TrimSpace(string(notice))))
+	}
+	return len(notice), nil
+}

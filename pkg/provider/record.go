@@ -1,0 +1,74 @@
+package provider
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// record counts and logs an exchange: one line for the request, and one for each
+// key that is not allowed (all of them at debug level), up to a limit.
+func (h *handler) record(x *exchange, status int) {
+	duration := time.Since(x.began)
+	h.metrics.observe(x, duration)
+	if !h.log.IsLevelEnabled(logrus.InfoLevel) {
+		return
+	}
+	counts := map[keyOutcome]int{}
+	for _, q := range x.plan.questions {
+		outcome, _ := q.outcome(x.decisions)
+		counts[outcome]++
+	}
+	h.log.WithFields(logrus.Fields{
+		"traceID": x.traceID, "endpoint": x.endpoint.label(), "namespace": x.namespace(), "outcome": string(x.outcome),
+		"status": status, "duration": duration.String(), "keys": x.asked, "images": len(x.plan.targets),
+		"allowed": counts[keyAllowed], "denied": counts[keyDenied], "invalid": counts[keyInvalid], "undecided": counts[keyUndecided],
+	}).Info("request")
+	h.recordKeys(x)
+}
+
+func (h *handler) recordKeys(x *exchange) {
+	logged := 0
+	for _, q := range x.plan.questions {
+		outcome, reason := q.outcome(x.decisions)
+		level := logrus.InfoLevel
+		if outcome == keyAllowed {
+			level = logrus.DebugLevel
+		}
+		if !h.log.IsLevelEnabled(level) {
+			continue
+		}
+		if logged++; logged > maxLoggedKeys {
+			return
+		}
+		fields := logrus.Fields{"traceID": x.traceID, "namespace": label(x.endpoint.namespace), "verdict": string(outcome)}
+		if q.err != nil {
+			fields["key"] = shown(q.key)
+		} else {
+			t := x.plan.targets[q.target]
+			fields["namespace"], fields["image"] = label(t.namespace), t.ref.String()
+			fields["cached"] = x.decisions[q.target].result.Cached
+		}
+		if reason != "" {
+			fields["reason"] = cut(reason, maxReasonBytes)
+		}
+		h.log.WithFields(fields).Log(level, "key")
+	}
+}
+
+// severalNamespaces can be no namespace's name.
+const severalNamespaces = "*"
+
+// namespace returns the one namespace that a request is about, for its log line.
+func (x *exchange) namespace() string {
+	namespace := x.endpoint.namespace
+	for i, t := range x.plan.targets {
+		switch {
+		case i == 0:
+			namespace = t.namespace
+		case t.namespace != namespace:
+			return severalNamespaces
+		}
+	}
+	return label(namespace)
+}

@@ -1,0 +1,178 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// logged sends one request and returns the log lines that it made.
+func logged(t *testing.T, level logrus.Level, keys ...string) []map[string]any {
+	t.Helper()
+	var out bytes.Buffer
+	h := testHandler(byRepository, pinning, nil)
+	h.log.SetOutput(&out)
+	h.log.SetLevel(level)
+	h.log.SetFormatter(&logrus.JSONFormatter{})
+	ask(t, h, "/v1/verify", keys...)
+	var lines []map[string]any
+	for line := range strings.Lines(out.String()) {
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &fields), "%s", line)
+		lines = append(lines, fields)
+	}
+	return lines
+}
+
+func TestLogsOneLineForARequestAndOneForEachKeyThatIsNotAllowed(t *testing.T) {
+	lines := logged(t, logrus.InfoLevel, "[team-a]r.example.com/allow", "[team-a]r.example.com/deny", "[team-a]r.example.com/deny", "[x")
+	require.Len(t, lines, 3)
+	request := lines[0]
+	require.Equal(t, "request", request["msg"])
+	require.Equal(t, "verify", request["endpoint"])
+	require.Equal(t, "answered", request["outcome"])
+	require.Equal(t, "team-a", request["namespace"])
+	require.Regexp(t, `^[0-9a-f]{32}$`, request["traceID"])
+	for field, want := range map[string]float64{"keys": 4, "images": 2, "allowed": 1, "denied": 1, "invalid": 1, "undecided": 0, "status": 200} {
+		require.Equal(t, want, request[field], field)
+	}
+	require.Equal(t, "r.example.com/deny:latest", lines[1]["image"])
+	require.Equal(t, "denied", lines[1]["verdict"])
+	require.Equal(t, "because of denied", lines[1]["reason"])
+	require.Equal(t, `"[x"`, lines[2]["key"])
+	for _, line := range lines {
+		require.Equal(t, request["traceID"], line["traceID"])
+		require.NotEmpty(t, line["namespace"])
+	}
+	require.Len(t, logged(t, logrus.DebugLevel, "[team-a]r.example.com/allow"), 2)
+	require.Equal(t, "*", logged(t, logrus.InfoLevel, "[a]r.example.com/a", "[b]r.example.com/a")[0]["namespace"])
+}
+
+func TestStringsOfClientsCannotForgeLogLines(t *testing.T) {
+	lines := logged(t, logrus.InfoLevel, "x\nlevel=info msg=forged \x1b[31m"+strings.Repeat("é", 1000))
+	require.Len(t, lines, 2)
+	key, _ := lines[1]["key"].(string)
+	require.NotContains(t, key, "\n")
+	require.NotContains(t, key, "\x1b")
+	require.Less(t, len(key), 2000)
+	for _, r := range key {
+		require.Less(t, r, rune(0x7f))
+	}
+}
+
+func TestOneRequestLogsABoundedNumberOfLines(t *testing.T) {
+	var keys []string
+	for i := range maxKeys {
+		keys = append(keys, fmt.Sprintf("r.example.com/d%d", i))
+	}
+	require.Len(t, logged(t, logrus.InfoLevel, keys...), 1+maxLoggedKeys)
+}
+
+func TestPanicIsLoggedWithItsTraceAndCounted(t *testing.T) {
+	lines := logged(t, logrus.ErrorLevel, "[team-a]r.example.com/panic")
+	require.Len(t, lines, 1)
+	require.Equal(t, "panic: the verifier is broken", lines[0]["msg"])
+	require.Equal(t, "team-a", lines[0]["namespace"])
+	require.Regexp(t, `^[0-9a-f]{32}$`, lines[0]["traceID"])
+	require.Contains(t, lines[0]["stack"], "goroutine")
+}
+
+func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
+	h := testHandler(verifierFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := byRepository(ctx, ns, ref)
+		result.Stages = []verify.Stage{{Name: "resolve", Duration: time.Millisecond}}
+		return result
+	}), pinning, func(o *Options) { o.MaxRequests = 1 })
+	ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/d", "r.example.com/a", "[x")
+	ask(t, h, "/v1/verify", "[team-a]r.example.com/u", "[team-a]r.example.com/p")
+	ask(t, h, "/v1/mutate", "r.example.com/a")
+	ask(t, h, "/nowhere")
+	ask(t, h, "/v1/namespaces/Bad/verify")
+	h.busy.Add(1)
+	ask(t, h, "/ratify/gatekeeper/v1/mutate", "r.example.com/a")
+	m := h.metrics
+	for _, c := range []struct {
+		want             float64
+		endpoint, result string
+	}{{1, "verify", "answered"}, {1, "verify", "undecided"}, {1, "mutate", "answered"}, {1, "unknown", "malformed"}, {1, "namespace_verify", "malformed"}, {1, "ratify_mutate", "overload"}} {
+		require.Equal(t, c.want, testutil.ToFloat64(m.requests.WithLabelValues(c.endpoint, c.result)), c)
+	}
+	for _, c := range []struct {
+		want              float64
+		namespace, result string
+	}{{1, "team-a", "allowed"}, {1, "team-a", "denied"}, {2, "-", "allowed"}, {1, "-", "invalid"}, {2, "team-a", "undecided"}} {
+		require.Equal(t, c.want, testutil.ToFloat64(m.keys.WithLabelValues(c.namespace, c.result)), c)
+	}
+	require.Equal(t, 1.0, testutil.ToFloat64(m.panics))
+	require.Equal(t, 1.0, testutil.ToFloat64(m.overload))
+	require.Equal(t, 0.0, testutil.ToFloat64(m.inFlight))
+	require.Equal(t, 1, testutil.CollectAndCount(m.stages))
+}
+
+func TestNamespaceLabelsAreBounded(t *testing.T) {
+	h := testHandler(byRepository, pinning, nil)
+	for i := range 3 {
+		var keys []string
+		for j := range maxKeys {
+			keys = append(keys, fmt.Sprintf("[team-%d-%d]r.example.com/a", i, j))
+		}
+		ask(t, h, "/v1/verify", keys...)
+	}
+	require.Equal(t, maxNamespaceLabels+1, testutil.CollectAndCount(h.metrics.keys))
+	require.Equal(t, float64(3*maxKeys-maxNamespaceLabels), testutil.ToFloat64(h.metrics.keys.WithLabelValues(otherLabel, "allowed")))
+}
+
+func TestNoImageReferenceIsAMetricLabel(t *testing.T) {
+	w := serve(t, byRepository, nil)
+	_, err := w.send(t, w.caller(t, w.client), "/v1/verify", "[team-a]r.example.com/secret-name", "r.example.com/a")
+	require.NoError(t, err)
+	var page string
+	require.Eventually(t, func() bool {
+		_, page = get(t, "http://"+w.server.MetricsAddress()+"/metrics")
+		return strings.Contains(page, `keys_total{namespace="team-a",outcome="denied"} 1`)
+	}, 10*time.Second, time.Millisecond)
+	require.NotContains(t, page, "r.example.com")
+	require.Contains(t, page, "landwaiter_provider_certificate_expiry_timestamp_seconds")
+}
+
+func TestNoticesOfStrangersAreFew(t *testing.T) {
+	var out bytes.Buffer
+	logger := logrus.New()
+	logger.SetOutput(&out)
+	n := newNotices(logger)
+	for range 1000 {
+		_, err := n.Write([]byte("http: TLS handshake error\nforged"))
+		require.NoError(t, err)
+	}
+	require.LessOrEqual(t, strings.Count(out.String(), "\n"), 2*noticeBurst)
+}
+
+func TestAnswersOfADrainingServerEndTheirConnections(t *testing.T) {
+	h := testHandler(byRepository, pinning, nil)
+	h.draining.Store(true)
+	r := httptest.NewRequest(http.MethodPost, "/v1/verify", bytes.NewReader(requestBody(t, "r.example.com/a")))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, "close", w.Header().Get("Connection"))
+	require.Len(t, parseAnswer(t, w.Body.Bytes()).Response.Items, 1)
+}
+
+func TestOutcomesHaveTheirWords(t *testing.T) {
+	require.Equal(t, keyUndecided, func() keyOutcome { o, _ := question{}.outcome([]decision{{}}); return o }(), "nothing known is undecided")
+	require.Equal(t, policy.Denied, policy.Outcome(0))
+}

@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"os"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+)
+
+// apiVersion is the only version of the protocol that Gatekeeper speaks.
+const apiVersion = "externaldata.gatekeeper.sh/v1beta1"
+
+// refusal is a request that cannot be answered as a whole.
+type refusal struct {
+	status int // HTTP status; Gatekeeper reads the body whatever it is
+	text   string
+}
+
+// Error returns the text of the system error.
+func (r *refusal) Error() string { return r.text }
+
+func refuse(status int, format string, arguments ...any) *refusal {
+	return &refusal{status: status, text: fmt.Sprintf(format, arguments...)}
+}
+
+// readKeys reads a request's keys: a POST of JSON within the limits, of exactly
+// the version and kind that Gatekeeper sends. Fields that are not known are
+// ignored, because a later Gatekeeper may add some; anything after the JSON
+// value is an error. No keys at all are fine, and get no items: Gatekeeper
+// leaves out an empty list.
+func readKeys(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]string, *refusal) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, refuse(http.StatusMethodNotAllowed, "the method is %s, it must be POST", shown(r.Method))
+	}
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return nil, refuse(http.StatusUnsupportedMediaType, "the content type is not application/json")
+	}
+	if _, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBodyBytes)); err != nil {
+		return nil, refuseBody(err)
+	}
+	return decodeKeys(buffer.Bytes())
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	return err == nil && mediaType == "application/json"
+}
+
+func refuseBody(err error) *refusal {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes: ask for fewer images at a time", maxBodyBytes)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return refuse(http.StatusRequestTimeout, "the request did not arrive in time")
+	}
+	return refuse(http.StatusBadRequest, "the request could not be read to its end")
+}
+
+// decodeKeys parses a request's body.
+func decodeKeys(body []byte) ([]string, *refusal) {
+	var request externaldata.ProviderRequest
+	if err := json.Unmarshal(body, &request); err != nil {
+		return nil, refuse(http.StatusBadRequest, "the request is not one JSON object as Gatekeeper sends it: %s", cut(err.Error(), maxReasonBytes))
+	}
+	if request.APIVersion != apiVersion {
+		return nil, refuse(http.StatusBadRequest, "the request's apiVersion is %s, only %s is supported", shown(request.APIVersion), apiVersion)
+	}
+	if request.Kind != externaldata.ProviderRequestKind {
+		return nil, refuse(http.StatusBadRequest, "the request's kind is %s, it must be %s", shown(string(request.Kind)), externaldata.ProviderRequestKind)
+	}
+	keys := request.Request.Keys
+	if len(keys) > maxKeys {
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the request has %d keys, the limit is %d: ask for fewer images at a time", len(keys), maxKeys)
+	}
+	for _, key := range keys {
+		if len(key) > maxKeyBytes {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "a key is %d bytes long, the limit is %d: %s", len(key), maxKeyBytes, shown(key))
+		}
+	}
+	return keys, nil
+}
+
+// question is one distinct key and what it asks for.
+type question struct {
+	key    string
+	target int   // index into plan.targets; -1 if err is set
+	err    error // the key is malformed
+}
+
+// plan is a request taken apart: every distinct key once, in the order of first
+// appearance, and every distinct target once.
+type plan struct {
+	questions []question
+	targets   []target
+}
+
+func (e endpoint) plan(keys []string) plan {
+	p := plan{questions: make([]question, 0, len(keys)), targets: make([]target, 0, len(keys))}
+	seen := make(map[string]struct{}, len(keys))
+	numbers := make(map[target]int, len(keys))
+	for _, key := range keys {
+		if _, again := seen[key]; again {
+			continue
+		}
+		seen[key] = struct{}{}
+		t, err := e.parseKey(key)
+		if err != nil {
+			p.questions = append(p.questions, question{key: key, target: -1, err: err})
+			continue
+		}
+		number, known := numbers[t]
+		if !known {
+			number = len(p.targets)
+			numbers[t] = number
+			p.targets = append(p.targets, t)
+		}
+		p.questions = append(p.questions, question{key: key, target: number})
+	}
+	return p
+}

@@ -1,0 +1,307 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/opencontainers/go-digest"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+const someDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
+
+// verifierFunc and resolverFunc are the fakes of everything below the edge.
+type verifierFunc func(context.Context, verify.Namespace, image.Reference) verify.Result
+
+func (f verifierFunc) Verify(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	return f(ctx, ns, ref)
+}
+
+type resolverFunc func(context.Context, verify.Namespace, image.Reference) (image.Reference, error)
+
+func (f resolverFunc) Resolve(ctx context.Context, ns verify.Namespace, ref image.Reference) (image.Reference, error) {
+	return f(ctx, ns, ref)
+}
+
+func verdict(outcome policy.Outcome, ns verify.Namespace, ref image.Reference) verify.Result {
+	return verify.Result{
+		Namespace: ns, Reference: ref.WithDigest(someDigest), Digest: someDigest,
+		Verdict: policy.Verdict{Outcome: outcome, Reason: "because of " + outcome.String(),
+			Policy: policy.Source{Kind: "VerificationPolicy", Namespace: string(ns), Name: "main"}},
+	}
+}
+
+// byRepository allows, denies or does not decide as the first letter of the
+// repository's last part says.
+var byRepository = verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	switch filepath.Base(ref.Repository)[0] {
+	case 'a':
+		return verdict(policy.Allowed, ns, ref)
+	case 'u':
+		return verdict(policy.Undecided, ns, ref)
+	case 'p':
+		panic("the verifier is broken")
+	}
+	return verdict(policy.Denied, ns, ref)
+})
+
+var pinning = resolverFunc(func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
+	switch filepath.Base(ref.Repository)[0] {
+	case 'a':
+		return ref.WithDigest(someDigest), nil
+	case 'u':
+		return image.Reference{}, fmt.Errorf("resolve %s: 503 from the registry", ref)
+	case 'p':
+		panic("the resolver is broken")
+	}
+	return image.Reference{}, verify.Definite("NotFound", fmt.Errorf("resolve %s: no such image", ref))
+})
+
+// calls counts what was asked of a fake.
+type calls struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (c *calls) verifier(next Verifier) Verifier {
+	return verifierFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		c.add(string(ns) + "|" + ref.String())
+		return next.Verify(ctx, ns, ref)
+	})
+}
+
+func (c *calls) resolver(next Resolver) Resolver {
+	return resolverFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) (image.Reference, error) {
+		c.add(string(ns) + "|" + ref.String())
+		return next.Resolve(ctx, ns, ref)
+	})
+}
+
+func (c *calls) add(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count == nil {
+		c.count = map[string]int{}
+	}
+	c.count[call]++
+}
+
+func (c *calls) get() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+func quiet() *logrus.Logger {
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	return logger
+}
+
+func testHandler(verifier Verifier, resolver Resolver, change func(*Options)) *handler {
+	options := Options{}.withDefaults()
+	options.VerifyTimeout, options.MutateTimeout = 10*time.Second, 10*time.Second
+	if change != nil {
+		change(&options)
+	}
+	return newHandler(verifier, resolver, quiet(), options)
+}
+
+func requestBody(t testing.TB, keys ...string) []byte {
+	t.Helper()
+	body, err := json.Marshal(externaldata.NewProviderRequest(keys))
+	require.NoError(t, err)
+	return body
+}
+
+// post sends a body to a handler, and parses the answer as Gatekeeper does.
+func post(t testing.TB, h http.Handler, path string, body []byte) (externaldata.ProviderResponse, int) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	r.URL.Path = path
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return parseAnswer(t, w.Body.Bytes()), w.Code
+}
+
+func ask(t testing.TB, h http.Handler, path string, keys ...string) externaldata.Response {
+	t.Helper()
+	response, _ := post(t, h, path, requestBody(t, keys...))
+	return response.Response
+}
+
+// parseAnswer checks what holds for every answer there is.
+func parseAnswer(t testing.TB, body []byte) externaldata.ProviderResponse {
+	t.Helper()
+	var response externaldata.ProviderResponse
+	require.NoError(t, json.Unmarshal(body, &response), "%s", body)
+	require.Equal(t, apiVersion, response.APIVersion)
+	require.Equal(t, externaldata.ProviderResponseKind, response.Kind)
+	require.True(t, response.Response.Idempotent)
+	if response.Response.SystemError != "" {
+		require.Empty(t, response.Response.Items, "items beside a system error are kept by Gatekeeper")
+		require.LessOrEqual(t, len(response.Response.SystemError), maxSystemErrorBytes+64)
+	}
+	return response
+}
+
+func items(response externaldata.Response) map[string]externaldata.Item {
+	byKey := map[string]externaldata.Item{}
+	for _, item := range response.Items {
+		byKey[item.Key] = item
+	}
+	return byKey
+}
+
+func succeeded(item externaldata.Item) bool {
+	fields, _ := item.Value.(map[string]any)
+	success, _ := fields["isSuccess"].(bool)
+	return success && item.Error == ""
+}
+
+// world is a running server with its authority and one client.
+type world struct {
+	server    *Server
+	authority *fixture.Authority
+	files     Files
+	client    *fixture.Certificate
+	stop      func() error
+}
+
+const gatekeeperName = "gatekeeper-webhook-service.gatekeeper-system.svc"
+
+func newAuthority(t testing.TB, name string) *fixture.Authority {
+	t.Helper()
+	authority, err := fixture.NewAuthority(name)
+	require.NoError(t, err)
+	return authority
+}
+
+func issueClient(t testing.TB, authority *fixture.Authority, names ...string) *fixture.Certificate {
+	t.Helper()
+	client, err := authority.IssueClient("gatekeeper", names...)
+	require.NoError(t, err)
+	return client
+}
+
+func (w *world) writeServer(t testing.TB, authority *fixture.Authority) {
+	t.Helper()
+	certificate, err := authority.IssueServer("127.0.0.1")
+	require.NoError(t, err)
+	replace(t, w.files.Key, certificate.KeyPEM)
+	replace(t, w.files.Certificate, certificate.CertificatePEM)
+}
+
+func replace(t testing.TB, name string, content []byte) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(name+".new", content, 0o600))
+	require.NoError(t, os.Rename(name+".new", name))
+}
+
+// prepare makes certificates and a server that does not run yet.
+func prepare(t testing.TB, verifier Verifier, change func(*Options)) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{
+		authority: newAuthority(t, "authority"),
+		files: Files{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
+			ClientCAs: []string{filepath.Join(dir, "ca.crt")}},
+	}
+	w.client = issueClient(t, w.authority, gatekeeperName)
+	w.writeServer(t, w.authority)
+	replace(t, w.files.ClientCAs[0], w.authority.CertificatePEM)
+	options := Options{
+		Address: "127.0.0.1:0", HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
+		Files: w.files, ClientNames: []string{gatekeeperName},
+		VerifyTimeout: 10 * time.Second, MutateTimeout: 10 * time.Second, ReloadInterval: time.Hour,
+		Metrics: prometheus.NewRegistry(),
+	}
+	if change != nil {
+		change(&options)
+	}
+	server, err := New(verifier, pinning, quiet(), options)
+	require.NoError(t, err)
+	w.server = server
+	return w
+}
+
+// run starts the server; the test's end stops it.
+func (w *world) run(t testing.TB) *world {
+	t.Helper()
+	require.NoError(t, w.server.Listen(context.Background()))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.server.Run(ctx) }()
+	w.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { require.NoError(t, w.stop()) })
+	require.Eventually(t, w.server.serving.Load, 10*time.Second, time.Millisecond)
+	return w
+}
+
+func serve(t testing.TB, verifier Verifier, change func(*Options)) *world {
+	t.Helper()
+	return prepare(t, verifier, change).run(t)
+}
+
+// caller returns an HTTP client as Gatekeeper's, with a client certificate or
+// none, that trusts the server's authorities.
+func (w *world) caller(t testing.TB, client *fixture.Certificate, trusted ...*fixture.Authority) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	for _, authority := range append(trusted, w.authority) {
+		pool.AddCert(authority.Chain[0])
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}
+	if client != nil {
+		config.Certificates = []tls.Certificate{client.TLS}
+	}
+	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 64}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// send asks a running server.
+func (w *world) send(t testing.TB, client *http.Client, path string, keys ...string) (externaldata.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "https://"+w.server.Address()+path, bytes.NewReader(requestBody(t, keys...)))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(r)
+	if err != nil {
+		return externaldata.Response{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return externaldata.Response{}, err
+	}
+	return parseAnswer(t, body).Response, nil
+}
+
+func contentOf(t testing.TB, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return content
+}

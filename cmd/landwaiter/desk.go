@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -82,8 +84,18 @@ func (f *engineFlags) load(stderr io.Writer) (*desk, *tenant.Snapshot, error) {
 		return nil, nil, err
 	}
 	snapshot, more := d.compile(objects)
-	for _, p := range append(problems, more...) {
+	for _, p := range distinct(problems, more) {
 		fmt.Fprintf(stderr, "warning: %s: %s\n", p.Source, p.Message)
 	}
 	return d, snapshot, nil
+}
+
+// distinct joins what reading and compiling say: an object that could not be read
+// is a problem of both.
+func distinct(reading, compiling []tenant.Problem) []tenant.Problem {
+	said := map[policy.Source]bool{}
+	for _, p := range reading {
+		said[p.Source] = true
+	}
+	return append(reading, slices.DeleteFunc(compiling, func(p tenant.Problem) bool { return said[p.Source] })...)
 }

@@ -123,10 +123,11 @@ func (d *desk) run(ctx context.Context, server *provider.Server, configDir strin
 	group.Go(func() error {
 		return configdir.Watch(ctx, configDir, func(objects tenant.Objects, problems []tenant.Problem) {
 			_, more := d.compile(objects)
-			for _, p := range append(problems, more...) {
+			problems = distinct(problems, more)
+			for _, p := range problems {
 				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
 			}
-			log.WithField("problems", len(problems)+len(more)).Info("resources are in force")
+			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
 	})
 	group.Go(func() error { return server.Run(ctx) })

@@ -147,13 +147,13 @@ func (k *keychain) readAuthorities(next *identity) error {
 	return nil
 }
 
-func readFile(name string) ([]byte, error) {
+func readFile(name string) (content []byte, err error) {
 	file, err := os.Open(name) //nolint:gosec // the path is an operator's setting
 	if err != nil {
 		return nil, fmt.Errorf("read certificate file: %w", err)
 	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxCertificateFileBytes+1))
+	defer func() { err = errors.Join(err, file.Close()) }()
+	content, err = io.ReadAll(io.LimitReader(file, maxCertificateFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read certificate file: %w", err)
 	}

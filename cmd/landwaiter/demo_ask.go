@@ -89,9 +89,8 @@ func judge(item externaldata.Item) (verdict, why string) {
 // were not the expected ones.
 func (s *scene) table(ctx context.Context, out io.Writer, asking *gatekeeper) (wrong int, err error) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nVERDICT\tCOLD\tWARM\tWHAT\tKEY")
-	var reasons bytes.Buffer
-	for i, a := range s.asks {
+	fmt.Fprintln(w, "\nVERDICT\tNAMESPACE\tCOLD\tWARM\tWHAT\tKEY\tWHY")
+	for _, a := range s.asks {
 		item, cold, err := asking.verify(ctx, a.key)
 		if err != nil {
 			return wrong, fmt.Errorf("ask for %s: %w", a.key, err)
@@ -102,19 +101,14 @@ func (s *scene) table(ctx context.Context, out io.Writer, asking *gatekeeper) (w
 		}
 		verdict, why := judge(item)
 		second, _ := judge(again)
-		mark := ""
 		if verdict != a.want || second != a.want {
 			wrong++
-			mark = fmt.Sprintf(" (expected %s, then %s)", a.want, second)
+			verdict += fmt.Sprintf(" then %s, expected %s", second, a.want)
 		}
-		fmt.Fprintf(w, "%s%s\t%s\t%s\t%s\t%s\n", verdict, mark, cold.Round(10*time.Microsecond), warm.Round(10*time.Microsecond), a.title, a.key)
-		fmt.Fprintf(&reasons, "%2d. %s: %s\n", i+1, verdict, why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", verdict, a.namespace(), cold.Round(10*time.Microsecond),
+			warm.Round(10*time.Microsecond), a.title, a.key, why)
 	}
-	if err := w.Flush(); err != nil {
-		return wrong, err
-	}
-	_, err = fmt.Fprintf(out, "\nWhy, row by row:\n%s", reasons.String())
-	return wrong, err
+	return wrong, w.Flush()
 }
 
 // waitReady polls until the provider says that it is ready, or has ended.

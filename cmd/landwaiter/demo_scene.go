@@ -27,6 +27,16 @@ type ask struct {
 	want string
 }
 
+// namespace is what the tag of the key says.
+func (a ask) namespace() string {
+	rest, tagged := strings.CutPrefix(a.key, "[")
+	if !tagged {
+		return "-"
+	}
+	name, _, _ := strings.Cut(rest, "]")
+	return name
+}
+
 // signers are the keys and certificates of the demo.
 type signers struct {
 	teamA, cluster, attacker *fixture.CosignKey

@@ -1,17 +1,24 @@
 package provider
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
 )
 
 // record counts and logs an exchange: one line for the request, and one for each
-// key that is not allowed (all of them at debug level), up to a limit.
+// key that is not allowed (all of them at debug level), up to a limit. A request
+// that was allowed in whole is of interest to nobody but a debugger: its line is
+// at debug level too, since there are thousands of them a second.
 func (h *handler) record(x *exchange, status int) {
 	duration := time.Since(x.began)
 	h.metrics.observe(x, duration)
-	if !h.log.IsLevelEnabled(logrus.InfoLevel) {
+	level := logrus.InfoLevel
+	if x.allAllowed() {
+		level = logrus.DebugLevel
+	}
+	if !h.log.IsLevelEnabled(level) {
 		return
 	}
 	counts := map[keyOutcome]int{}
@@ -23,8 +30,15 @@ func (h *handler) record(x *exchange, status int) {
 		"traceID": x.traceID, "endpoint": x.endpoint.label(), "namespace": x.namespace(), "outcome": string(x.outcome),
 		"status": status, "duration": duration.String(), "keys": x.asked, "images": len(x.plan.targets),
 		"allowed": counts[keyAllowed], "denied": counts[keyDenied], "invalid": counts[keyInvalid], "undecided": counts[keyUndecided],
-	}).Info("request")
+	}).Log(level, "request")
 	h.recordKeys(x)
+}
+
+func (x *exchange) allAllowed() bool {
+	return x.outcome == requestAnswered && !slices.ContainsFunc(x.plan.questions, func(q question) bool {
+		outcome, _ := q.outcome(x.decisions)
+		return outcome != keyAllowed
+	})
 }
 
 func (h *handler) recordKeys(x *exchange) {

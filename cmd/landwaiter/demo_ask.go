@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -106,9 +107,18 @@ func (s *scene) table(ctx context.Context, out io.Writer, asking *gatekeeper) (w
 			verdict += fmt.Sprintf(" then %s, expected %s", second, a.want)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", verdict, a.namespace(), cold.Round(10*time.Microsecond),
-			warm.Round(10*time.Microsecond), a.title, a.key, why)
+			warm.Round(10*time.Microsecond), a.title, shortKey(a.key), why)
 	}
 	return wrong, w.Flush()
+}
+
+// shortKey cuts the digest of a key to what a person compares.
+func shortKey(key string) string {
+	name, digest, found := strings.Cut(key, "@")
+	if !found {
+		return key
+	}
+	return name + "@" + short(digest) + "…"
 }
 
 // waitReady polls until the provider says that it is ready, or has ended.

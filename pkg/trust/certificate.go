@@ -8,8 +8,8 @@ import (
 
 const wantedCertificates = `"CERTIFICATE" PEM blocks`
 
-// ParseCertificates reads 1 to 64 X.509 certificates from PEM text of at most
-// 256 KiB ("CERTIFICATE" blocks, RFC 7468 section 5), in their order. One block
+// ParseCertificates reads 1 to 256 X.509 certificates from PEM text of at most
+// 1 MiB ("CERTIFICATE" blocks, RFC 7468 section 5), in their order. One block
 // that is not a certificate refuses the whole text. It judges neither validity
 // times nor whether a certificate may sign others: the verifier that uses it
 // does.

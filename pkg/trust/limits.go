@@ -11,8 +11,8 @@ const (
 	// of them, on the request path.
 	maxKeys = 16
 	// maxCertificates bounds the certificates of one source: chain building
-	// looks at each of them.
-	maxCertificates = 64
+	// looks at each of them. A bundle of all public authorities has about 150.
+	maxCertificates = 256
 	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
 	minRSABits = 2048
 	// maxRSABits bounds the time of one verification, which grows with the

@@ -20,15 +20,14 @@ type block struct {
 }
 
 // decode splits data into PEM blocks (RFC 7468). It refuses anything outside of
-// blocks, since a parser that skips what it does not understand also skips a
+// blocks but lines of comment, since a parser that skips what it does not understand also skips a
 // damaged key.
 func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("found %d bytes, want at most %d", len(data), maxBytes)
 	}
 	var blocks []block
-	rest := bytes.TrimSpace(data)
-	for len(rest) > 0 {
+	for rest := skipComments(data); len(rest) > 0; {
 		number := len(blocks) + 1
 		if number > maxBlocks {
 			return nil, fmt.Errorf("found more than %d PEM blocks, want at most %d", maxBlocks, maxBlocks)
@@ -48,10 +47,22 @@ func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error
 			return nil, errors.New("found a private key, want " + wanted + "; remove the private key from here and consider it compromised")
 		}
 		blocks = append(blocks, block{Block: decoded, number: number})
-		rest = bytes.TrimSpace(after)
+		rest = skipComments(after)
 	}
 	if len(blocks) == 0 {
 		return nil, errors.New("found nothing, want " + wanted)
 	}
 	return blocks, nil
+}
+
+// skipComments leaves out white space and lines that begin with "#", with which
+// people and tools name what comes next.
+func skipComments(data []byte) []byte {
+	for {
+		data = bytes.TrimSpace(data)
+		if !bytes.HasPrefix(data, []byte("#")) {
+			return data
+		}
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
 }

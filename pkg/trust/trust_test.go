@@ -160,8 +160,9 @@ func TestRefusesWhatIsNotACertificate(t *testing.T) {
 		"other block":      {encode("CERTIFICATE REQUEST", nil), "CERTIFICATE REQUEST"},
 		"damaged":          {encode("CERTIFICATE", []byte("x")), "damaged certificate"},
 		"trailing garbage": {good + "x", "not PEM"},
-		"too many":         {strings.Repeat(good, maxCertificates+1), "more than 64"},
-		"too large":        {good + strings.Repeat("\n", maxCertificatesInput), "at most 262144"},
+		"only a comment":   {"# nothing here", "found nothing"},
+		"too many":         {strings.Repeat(good, maxCertificates+1), "more than 256"},
+		"too large":        {good + strings.Repeat("\n", maxCertificatesInput), "at most 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			certificates, err := ParseCertificates([]byte(tt.text))
@@ -196,4 +197,13 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, keys, reread)
 	})
+}
+
+func TestLinesOfCommentMayNameWhatComesNext(t *testing.T) {
+	for _, text := range []string{"# release key\n%s", "%s# that was it", "#\n# two lines\n\n%s\n# and\n"} {
+		good := publicPEM(t, ecdsaKey(t, elliptic.P256()).Public())
+		keys, err := ParsePublicKeys([]byte(strings.ReplaceAll(text, "%s", good)))
+		require.NoError(t, err)
+		require.Len(t, keys, 1)
+	}
 }

@@ -29,8 +29,8 @@ type Options struct {
 	// RequestTimeout bounds one request with its redirects and its body, whatever
 	// the caller's deadline. Default 5 s.
 	RequestTimeout time.Duration
-	// PerHost bounds the requests to one host that run at a time; more wait.
-	// Default 64.
+	// PerHost bounds the requests to one host that wait for an answer at a time;
+	// more queue. Default 64.
 	PerHost int
 	// DeniedPrefixes are addresses that are refused besides the loopback,
 	// link-local and private ones: those of the cluster's pods and services.

@@ -19,7 +19,7 @@ import (
 
 // hostState is what is known about a host, whoever asks.
 type hostState struct {
-	slots chan struct{} // requests that may run at a time
+	slots chan struct{} // requests that may wait for an answer at a time
 
 	mu         sync.Mutex
 	capability bool // has the referrers API
@@ -71,11 +71,12 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, req.Context().Err())
 	}
 	resp, err := transport.RoundTrip(req)
+	// The place is for waiting, not for reading: oras-go asks a second question
+	// before it has read the first answer, and must not wait for itself.
+	<-slots
 	if err != nil {
-		<-slots
 		return nil, err
 	}
-	resp.Body = &slotBody{ReadCloser: resp.Body, free: sync.OnceFunc(func() { <-slots })}
 	if isMetadata(req.URL.Path) {
 		resp.Body = &limitedBody{limitedReader: limitedReader{from: resp.Body, left: maxManifestBytes}, Closer: resp.Body}
 	}
@@ -212,17 +213,6 @@ func isMetadata(path string) bool {
 type limitedBody struct {
 	limitedReader
 	io.Closer
-}
-
-// slotBody gives the host's slot back when the answer has been read.
-type slotBody struct {
-	io.ReadCloser
-	free func()
-}
-
-func (b *slotBody) Close() error {
-	b.free()
-	return b.ReadCloser.Close()
 }
 
 // checkRedirect bounds redirects; oras-go takes the Authorization header off

@@ -405,3 +405,32 @@ func TestErrorsNameTheImageAndNoSecret(t *testing.T) {
 	require.ErrorContains(t, err, h.Host()+"/app")
 	require.NotContains(t, err.Error(), "s3cr3t")
 }
+
+// A place that is not given back would close a host for everybody, one lost
+// answer at a time.
+func TestEveryKindOfAnswerGivesItsPlaceBack(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	h.Handle("", "/token", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"t"}`) })
+	challenge := hostile.Status(401, `WWW-Authenticate: Bearer realm="http://`+h.Host()+`/token"`)
+	answers := map[string]http.HandlerFunc{
+		"content":       func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("content")) },
+		"other content": hostile.Stream("application/octet-stream", 7), "too much": hostile.Stream("application/octet-stream", 1<<30),
+		"manifest": hostile.Manifest(`{}`), "pages": hostile.EndlessPages(100), "404": hostile.Status(404), "500": hostile.Status(500),
+		"502": hostile.Status(502), "redirect": hostile.Status(307, "Location: /x"), "bad redirect": hostile.Status(307, "Location: ftp://x/"),
+		"challenge": challenge, "foreign challenge": hostile.Status(401, `WWW-Authenticate: Bearer realm="https://evil.example/token"`),
+		"basic": hostile.Status(401, `WWW-Authenticate: Basic realm="x"`), "dropped": hostile.Drop,
+	}
+	s := session(t, registry.Options{PerHost: 1, RequestTimeout: 2 * time.Second}, registry.Access{Hosts: plain(h.Host())})
+	ref := parse(t, h.Host()+"/app:v1")
+	for name, answer := range answers {
+		h.Handle("", "/v2/", answer)
+		for range 2 {
+			_ = resolve(t.Context(), s, ref)
+			_ = list(t.Context(), s, ref)
+			_ = fetch(7)(t.Context(), s, ref)
+		}
+		h.Handle("", "/v2/", answers["content"])
+		require.NoError(t, fetch(7)(t.Context(), s, ref), "after %s", name)
+	}
+}

@@ -180,7 +180,9 @@ func (l *Layer) requirement(source policy.Source, demand Demand, ref image.Refer
 	}
 	var names []string
 	for _, v := range l.Verifiers {
-		if slices.Contains(demand.Types, v.Type) && v.matches(ref) {
+		// A broken verifier of unknown type may be one of these: its name belongs
+		// into the reason.
+		if (slices.Contains(demand.Types, v.Type) || v.Type == "") && v.matches(ref) {
 			names = append(names, v.Source.Name)
 		}
 	}

@@ -147,6 +147,7 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		"a verifier that does not exist":       {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "verifier a does not exist"},
 		"a verifier for other images":          {config(layer(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
 		"a broken verifier":                    {config(layer(t, r, anyA, broken)), "Secret team-a/pub is not there"},
+		"a broken verifier of unknown type":    {config(layer(t, r, verify.Demand{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
 		"a broken policy":                      {config(brokenLayer), "cannot be used"},
 		"a broken verifier among all of":       {config(layer(t, r, verify.Demand{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
 		"no policy and no verifier":            {config(verify.Layer{Registry: r, RequireMatching: true}), "no verifier applies"},

@@ -15,8 +15,9 @@ const (
 	// manifests are a few KiB.
 	MaxManifestBytes = 1 << 20
 	// MaxImageBytes is what is fetched in all for one image: it keeps many large
-	// pieces of evidence, each within its own limit, from adding up.
-	MaxImageBytes = 32 << 20
+	// pieces of evidence, each within its own limit, from adding up. Usual evidence
+	// is some 10 KiB; many images may be verified at a time.
+	MaxImageBytes = 8 << 20
 )
 
 // Defaults of [Options].

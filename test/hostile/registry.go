@@ -135,6 +135,16 @@ func EndlessPages(perPage int) http.HandlerFunc {
 	}
 }
 
+// LongList answers with one list of n referrers, made beforehand.
+func LongList(n int) http.HandlerFunc {
+	entry := fmt.Sprintf(`{"mediaType":"%s","digest":"%s","size":2}`, ocispec.MediaTypeImageManifest, digest.FromString("one"))
+	list := `{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageIndex + `","manifests":[` + strings.Repeat(entry+",", n-1) + entry + "]}"
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+		_, _ = io.WriteString(w, list)
+	}
+}
+
 // Stream sends size bytes of zeros, however many that is, as long as someone
 // reads them.
 func Stream(mediaType string, size int64) http.HandlerFunc {

@@ -73,9 +73,16 @@ func rootsWith(pem []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// cgnat is the address space that providers share (RFC 6598); some clouds have
-// their metadata service in it.
-func cgnat() netip.Prefix { return netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10) }
+// specialPrefixes are not public although they look so: "this" network, the
+// space that providers share (RFC 6598; some clouds have their metadata service
+// in it), benchmarks, reserved space, and the two ways to write an IPv4 address
+// as an IPv6 one that a gateway would translate back (RFC 6052, RFC 3056).
+func specialPrefixes() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
+		netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16"),
+	}
+}
 
 func (c *Client) checkAddress(address string) error {
 	parsed, err := netip.ParseAddrPort(address)
@@ -84,8 +91,9 @@ func (c *Client) checkAddress(address string) error {
 	}
 	addr := parsed.Addr().Unmap()
 	special := addr.IsLoopback() || addr.IsPrivate() || addr.IsUnspecified() || addr.IsMulticast() ||
-		addr.IsLinkLocalUnicast() || addr.IsInterfaceLocalMulticast() || !addr.IsGlobalUnicast() || cgnat().Contains(addr)
-	if special || slices.ContainsFunc(c.options.DeniedPrefixes, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		addr.IsLinkLocalUnicast() || addr.IsInterfaceLocalMulticast() || !addr.IsGlobalUnicast()
+	denied := append(specialPrefixes(), c.options.DeniedPrefixes...)
+	if special || slices.ContainsFunc(denied, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return errPrivateAddress
 	}
 	return nil

@@ -27,7 +27,11 @@ type engineFlags struct {
 
 func (f *engineFlags) register(cmd *cobra.Command, configRequired bool) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files")
+	usage := "directory with resources as YAML or JSON files"
+	if !configRequired {
+		usage += ", instead of the Kubernetes API"
+	}
+	flags.StringVar(&f.configDir, "config-dir", "", usage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	if configRequired {
@@ -41,6 +45,8 @@ func (f *engineFlags) register(cmd *cobra.Command, configRequired bool) {
 type desk struct {
 	*tenant.Desk
 	set    *tenant.Set
+	engine *verify.Engine
+	memory *cache.Memory
 	client *registry.Client
 }
 
@@ -61,14 +67,18 @@ func (f *engineFlags) newDesk() (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := &tenant.Set{}
-	client := registry.NewClient(registry.Options{DeniedPrefixes: denied, UserAgent: "landwaiter/" + versionText()})
-	return &desk{Desk: tenant.NewDesk(set, verify.NewEngine(memory, time.Now, f.engine)), set: set, client: client}, nil
+	d := &desk{set: &tenant.Set{}, engine: verify.NewEngine(memory, time.Now, f.engine), memory: memory,
+		client: registry.NewClient(registry.Options{DeniedPrefixes: denied, UserAgent: "landwaiter/" + versionText()})}
+	d.Desk = tenant.NewDesk(d.set, d.engine, nil)
+	return d, nil
 }
+
+// open makes the registry client for what one tenant may reach.
+func (d *desk) open(a registry.Access) verify.Registry { return d.client.For(a) }
 
 // compile puts objects in force and returns what their owners should correct.
 func (d *desk) compile(objects tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
-	snapshot, problems := tenant.Compile(objects, func(a registry.Access) verify.Registry { return d.client.For(a) })
+	snapshot, problems := tenant.Compile(objects, d.open)
 	d.set.Swap(snapshot)
 	return snapshot, problems
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sirupsen/logrus"
@@ -16,14 +15,17 @@ import (
 
 func newServe() *cobra.Command {
 	var flags engineFlags
+	var cluster clusterFlags
 	var options provider.Options
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
-		Use:   "serve --config-dir DIR --tls-cert FILE --tls-key FILE --client-ca FILE",
+		Use:   "serve [--config-dir DIR]",
 		Short: "Answer Gatekeeper's external data requests over HTTPS",
-		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS,
-with the resources below --config-dir. Files of resources and of certificates are
-watched; a change takes effect without a restart.
+		Long: `Serve answers OPA Gatekeeper's external data requests (v1beta1) over mutual TLS.
+
+Resources come from the Kubernetes API (of the cluster that it runs in, or of
+--kubeconfig), or from the files below --config-dir. Both are watched, and so are
+certificates; a change takes effect without a restart.
 
 Paths: POST /v1/verify and /v1/mutate, /v1/namespaces/{namespace}/verify and
 …/mutate, and /ratify/gatekeeper/v1/verify and …/mutate. /healthz and /readyz are
@@ -31,22 +33,29 @@ served at --health-address, /metrics at --metrics-address, both over plain HTTP.
 
 On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
 		Example: `  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
-    --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc`,
+    --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc
+  landwaiter serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
+    --service-name landwaiter --provider-object landwaiter-verify \
+    --client-ca-secret gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(cmd, logLevel, logFormat)
 			if err != nil {
 				return err
 			}
-			if len(options.Files.ClientCAs) == 0 && !options.InsecureNoClientAuth {
-				return errors.New("without a client CA anybody could ask: use --client-ca FILE, or --insecure-no-client-auth")
+			if err := cluster.check(flags.configDir, options); err != nil {
+				return err
+			}
+			if flags.configDir == "" {
+				return cluster.serve(cmd.Context(), flags, options, log)
 			}
 			return serve(cmd.Context(), flags, options, log)
 		},
 	}
-	flags.register(cmd, true)
+	flags.register(cmd, false)
 	registerServerFlags(cmd, &options)
 	registerCacheFlags(cmd, &flags)
+	cluster.register(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
 	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
 	return cmd
@@ -68,11 +77,6 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
 	f.DurationVar(&options.GracePeriod, "shutdown-grace", 0, "time for requests under way to finish at the end (default 10s)")
 	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "time to go on accepting after /readyz has begun to fail, for load balancers to notice")
-	for _, name := range []string{"tls-cert", "tls-key"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // the flags are declared just above
-		}
-	}
 }
 
 // registerCacheFlags declares the flags of what is kept.

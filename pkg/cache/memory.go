@@ -71,6 +71,16 @@ func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl 
 	m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl)})
 }
 
+// Forget drops everything of a namespace. It takes time in proportion to all
+// that is kept.
+func (m *Memory) Forget(namespace verify.Namespace) {
+	for key := range m.entries.Keys() {
+		if key.Namespace == namespace {
+			m.entries.Invalidate(key)
+		}
+	}
+}
+
 // weigh estimates what an entry occupies, in bytes: its strings, and a fixed
 // sum for the structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {

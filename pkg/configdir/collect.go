@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 )
@@ -105,41 +102,10 @@ func (c *collection) add(source policy.Source, entries []entry, lost error) {
 	case entries[0].err != nil:
 		broken(reasonInvalid, fmt.Errorf("%s: %w", entries[0].document, entries[0].err))
 	default:
-		if err := c.take(entries[0]); err != nil {
-			broken(reasonInvalid, err)
+		if err := c.objects.Add(entries[0].object); err != nil {
+			broken(reasonInvalid, fmt.Errorf("%s: %w", entries[0].document, err))
 		}
 	}
-}
-
-func (c *collection) take(e entry) error {
-	o := &c.objects
-	switch object := e.object.(type) {
-	case *corev1.Namespace:
-		o.Namespaces = append(o.Namespaces, *object)
-	case *corev1.Secret:
-		o.Secrets = append(o.Secrets, *object)
-	case *corev1.ConfigMap:
-		o.ConfigMaps = append(o.ConfigMaps, *object)
-	case *v1alpha1.Verifier:
-		o.Verifiers = append(o.Verifiers, *object)
-	case *v1alpha1.ClusterVerifier:
-		o.ClusterVerifiers = append(o.ClusterVerifiers, *object)
-	case *v1alpha1.Store:
-		o.Stores = append(o.Stores, *object)
-	case *v1alpha1.ClusterStore:
-		o.ClusterStores = append(o.ClusterStores, *object)
-	case *v1alpha1.TrustStore:
-		o.TrustStores = append(o.TrustStores, *object)
-	case *v1alpha1.ClusterTrustStore:
-		o.ClusterTrustStores = append(o.ClusterTrustStores, *object)
-	case *v1alpha1.VerificationPolicy:
-		o.VerificationPolicies = append(o.VerificationPolicies, *object)
-	case *v1alpha1.ClusterVerificationPolicy:
-		o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, *object)
-	default:
-		return fmt.Errorf("%s: objects of type %T are not read", e.document, object)
-	}
-	return nil
 }
 
 func (c *collection) problem(source policy.Source, reason, message string) {

@@ -25,6 +25,11 @@ type Files struct {
 	// ClientCAs hold the authorities of client certificates. Several files are
 	// one set, so that an old and a new authority can overlap.
 	ClientCAs []string
+	// Read returns the content of a path; nil reads files.
+	Read func(path string) ([]byte, error)
+	// Wait lets a server start before its files can be read: until then it is not
+	// ready and refuses every connection.
+	Wait bool
 }
 
 // identity is what is in force: never changed, replaced whole.
@@ -53,12 +58,30 @@ func newKeychain(files Files, names []string, log *logrus.Logger, metrics *metri
 	for _, name := range names {
 		k.names = append(k.names, strings.ToLower(name))
 	}
+	if k.files.Read == nil {
+		k.files.Read = ReadFile
+	}
 	next := &identity{}
 	if err := errors.Join(k.readPair(next), k.readAuthorities(next)); err != nil {
-		return nil, err
+		if !files.Wait {
+			return nil, err
+		}
+		log.WithError(err).Warn("waiting for the certificate and the client CA")
 	}
 	k.put(next)
 	return k, nil
+}
+
+// ready returns why connections are refused, nil if they are not.
+func (k *keychain) ready() error {
+	current := k.current.Load()
+	switch {
+	case current.certificate == nil:
+		return errors.New("the serving certificate has not been read yet")
+	case current.clientCAs == nil && len(k.files.ClientCAs) > 0:
+		return errors.New("the client CA has not been read yet")
+	}
+	return nil
 }
 
 // watch refreshes until ctx ends. It polls: a secret that is mounted is a chain
@@ -104,11 +127,11 @@ func (k *keychain) complain(file string, err error) {
 
 // readPair puts the certificate of the files into next if it is a new one.
 func (k *keychain) readPair(next *identity) error {
-	certificate, err := readFile(k.files.Certificate)
+	certificate, err := k.files.Read(k.files.Certificate)
 	if err != nil {
 		return err
 	}
-	key, err := readFile(k.files.Key)
+	key, err := k.files.Read(k.files.Key)
 	if err != nil {
 		return err
 	}
@@ -132,7 +155,7 @@ func (k *keychain) readAuthorities(next *identity) error {
 	pool := x509.NewCertPool()
 	var content []byte
 	for _, name := range k.files.ClientCAs {
-		text, err := readFile(name)
+		text, err := k.files.Read(name)
 		if err != nil {
 			return err
 		}
@@ -147,7 +170,8 @@ func (k *keychain) readAuthorities(next *identity) error {
 	return nil
 }
 
-func readFile(name string) (content []byte, err error) {
+// ReadFile returns the content of a certificate file, which may have 1 MiB.
+func ReadFile(name string) (content []byte, err error) {
 	file, err := os.Open(name) //nolint:gosec // the path is an operator's setting
 	if err != nil {
 		return nil, fmt.Errorf("read certificate file: %w", err)
@@ -165,9 +189,11 @@ func readFile(name string) (content []byte, err error) {
 
 // put makes an identity the one in force.
 func (k *keychain) put(next *identity) {
-	next.config = k.config(next)
-	if leaf := next.certificate.Leaf; leaf != nil {
-		k.metrics.expiry.Set(float64(leaf.NotAfter.Unix()))
+	if next.certificate != nil {
+		next.config = k.config(next)
+		if leaf := next.certificate.Leaf; leaf != nil {
+			k.metrics.expiry.Set(float64(leaf.NotAfter.Unix()))
+		}
 	}
 	k.current.Store(next)
 }

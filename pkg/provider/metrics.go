@@ -73,6 +73,13 @@ func (m *metrics) observe(x *exchange, duration time.Duration) {
 	}
 }
 
+// forget drops the series of a namespace and makes room for another's.
+func (m *metrics) forget(namespace verify.Namespace) {
+	value := label(namespace)
+	m.namespaces.drop(value)
+	m.keys.DeletePartialMatch(prometheus.Labels{"namespace": value})
+}
+
 func (e endpoint) label() string {
 	if e.name == "" {
 		return unknownEndpoint
@@ -121,4 +128,11 @@ func (l *labels) capped(value string) string {
 	}
 	l.known[value] = struct{}{}
 	return value
+}
+
+// drop forgets a value.
+func (l *labels) drop(value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, value)
 }

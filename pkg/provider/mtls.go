@@ -26,8 +26,11 @@ func (k *keychain) config(in *identity) *tls.Config {
 		SessionTicketsDisabled: true,
 		ClientAuth:             tls.NoClientCert,
 	}
-	if in.clientCAs != nil {
+	if len(k.files.ClientCAs) > 0 {
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, in.clientCAs
+		if in.clientCAs == nil {
+			config.ClientCAs = x509.NewCertPool() // nil would mean the system's authorities
+		}
 		config.VerifyConnection = func(state tls.ConnectionState) error { return k.checkName(state.PeerCertificates) }
 	}
 	return config
@@ -38,7 +41,12 @@ func (k *keychain) listenerConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		SessionTicketsDisabled: true,
-		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return k.current.Load().config, nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			if err := k.ready(); err != nil {
+				return nil, err
+			}
+			return k.current.Load().config, nil
+		},
 	}
 }
 
@@ -75,9 +83,12 @@ func rememberChecks(ctx context.Context, _ net.Conn) context.Context {
 // so once; but connections live on, and so an authority that was taken away or
 // a certificate that has ended must be noticed here.
 func (k *keychain) admit(r *http.Request) error {
+	if len(k.files.ClientCAs) == 0 {
+		return nil
+	}
 	authorities := k.current.Load().clientCAs
 	if authorities == nil {
-		return nil
+		return errors.New("the client CA has not been read yet")
 	}
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return errors.New("the client sent no certificate")

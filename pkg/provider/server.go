@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // Server serves Gatekeeper over HTTPS, probes and metrics. It is used once:
@@ -110,6 +112,9 @@ func (s *Server) HealthAddress() string { return addressOf(s.healthAt) }
 
 // MetricsAddress returns where metrics are served, "" if nowhere.
 func (s *Server) MetricsAddress() string { return addressOf(s.scrAt) }
+
+// Forget drops what the metrics say of a namespace that is gone.
+func (s *Server) Forget(namespace verify.Namespace) { s.handler.metrics.forget(namespace) }
 
 func addressOf(listener net.Listener) string {
 	if listener == nil {

@@ -60,6 +60,26 @@ func Compile(o Objects, open Open) (*Snapshot, []Problem) {
 	return s, c.problems
 }
 
+// With returns a snapshot that differs from s in one namespace, compiled anew
+// from what o has of it, and what is wrong there; s itself stays as it is. A
+// namespace of which o has nothing is not in the new snapshot. For a change of
+// cluster objects everything must be compiled anew: then, and only then, it
+// panics to be asked for [verify.Cluster], which would mix two states.
+func (s *Snapshot) With(namespace verify.Namespace, o Objects) (*Snapshot, []Problem) {
+	if namespace == verify.Cluster {
+		panic("tenant: a change of cluster objects needs Compile")
+	}
+	next := &Snapshot{open: s.open, cluster: s.cluster, namespaces: maps.Clone(s.namespaces)}
+	declared, ok := levels(o)[namespace]
+	if !ok {
+		delete(next.namespaces, namespace)
+		return next, nil
+	}
+	c := &compiler{material: newMaterial(o)}
+	next.namespaces[namespace] = next.link(c.level(declared, s.cluster))
+	return next, c.problems
+}
+
 // compiler collects problems while it goes through the levels.
 type compiler struct {
 	material material
@@ -68,7 +88,7 @@ type compiler struct {
 
 func (c *compiler) problem(source policy.Source, err error) {
 	if err != nil {
-		c.problems = append(c.problems, Problem{Source: source, Reason: "Invalid", Message: err.Error()})
+		c.problems = append(c.problems, Problem{Source: source, Reason: reasonOf(err), Message: err.Error()})
 	}
 }
 

@@ -368,7 +368,7 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	_, err := set.For("team-a")
 	require.ErrorIs(t, err, tenant.ErrNotReady)
 	require.ErrorIs(t, set.Ready(), tenant.ErrNotReady)
-	desk := tenant.NewDesk(set, verify.NewEngine(nil, nil, verify.Options{}))
+	desk := tenant.NewDesk(set, verify.NewEngine(nil, nil, verify.Options{}), nil)
 	ref, err := image.Parse("r.example.com/app:v1")
 	require.NoError(t, err)
 	require.Equal(t, policy.Undecided, desk.Verify(t.Context(), "team-a", ref).Verdict.Outcome)

@@ -3,6 +3,8 @@ package tenant
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -42,7 +44,7 @@ func newMaterial(o Objects) material {
 	}
 	for _, b := range o.Broken {
 		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap {
-			m.broken[b.Source] = b.Err
+			m.broken[b.Source] = reasoned{reason: b.Reason, error: b.Err}
 		}
 	}
 	return m
@@ -55,6 +57,10 @@ func locate(owner verify.Namespace, kind, namespace, name string) (policy.Source
 	switch {
 	case name == "":
 		return policy.Source{}, fmt.Errorf("the reference to a %s has no name", kind)
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return policy.Source{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
+	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
+		return policy.Source{}, fmt.Errorf("the reference to %s %s names namespace %q, which cannot be the name of one", kind, name, namespace)
 	case owner == verify.Cluster && namespace == "":
 		return policy.Source{}, fmt.Errorf("the reference to %s %s needs a namespace, because the resource has none", kind, name)
 	case owner != verify.Cluster && namespace != "":
@@ -73,7 +79,7 @@ func (m material) object(source policy.Source) (map[string][]byte, error) {
 	}
 	content, ok := m.objects[source]
 	if !ok {
-		return nil, fmt.Errorf("%s is not there", source)
+		return nil, reasoned{reason: ReasonNotFound, error: fmt.Errorf("%s is not there", source)}
 	}
 	return content, nil
 }

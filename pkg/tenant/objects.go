@@ -1,7 +1,12 @@
 package tenant
 
 import (
+	"errors"
+	"fmt"
+	"reflect"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -28,11 +33,96 @@ type Objects struct {
 	Broken []Broken
 }
 
+// Add takes an object of one of the kinds above. It returns an error for others.
+func (o *Objects) Add(object runtime.Object) error {
+	switch object := object.(type) {
+	case *corev1.Namespace:
+		o.Namespaces = append(o.Namespaces, *object)
+	case *corev1.Secret:
+		o.Secrets = append(o.Secrets, *object)
+	case *corev1.ConfigMap:
+		o.ConfigMaps = append(o.ConfigMaps, *object)
+	case *v1alpha1.Verifier:
+		o.Verifiers = append(o.Verifiers, *object)
+	case *v1alpha1.ClusterVerifier:
+		o.ClusterVerifiers = append(o.ClusterVerifiers, *object)
+	case *v1alpha1.Store:
+		o.Stores = append(o.Stores, *object)
+	case *v1alpha1.ClusterStore:
+		o.ClusterStores = append(o.ClusterStores, *object)
+	case *v1alpha1.TrustStore:
+		o.TrustStores = append(o.TrustStores, *object)
+	case *v1alpha1.ClusterTrustStore:
+		o.ClusterTrustStores = append(o.ClusterTrustStores, *object)
+	case *v1alpha1.VerificationPolicy:
+		o.VerificationPolicies = append(o.VerificationPolicies, *object)
+	case *v1alpha1.ClusterVerificationPolicy:
+		o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, *object)
+	default:
+		return fmt.Errorf("objects of type %T are not read", object)
+	}
+	return nil
+}
+
+// Each calls do for every resource of landwaiter.dev, but not for what is broken.
+func (o *Objects) Each(do func(policy.Source, v1alpha1.Object)) {
+	each(o.Verifiers, do)
+	each(o.ClusterVerifiers, do)
+	each(o.Stores, do)
+	each(o.ClusterStores, do)
+	each(o.TrustStores, do)
+	each(o.ClusterTrustStores, do)
+	each(o.VerificationPolicies, do)
+	each(o.ClusterVerificationPolicies, do)
+}
+
+func each[T any, P interface {
+	*T
+	v1alpha1.Object
+}](list []T, do func(policy.Source, v1alpha1.Object)) {
+	for i := range list {
+		do(SourceOf(P(&list[i])), P(&list[i]))
+	}
+}
+
+// SourceOf returns the kind, namespace and name of a resource.
+func SourceOf(object v1alpha1.Object) policy.Source {
+	// A kind is called as its Go type, as the API machinery has it.
+	return policy.Source{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
 // Broken is an object whose kind, namespace and name are known, but not its
-// content. Secrets, ConfigMaps and Namespaces may be broken too.
+// content. Secrets, ConfigMaps and Namespaces may be broken too. Reason is that
+// of the problems that follow from it; empty it is [ReasonInvalid].
 type Broken struct {
 	Source policy.Source
+	Reason string
 	Err    error
+}
+
+// Reasons of problems.
+const (
+	ReasonInvalid      = "Invalid"      // the object cannot be used as it is
+	ReasonNotFound     = "NotFound"     // it refers to a Secret or ConfigMap that is not there
+	ReasonAccessDenied = "AccessDenied" // it refers to one that may not be read
+	ReasonUnreadable   = "Unreadable"   // it refers to one that cannot be read now
+)
+
+// reasoned is an error that has a reason of its own.
+type reasoned struct {
+	reason string
+	error
+}
+
+func (r reasoned) Unwrap() error { return r.error }
+
+// reasonOf returns the reason of the problem that err is.
+func reasonOf(err error) string {
+	var r reasoned
+	if errors.As(err, &r) && r.reason != "" {
+		return r.reason
+	}
+	return ReasonInvalid
 }
 
 // Problem is something that the owner of a resource should correct. Reason is

@@ -1,13 +1,10 @@
 package tenant
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -35,6 +32,9 @@ func (s *Set) For(namespace verify.Namespace) (*verify.Config, error) {
 	return snapshot.For(namespace), nil
 }
 
+// Snapshot returns what is in force, nil before the first Swap.
+func (s *Set) Snapshot() *Snapshot { return s.current.Load() }
+
 // Ready returns nil once a snapshot is in force.
 func (s *Set) Ready() error {
 	if s.current.Load() == nil {
@@ -47,6 +47,12 @@ func (s *Set) Ready() error {
 // cluster's resources.
 func (s *Snapshot) For(namespace verify.Namespace) *verify.Config {
 	return s.view(namespace).config
+}
+
+// Has reports whether the snapshot was compiled with objects of a namespace.
+func (s *Snapshot) Has(namespace verify.Namespace) bool {
+	_, ok := s.namespaces[namespace]
+	return ok
 }
 
 // Explain returns, kind by kind, which resources apply in a namespace and why.
@@ -91,35 +97,4 @@ func (m *memo) get(namespace verify.Namespace, make func() *view) *view {
 		m.views[namespace] = v
 	}
 	return v
-}
-
-// Desk answers for images by namespace: the snapshot in force says what is
-// demanded, the engine whether it holds.
-type Desk struct {
-	set    *Set
-	engine *verify.Engine
-}
-
-// NewDesk returns a Desk over the snapshots of set.
-func NewDesk(set *Set, engine *verify.Engine) *Desk { return &Desk{set: set, engine: engine} }
-
-// Verify decides whether ref may be used in namespace. It never fails; before
-// the first snapshot everything is Undecided.
-func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := d.set.For(namespace)
-	if err != nil {
-		return verify.Result{Namespace: namespace, Reference: ref, Digest: ref.Digest,
-			Verdict: policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}}
-	}
-	return d.engine.Verify(ctx, config, ref)
-}
-
-// Resolve returns ref pinned to the digest that its tag names now. The error is
-// a [verify.DefiniteError] if asking again would give the same answer.
-func (d *Desk) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
-	config, err := d.set.For(namespace)
-	if err != nil {
-		return image.Reference{}, err
-	}
-	return d.engine.Resolve(ctx, config, ref)
 }

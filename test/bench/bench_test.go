@@ -76,7 +76,7 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 	set.Swap(snapshot)
 	ref := img.Reference
 	ref.Tag = ""
-	return &world{Desk: tenant.NewDesk(set, verify.NewEngine(kept, time.Now, verify.Options{})), registry: r, image: ref}
+	return &world{Desk: tenant.NewDesk(set, verify.NewEngine(kept, time.Now, verify.Options{}), nil), registry: r, image: ref}
 }
 
 // resources gives every namespace its own trust store, verifier and policy.

@@ -38,7 +38,7 @@ func newWorld(t *testing.T, options fixture.RegistryOptions) *world {
 	require.NoError(t, err)
 	w := &world{set: &tenant.Set{}, client: registry.NewClient(registry.Options{RequestTimeout: 2 * time.Second}), registry: r, key: map[string]*fixture.CosignKey{}}
 	t.Cleanup(w.client.Close)
-	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(memory, time.Now, verify.Options{}))
+	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(memory, time.Now, verify.Options{}), nil)
 	return w
 }
 

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bombsimon/logrusr/v4"
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/landwaiter/landwaiter/pkg/controller"
+	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// clusterFlags are the flags of serve that are about a Kubernetes cluster.
+type clusterFlags struct {
+	kubeconfig, ownNamespace string
+	leaderElect              bool
+	materialRole             string
+
+	tlsSecret, serviceName string
+	rotate                 bool
+	providerObjects        []string
+	clientCASecrets        []string
+	clientCAOverlap        time.Duration
+}
+
+func (c *clusterFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (default: the cluster that this runs in)")
+	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
+	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
+	f.StringVar(&c.materialRole, "material-role", "landwaiter-material", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
+	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and give its CA to every --provider-object")
+	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "Gatekeeper Provider object whose caBundle is kept up to date (repeatable)")
+	f.StringSliceVar(&c.clientCASecrets, "client-ca-secret", nil,
+		"NAMESPACE/NAME[/KEY] of a Secret with CA certificates of clients, such as gatekeeper-system/gatekeeper-webhook-server-cert (repeatable; default KEY ca.crt)")
+	f.DurationVar(&c.clientCAOverlap, "client-ca-overlap", 10*time.Minute, "how long a client CA is accepted after another has replaced it in its Secret")
+}
+
+// check refuses flags that contradict each other, or that would let anybody ask
+// without saying so.
+func (c *clusterFlags) check(configDir string, options provider.Options) error {
+	files := options.Files
+	noCluster := configDir != ""
+	switch {
+	case len(files.ClientCAs)+len(c.clientCASecrets) == 0 && !options.InsecureNoClientAuth:
+		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
+	case noCluster && (c.kubeconfig != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
+		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
+	case c.tlsSecret != "" && (files.Certificate != "" || files.Key != ""):
+		return errors.New("--tls-secret and --tls-cert with --tls-key are two ways to give the serving certificate: use one")
+	case c.tlsSecret == "" && (files.Certificate == "" || files.Key == ""):
+		return errors.New("the serving certificate is missing: use --tls-cert FILE and --tls-key FILE, or --tls-secret NAME")
+	case c.tlsSecret != "" && c.ownNamespace == "":
+		return errors.New("--tls-secret is looked for in --own-namespace, which is not given")
+	case c.rotate && c.tlsSecret == "":
+		return errors.New("--rotate-certificates needs --tls-secret, where the certificate is kept")
+	case !c.rotate && len(c.providerObjects) > 0:
+		return errors.New("--provider-object needs --rotate-certificates, which knows the CA to give to it")
+	case !noCluster && c.leaderElect && c.ownNamespace == "":
+		return errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
+	}
+	return nil
+}
+
+// serve runs until ctx ends or something cannot go on.
+func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
+	bridge(log)
+	config, err := c.restConfig()
+	if err != nil {
+		return err
+	}
+	d, err := flags.newDesk()
+	if err != nil {
+		return err
+	}
+	defer d.client.Close()
+	var server *provider.Server
+	watcher, err := controller.New(config, d.set, d.open, log, c.options(func(namespace verify.Namespace) {
+		d.memory.Forget(namespace)
+		server.Forget(namespace)
+	}))
+	if err != nil {
+		return err
+	}
+	d.Desk = tenant.NewDesk(d.set, d.engine, watcher)
+	options.Ready = d.set.Ready
+	if options.Files, err = c.files(options.Files, watcher); err != nil {
+		return err
+	}
+	options.ReloadInterval = time.Second // most of it is in memory
+	if server, err = provider.New(d, d, log, options); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error { return server.Run(ctx) })
+	return group.Wait()
+}
+
+func (c *clusterFlags) restConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE outside a cluster, or --config-dir DIR without one): %w", err)
+	}
+	config.UserAgent = "landwaiter/" + versionText()
+	return config, nil
+}
+
+func (c *clusterFlags) options(forget func(verify.Namespace)) controller.Options {
+	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget}
+	if c.rotate {
+		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, Providers: c.providerObjects}
+	}
+	return options
+}
+
+// secretScheme marks a path that is a key of a Secret.
+const secretScheme = "secret:"
+
+// files turns Secrets into paths that the server can read as it reads files.
+func (c *clusterFlags) files(files provider.Files, watcher *controller.Controller) (provider.Files, error) {
+	secrets := map[string]func() ([]byte, error){}
+	add := func(followed *controller.Followed, source, key string) string {
+		path := secretScheme + source + "/" + key
+		secrets[path] = func() ([]byte, error) { return followed.Read(key) }
+		return path
+	}
+	if c.tlsSecret != "" {
+		source := c.ownNamespace + "/" + c.tlsSecret
+		followed := watcher.Follow(c.ownNamespace, c.tlsSecret, 0)
+		files.Certificate, files.Key = add(followed, source, "tls.crt"), add(followed, source, "tls.key")
+	}
+	for _, s := range c.clientCASecrets {
+		parts := append(strings.Split(s, "/"), "ca.crt")
+		if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
+			return provider.Files{}, fmt.Errorf("--client-ca-secret is %q, it must be NAMESPACE/NAME or NAMESPACE/NAME/KEY", s)
+		}
+		followed := watcher.Follow(parts[0], parts[1], c.clientCAOverlap)
+		files.ClientCAs = append(files.ClientCAs, add(followed, parts[0]+"/"+parts[1], parts[2]))
+	}
+	files.Wait = len(secrets) > 0
+	files.Read = func(path string) ([]byte, error) {
+		if read, ok := secrets[path]; ok {
+			return read()
+		}
+		return provider.ReadFile(path)
+	}
+	return files, nil
+}
+
+// bridge sends what the Kubernetes libraries log to our log; they offer no other
+// way than one for the whole process.
+func bridge(log *logrus.Logger) {
+	logger := logrusr.New(log)
+	ctrllog.SetLogger(logger)
+	klog.SetLogger(logger)
+}

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+var _ tenant.Finder = (*Controller)(nil)
+
+// lookups keeps the questions for unknown namespaces few: one at a time for each
+// name, and not again at once for one that is not there.
+type lookups struct {
+	flights singleflight.Group
+	mu      sync.Mutex
+	missing map[verify.Namespace]time.Time
+}
+
+// Exists asks the API server whether there is such a namespace. An error means
+// that it could not say.
+func (c *Controller) Exists(ctx context.Context, namespace verify.Namespace) (bool, error) {
+	if c.lookups.isMissing(namespace, time.Now()) {
+		return false, nil
+	}
+	result := c.lookups.flights.DoChan(string(namespace), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+		defer cancel()
+		_, err := c.clients.CoreV1().Namespaces().Get(ctx, string(namespace), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			c.lookups.miss(namespace, time.Now())
+			return false, nil
+		}
+		return err == nil, err
+	})
+	select {
+	case <-ctx.Done():
+		return false, fmt.Errorf("ask the API server: %w", ctx.Err())
+	case r := <-result:
+		exists, ok := r.Val.(bool)
+		if r.Err != nil {
+			return false, fmt.Errorf("ask the API server: %w", r.Err)
+		}
+		return exists && ok, nil
+	}
+}
+
+func (l *lookups) isMissing(namespace verify.Namespace, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until, ok := l.missing[namespace]
+	return ok && now.Before(until)
+}
+
+func (l *lookups) miss(namespace verify.Namespace, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missing == nil || len(l.missing) >= maxMissing {
+		l.missing = map[verify.Namespace]time.Time{}
+	}
+	l.missing[namespace] = now.Add(missingFor)
+}
+
+// grantHint returns what to add to a message about a missing right: the command
+// that gives it, if it is known who we are.
+func (c *Controller) grantHint(ctx context.Context) func(policy.Source) string {
+	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
+	defer cancel()
+	review, err := c.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	subject := "--serviceaccount=NAMESPACE:NAME"
+	if err == nil {
+		subject = subjectFlag(review.Status.UserInfo.Username)
+	}
+	return func(source policy.Source) string {
+		return fmt.Sprintf("; grant it with: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
+			c.options.MaterialRole, source.Namespace, c.options.MaterialRole, subject)
+	}
+}

@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
+
+// Reconcile compiles one namespace anew and puts it in force; a change of the
+// cluster's resources, and the first call, compile everything. Calls never
+// overlap, so that a later state is never replaced by an earlier one.
+func (c *Controller) Reconcile(ctx context.Context, namespace verify.Namespace) (reconcile.Result, error) {
+	if namespace == verify.Cluster || c.set.Snapshot() == nil {
+		return c.compileAll(ctx)
+	}
+	return c.compileOne(ctx, namespace)
+}
+
+func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
+	objects, err := c.readAll(ctx)
+	if err != nil {
+		return reconcile.Result{}, err // try again later, the last snapshot stays in force
+	}
+	first := c.set.Snapshot() == nil
+	references := objects.References()
+	c.materials.keepOnly(references)
+	var wait time.Duration
+	for namespace, wanted := range references {
+		pending := c.materials.want(namespace, wanted)
+		// Once something is in force, one tenant's reading holds up no other's change.
+		if first || namespace == verify.Cluster {
+			wait = max(wait, pending)
+		}
+	}
+	if first && wait > 0 {
+		wait = time.Until(c.started.Add(firstReadAtStart))
+	}
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
+	}
+	for _, wanted := range references {
+		c.materials.fill(&objects, wanted)
+	}
+	snapshot, problems := tenant.Compile(objects, c.open)
+	c.set.Swap(snapshot)
+	c.reports.replace(objects, problems)
+	if first {
+		c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
+	}
+	return reconcile.Result{}, nil // in force, done
+}
+
+func (c *Controller) compileOne(ctx context.Context, namespace verify.Namespace) (reconcile.Result, error) {
+	objects, err := c.readOne(ctx, namespace)
+	if err != nil {
+		return reconcile.Result{}, err // try again later
+	}
+	wanted := objects.References()[namespace]
+	if wait := c.materials.want(namespace, wanted); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
+	}
+	c.materials.fill(&objects, wanted)
+	snapshot, problems := c.set.Snapshot().With(namespace, objects)
+	c.set.Swap(snapshot)
+	c.reports.put(namespace, objects, problems)
+	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
+		c.options.Forget(namespace) // after the swap, so that nothing of it is kept anew
+	}
+	return reconcile.Result{}, nil // in force, done
+}

@@ -1,0 +1,101 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Finder tells whether a namespace exists, by asking whoever keeps namespaces.
+// Its error means that nobody knows. It is safe for concurrent use.
+type Finder interface {
+	Exists(ctx context.Context, namespace verify.Namespace) (bool, error)
+}
+
+// catchUp is how long a namespace that exists may take to be in the snapshot:
+// its objects are on their way to us while the first pod is asked for.
+const (
+	catchUp     = time.Second
+	catchUpStep = 5 * time.Millisecond
+)
+
+// Desk answers for images by namespace: the snapshot in force says what is
+// demanded, the engine whether it holds.
+type Desk struct {
+	set    *Set
+	engine *verify.Engine
+	finder Finder
+}
+
+// NewDesk returns a Desk over the snapshots of set. With a finder, a namespace
+// that the snapshot does not have is looked for, and denied unless it exists;
+// with nil, it simply declares nothing.
+func NewDesk(set *Set, engine *verify.Engine, finder Finder) *Desk {
+	return &Desk{set: set, engine: engine, finder: finder}
+}
+
+// Verify decides whether ref may be used in namespace. It never fails; before
+// the first snapshot everything is Undecided.
+func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.config(ctx, namespace)
+	if err == nil {
+		return d.engine.Verify(ctx, config, ref)
+	}
+	verdict := policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}
+	if verify.IsDefinite(err) {
+		verdict.Outcome = policy.Denied
+	}
+	return verify.Result{Namespace: namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict}
+}
+
+// Resolve returns ref pinned to the digest that its tag names now. The error is
+// a [verify.DefiniteError] if asking again would give the same answer.
+func (d *Desk) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
+	config, err := d.config(ctx, namespace)
+	if err != nil {
+		return image.Reference{}, err
+	}
+	return d.engine.Resolve(ctx, config, ref)
+}
+
+// config returns what applies in a namespace. A namespace is never taken to
+// declare nothing only because its objects have not arrived.
+func (d *Desk) config(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
+	snapshot := d.set.Snapshot()
+	switch {
+	case snapshot == nil:
+		return nil, ErrNotReady
+	case namespace == verify.Cluster, d.finder == nil, snapshot.Has(namespace):
+		return snapshot.For(namespace), nil
+	}
+	exists, err := d.finder.Exists(ctx, namespace)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)
+	case !exists:
+		return nil, verify.Definite("NamespaceNotFound", fmt.Errorf("namespace %s does not exist", namespace))
+	}
+	return d.await(ctx, namespace)
+}
+
+// await waits until the snapshot has a namespace that exists.
+func (d *Desk) await(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
+	ctx, cancel := context.WithTimeout(ctx, catchUp)
+	defer cancel()
+	ticker := time.NewTicker(catchUpStep)
+	defer ticker.Stop()
+	for {
+		if snapshot := d.set.Snapshot(); snapshot.Has(namespace) {
+			return snapshot.For(namespace), nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("namespace %s is new: %w", namespace, ErrNotReady)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type clusterFlags struct {
 
 	tlsSecret, serviceName string
 	rotate                 bool
+	dnsNames               []string
 	providerObjects        []string
 	clientCASecrets        []string
 	clientCAOverlap        time.Duration
@@ -44,6 +45,7 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and give its CA to every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
+	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
 	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "Gatekeeper Provider object whose caBundle is kept up to date (repeatable)")
 	f.StringSliceVar(&c.clientCASecrets, "client-ca-secret", nil,
 		"NAMESPACE/NAME[/KEY] of a Secret with CA certificates of clients, such as gatekeeper-system/gatekeeper-webhook-server-cert (repeatable; default KEY ca.crt)")
@@ -123,7 +125,7 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 func (c *clusterFlags) options(forget func(verify.Namespace)) controller.Options {
 	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget}
 	if c.rotate {
-		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, Providers: c.providerObjects}
+		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects}
 	}
 	return options
 }

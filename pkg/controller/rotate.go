@@ -24,6 +24,8 @@ type Rotation struct {
 	Secret string
 	// Service is the name under which Gatekeeper reaches us in the own namespace.
 	Service string
+	// DNSNames are other names that the certificate gets.
+	DNSNames []string
 	// Providers are the names of Gatekeeper's Provider objects whose caBundle is set.
 	Providers []string
 }
@@ -52,7 +54,7 @@ func (c *Controller) rotate(ctx context.Context) error {
 	name := fmt.Sprintf("%s.%s.svc", r.Service, namespace)
 	rotation := &rotator.CertRotator{
 		SecretKey: types.NamespacedName{Namespace: namespace, Name: r.Secret}, CertDir: marker,
-		CAName: rotationAuthority, CAOrganization: "landwaiter", DNSName: name, ExtraDNSNames: []string{name + ".cluster.local"},
+		CAName: rotationAuthority, CAOrganization: "landwaiter", DNSName: name, ExtraDNSNames: append([]string{name + ".cluster.local"}, r.DNSNames...),
 		IsReady: make(chan struct{}), RotationCheckFrequency: rotationCheck,
 		// Another turn of this replica is another controller.
 		ControllerName: fmt.Sprintf("certificates-%d", c.turns.Add(1)),

@@ -1,0 +1,58 @@
+{{- define "landwaiter.args" -}}
+- serve
+- --own-namespace=$(POD_NAMESPACE)
+- --material-role={{ include "landwaiter.fullname" . }}-material
+- --tls-secret={{ include "landwaiter.tlsSecret" . }}
+- --service-name={{ include "landwaiter.fullname" . }}
+{{- if .Values.tls.rotate }}
+- --rotate-certificates
+{{- range (include "landwaiter.providers" . | fromYaml).names }}
+- --provider-object={{ . }}
+{{- end }}
+{{- range .Values.tls.extraDNSNames }}
+- --certificate-dns-name={{ . }}
+{{- end }}
+{{- end }}
+{{- range .Values.clientCA.secrets }}
+- --client-ca-secret={{ . }}
+{{- end }}
+{{- range .Values.clientCA.files }}
+- --client-ca={{ . }}
+{{- end }}
+{{- if .Values.clientCA.secrets }}
+- --client-ca-overlap={{ .Values.clientCA.overlap }}
+{{- end }}
+{{- range .Values.clientCA.names }}
+- --client-name={{ . }}
+{{- end }}
+{{- if .Values.clientCA.insecureNoClientAuth }}
+- --insecure-no-client-auth
+{{- end }}
+- --verify-timeout={{ sub (mul .Values.provider.verifyTimeoutSeconds 1000) 500 }}ms
+- --mutate-timeout={{ sub (mul .Values.provider.mutateTimeoutSeconds 1000) 200 }}ms
+{{- if .Values.mutation.dropTag }}
+- --mutate-drop-tag
+{{- end }}
+{{- with .Values.cache.bytes }}
+- --cache-bytes={{ int64 . }}
+{{- end }}
+{{- with .Values.cache.passTTL }}
+- --pass-ttl={{ . }}
+{{- end }}
+{{- with .Values.cache.denyTTL }}
+- --deny-ttl={{ . }}
+{{- end }}
+{{- with .Values.cache.tagTTL }}
+- --tag-ttl={{ . }}
+{{- end }}
+{{- range .Values.clusterCIDRs }}
+- --cluster-cidr={{ . }}
+{{- end }}
+- --log-level={{ .Values.log.level }}
+- --log-format={{ .Values.log.format }}
+- --drain-delay=5s
+- --shutdown-grace={{ max 1 (sub .Values.terminationGracePeriodSeconds 10) }}s
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,117 @@
+{{- define "landwaiter.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "landwaiter.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "landwaiter.labels" -}}
+{{ include "landwaiter.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "landwaiter.serviceAccount" -}}
+{{- if .Values.serviceAccount.name -}}{{ .Values.serviceAccount.name }}
+{{- else -}}{{ include "landwaiter.fullname" . }}{{- end -}}
+{{- end -}}
+
+{{- define "landwaiter.tlsSecret" -}}
+{{- default (printf "%s-tls" (include "landwaiter.fullname" .)) .Values.tls.secretName -}}
+{{- end -}}
+
+{{- define "landwaiter.url" -}}
+{{- default (printf "https://%s.%s.svc:443" (include "landwaiter.fullname" .) .Release.Namespace) .Values.provider.url -}}
+{{- end -}}
+
+{{/* Names of all Provider objects, as a list under the key "names". */}}
+{{- define "landwaiter.providers" -}}
+{{- $full := include "landwaiter.fullname" . -}}
+names:
+{{- if .Values.provider.create }}
+- {{ $full }}-verify
+{{- if .Values.provider.ratify }}
+- {{ $full }}-ratify
+{{- end }}
+{{- if .Values.mutation.enabled }}
+- {{ $full }}-mutate
+{{- range .Values.mutation.tenantNamespaces }}
+- {{ $full }}-mutate-{{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* One Provider object. Takes a list: root, name suffix, path, timeout. */}}
+{{- define "landwaiter.provider" -}}
+{{- $root := index . 0 }}
+---
+apiVersion: externaldata.gatekeeper.sh/v1beta1
+kind: Provider
+metadata:
+  name: {{ include "landwaiter.fullname" $root }}-{{ index . 1 }}
+  labels:
+    {{- include "landwaiter.labels" $root | nindent 4 }}
+spec:
+  url: {{ include "landwaiter.url" $root }}{{ index . 2 }}
+  timeout: {{ index . 3 }}
+  {{- if $root.Values.tls.rotate }}
+  # A certificate whose key was thrown away: until Landwaiter has put its own
+  # authority here every call fails, and what asks denies.
+  caBundle: {{ $root.Files.Get "files/placeholder-ca.crt" | b64enc }}
+  {{- else }}
+  caBundle: {{ $root.Values.tls.caBundle | b64enc }}
+  {{- end }}
+{{- end -}}
+
+{{/* Assign objects of one Provider. Takes a list: root, provider name, name prefix, match. */}}
+{{- define "landwaiter.assigns" -}}
+{{- $root := index . 0 }}
+{{- $kinds := list (dict "id" "pods" "groups" (list "") "kinds" (list "Pod" ) "path" "spec" "ephemeral" true) }}
+{{- if $root.Values.mutation.workloads }}
+{{- $kinds = concat $kinds (list
+  (dict "id" "controllers" "groups" (list "") "kinds" (list "ReplicationController") "path" "spec.template.spec" "ephemeral" false)
+  (dict "id" "apps" "groups" (list "apps") "kinds" (list "Deployment" "ReplicaSet" "StatefulSet" "DaemonSet") "path" "spec.template.spec" "ephemeral" false)
+  (dict "id" "jobs" "groups" (list "batch") "kinds" (list "Job") "path" "spec.template.spec" "ephemeral" false)
+  (dict "id" "cronjobs" "groups" (list "batch") "kinds" (list "CronJob") "path" "spec.jobTemplate.spec.template.spec" "ephemeral" false)) }}
+{{- end }}
+{{- $call := . }}
+{{- range $kind := $kinds }}
+{{- range $field := ternary (list "containers" "initContainers" "ephemeralContainers") (list "containers" "initContainers") $kind.ephemeral }}
+---
+apiVersion: mutations.gatekeeper.sh/v1
+kind: Assign
+metadata:
+  name: {{ index $call 2 }}-{{ $kind.id }}-{{ lower $field }}
+  labels:
+    {{- include "landwaiter.labels" $root | nindent 4 }}
+spec:
+  applyTo:
+  - groups: {{ toJson $kind.groups }}
+    kinds: {{ toJson $kind.kinds }}
+    versions: ["v1"]
+  match:
+    scope: Namespaced
+    {{- toYaml (index $call 3) | nindent 4 }}
+  location: {{ printf "%s.%s[name:*].image" $kind.path $field | quote }}
+  parameters:
+    assign:
+      externalData:
+        provider: {{ index $call 1 }}
+        dataSource: ValueAtLocation
+        failurePolicy: Fail
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,182 @@
+// Package stack puts Landwaiter into a cluster of package testenv as its users
+// do: it installs the Helm chart and the library's template, and runs the
+// Deployment's command line, with the rights of the chart's service account, as
+// a process. It does not import "testing", because `make dev` runs it too.
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+// Where Landwaiter is installed.
+const (
+	Namespace = "landwaiter-system"
+	release   = "landwaiter"
+)
+
+// Options say where things are.
+type Options struct {
+	testenv.Options
+	// Root is the folder of the repository.
+	Root string
+	// Binary is the landwaiter program, ChartTools the folder with helm.
+	Binary, ChartTools string
+	// Values are more values for the chart.
+	Values map[string]any
+}
+
+// Stack is a cluster with Landwaiter in it, and a registry beside it.
+type Stack struct {
+	*testenv.Cluster
+	// Registry is plain HTTP on 127.0.0.1; a ClusterStore permits that.
+	Registry *fixture.Registry
+	// Rendered is what the chart made.
+	Rendered []*unstructured.Unstructured
+
+	options  Options
+	port     int // on which the provider answers Gatekeeper
+	replicas []*Replica
+}
+
+// Start starts everything, and returns once the provider is ready.
+func Start(ctx context.Context, options Options) (_ *Stack, err error) {
+	s := &Stack{options: options}
+	defer func() {
+		if err != nil {
+			s.Stop()
+		}
+	}()
+	ports, err := testenv.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	s.port = ports[0]
+	if s.Registry, err = fixture.StartRegistry(fixture.RegistryOptions{}); err != nil {
+		return nil, err
+	}
+	if s.Cluster, err = testenv.Start(ctx, options.Options); err != nil {
+		return nil, err
+	}
+	if err := s.install(ctx); err != nil {
+		return nil, fmt.Errorf("install the chart: %w", err)
+	}
+	if _, err := s.StartReplica(ctx, s.port); err != nil {
+		return nil, err
+	}
+	if err := s.applyLibrary(ctx); err != nil {
+		return nil, fmt.Errorf("install the template: %w", err)
+	}
+	return s, nil
+}
+
+// Stop ends everything that was started.
+func (s *Stack) Stop() {
+	for _, replica := range s.replicas {
+		replica.Kill()
+	}
+	if s.Cluster != nil {
+		s.Cluster.Stop()
+	}
+	if s.Registry != nil {
+		_ = s.Registry.Close() // it ends with the process at the latest
+	}
+}
+
+// install renders the chart and applies all of it. The Deployment is applied
+// too: it is valid, and without nodes it makes nothing run.
+func (s *Stack) install(ctx context.Context) (err error) {
+	if s.Rendered, err = s.render(ctx); err != nil {
+		return err
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		// Gatekeeper must not be needed to bring up what Gatekeeper needs.
+		"name": Namespace, "labels": map[string]any{"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"},
+	}}}
+	if err := s.Apply(ctx, append([]*unstructured.Unstructured{namespace}, s.Rendered...)...); err != nil {
+		return err
+	}
+	return s.Apply(ctx, s.clusterStore())
+}
+
+// clusterStore permits the test's registry, which is on a private address and
+// has no TLS.
+func (s *Stack) clusterStore() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "ClusterStore",
+		"metadata": map[string]any{"name": "test-registry"},
+		"spec":     map[string]any{"registries": []any{s.Registry.Host()}, "insecurePlainHTTP": true}}}
+}
+
+// render runs helm template with the values that a process outside the cluster
+// needs: Gatekeeper reaches it at localhost.
+func (s *Stack) render(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	values := map[string]any{
+		"provider": map[string]any{"url": fmt.Sprintf("https://localhost:%d", s.port), "ratify": true},
+		"tls":      map[string]any{"extraDNSNames": []any{"localhost"}},
+	}
+	for name, value := range s.options.Values {
+		values[name] = value
+	}
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("write values: %w", err)
+	}
+	path := filepath.Join(s.options.Dir, "values.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return nil, fmt.Errorf("write values: %w", err)
+	}
+	var stdout, stderr bytes.Buffer
+	helm := exec.CommandContext(ctx, filepath.Join(s.options.ChartTools, "helm"), "template", release, //nolint:gosec // our own build
+		filepath.Join(s.options.Root, "charts", "landwaiter"), "--namespace", Namespace, "--values", path)
+	helm.Stdout, helm.Stderr = &stdout, &stderr
+	if err := helm.Run(); err != nil {
+		return nil, fmt.Errorf("helm template: %w: %s", err, stderr.String())
+	}
+	return testenv.Decode(stdout.Bytes())
+}
+
+// applyLibrary installs the ConstraintTemplate and waits for its constraint kind.
+func (s *Stack) applyLibrary(ctx context.Context) error {
+	folder := filepath.Join(s.options.Root, "library", "verified-images")
+	for _, name := range []string{"template.yaml", "samples/constraint.yaml"} {
+		objects, err := testenv.DecodeFile(filepath.Join(folder, name))
+		if err != nil {
+			return err
+		}
+		if err := s.Apply(ctx, objects...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deploymentArgs returns the arguments of the chart's container.
+func (s *Stack) deploymentArgs() ([]string, error) {
+	for _, object := range s.Rendered {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		if err != nil || len(containers) == 0 {
+			return nil, errors.Join(errors.New("the Deployment has no containers"), err)
+		}
+		container, _ := containers[0].(map[string]any)
+		args, _, err := unstructured.NestedStringSlice(container, "args")
+		if err != nil {
+			return nil, fmt.Errorf("read the Deployment's arguments: %w", err)
+		}
+		return args, nil
+	}
+	return nil, errors.New("the chart made no Deployment")
+}

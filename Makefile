@@ -9,8 +9,9 @@ DOCKER    ?= docker
 DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
+E2E_ARGS  ?=
 
-.PHONY: help demo build test lint verify generate fuzz bench interop e2e image cover clean
+.PHONY: help demo build test lint verify generate fuzz bench interop e2e dev image cover clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -70,8 +71,14 @@ interop: ## Check signatures made by the cosign 2 and 3 command lines (built onc
 	LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
 	  go test -race -timeout 10m -tags interop ./test/interop/...
 
-e2e: ## Run against kube-apiserver and Gatekeeper (not built yet)
-	@echo "make e2e: the end-to-end tests are not built yet" >&2; exit 1
+e2e: build ## Run against a real kube-apiserver and Gatekeeper (built once: ten minutes)
+	@test/tools/packages.sh
+	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" \
+	  go test -race -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/testenv ./test/charts ./test/e2e
+
+dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
+	@test/tools/packages.sh
+	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go run ./test/dev
 
 image: ## Build the container image IMAGE with DOCKER
 	$(DOCKER) build --build-arg VERSION="$(VERSION)" -t "$(IMAGE)" .

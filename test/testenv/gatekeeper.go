@@ -3,6 +3,8 @@ package testenv
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -47,8 +49,10 @@ func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 	}
 	g.webhook, g.health, g.metrics = ports[0], ports[1], ports[2]
 	g.certificates = filepath.Join(c.options.Dir, "gatekeeper-certificates")
-	if err := os.MkdirAll(g.certificates, 0o750); err != nil {
-		return fmt.Errorf("make a folder for certificates: %w", err)
+	for _, folder := range []string{g.certificates, c.auditDir()} {
+		if err := os.MkdirAll(folder, 0o750); err != nil {
+			return fmt.Errorf("make a folder for Gatekeeper: %w", err)
+		}
 	}
 	if g.manifests, err = DecodeFile(filepath.Join(c.options.Tools, "gatekeeper.yaml")); err != nil {
 		return err
@@ -74,6 +78,9 @@ func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 	}
 	return c.applyWebhooks(ctx, g.authority.CertificatePEM)
 }
+
+// auditDir is where audits keep what they list.
+func (c *Cluster) auditDir() string { return filepath.Join(c.options.Dir, "gatekeeper-audit") }
 
 // plain are the manifests that are applied as they are.
 func (g *gatekeeper) plain() []*unstructured.Unstructured {
@@ -110,7 +117,7 @@ func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
 		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=" + loopback(g.health),
 		fmt.Sprintf("--prometheus-port=%d", g.metrics), "--logtostderr", "--log-level=INFO",
 		"--external-data-provider-response-cache-ttl=" + c.options.CacheTTL.String(),
-		fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
+		"--api-cache-dir=" + c.auditDir(), fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
 		"--exempt-namespace=" + GatekeeperNamespace, "--exempt-namespace=landwaiter-system", "--exempt-namespace=kube-system",
 	}
 	for _, operation := range []string{"webhook", "mutation-webhook", "status", "mutation-status", "generate", "audit"} {
@@ -146,6 +153,23 @@ func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
 	}
 	g.authority = next
 	return c.writeGatekeeperCertificate(ctx)
+}
+
+// GatekeeperServes returns nil once Gatekeeper shows a certificate of authority,
+// which is also what it shows to providers.
+func (c *Cluster) GatekeeperServes(ctx context.Context, authority *x509.Certificate) error {
+	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}} //nolint:gosec // only looked at
+	connection, err := dialer.DialContext(ctx, "tcp", loopback(c.gatekeeper.webhook))
+	if err != nil {
+		return fmt.Errorf("connect to Gatekeeper: %w", err)
+	}
+	defer func() { _ = connection.Close() }() // nothing was sent
+	if secured, ok := connection.(*tls.Conn); ok {
+		if err := secured.ConnectionState().PeerCertificates[0].CheckSignatureFrom(authority); err != nil {
+			return fmt.Errorf("check Gatekeeper's certificate: %w", err)
+		}
+	}
+	return nil
 }
 
 // writeGatekeeperCertificate issues a certificate, and puts it into the Secret

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Installs what the end-to-end tests need from Debian: etcd and Redis. Nothing is
+# done where they are there; without the rights to install, it says what is missing.
+set -euo pipefail
+
+missing=()
+command -v etcd >/dev/null || missing+=(etcd-server)
+command -v redis-server >/dev/null || missing+=(redis-server)
+((${#missing[@]})) || exit 0
+if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
+  echo "please install etcd and redis-server (Debian: apt-get install ${missing[*]})" >&2
+  exit 1
+fi
+echo "tools: installing ${missing[*]}" >&2
+# A package must not start a service of its own beside ours.
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
+apt-get update -q >&2
+apt-get install -q -y --no-install-recommends "${missing[@]}" >&2

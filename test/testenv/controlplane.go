@@ -36,6 +36,8 @@ type Options struct {
 	CacheTTL time.Duration
 	// AuditInterval is the time between audits. Default 2 s.
 	AuditInterval time.Duration
+	// WithoutGatekeeper starts the control plane alone.
+	WithoutGatekeeper bool
 }
 
 // Cluster is a running control plane with Gatekeeper.
@@ -82,6 +84,9 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		{"kube-controller-manager", c.startControllerManager},
 		{"gatekeeper", c.installGatekeeper},
 	} {
+		if step.name == "gatekeeper" && options.WithoutGatekeeper {
+			continue
+		}
 		began := time.Now()
 		if err := step.start(ctx); err != nil {
 			return nil, fmt.Errorf("start %s: %w", step.name, err)

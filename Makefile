@@ -37,17 +37,18 @@ lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first 
 verify: lint ## Check format, lint, generated files, go.mod files and the architecture
 	@unformatted=$$(gofmt -l api cmd pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml charts/*/files/crds/*.yaml | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
 	@for module in . config/tools test/tools test/lint; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 
-generate: ## Write the deep copies and the CRDs from the types in api/
+generate: ## Write deep copies, CRDs and config/default from api/ and charts/
 	go -C config/tools build -o "$(CURDIR)/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
+	charts/generate.sh
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@folders=$$({ grep -rlE --include='*_test.go' '^func Fuzz' api cmd pkg test || true; } | xargs -r -n1 dirname | sort -u); \
@@ -74,7 +75,7 @@ interop: ## Check signatures made by the cosign 2 and 3 command lines (built onc
 e2e: build ## Run against a real kube-apiserver and Gatekeeper (built once: ten minutes)
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" \
-	  go test -race -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/testenv ./test/charts ./test/e2e
+	  go test -race -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/controller ./test/charts ./test/e2e
 
 dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
 	@test/tools/packages.sh

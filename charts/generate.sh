@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Writes what is derived from the chart and the definitions: the chart's copy of
+# config/crd, and config/default, the chart with its default values for kustomize.
+# HELM is the helm to use.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+helm=${HELM:-$(test/tools/charts/build.sh)/helm}
+
+rm -rf charts/landwaiter/files/crds
+mkdir -p charts/landwaiter/files/crds
+cp config/crd/landwaiter.dev_*.yaml charts/landwaiter/files/crds/
+
+{
+  echo "# Made from charts/landwaiter with its default values by \`make generate\`."
+  "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set crds.install=false |
+    sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d'
+} >config/default/landwaiter.yaml

@@ -1,0 +1,319 @@
+//go:build e2e
+
+// Package charts tests the Helm chart and what is made from it, with the real
+// helm and kustomize.
+package charts
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+const (
+	root  = "../.."
+	chart = root + "/charts/landwaiter"
+)
+
+func tool(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	tools := os.Getenv("LANDWAITER_CHART_TOOLS")
+	require.NotEmpty(t, tools, "LANDWAITER_CHART_TOOLS is not set; run make e2e")
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), filepath.Join(tools, name), args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if err != nil {
+		return stderr.String() + stdout.String(), err
+	}
+	return stdout.String(), nil
+}
+
+func template(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	return tool(t, "helm", append([]string{"template", "landwaiter", chart, "--namespace", "landwaiter-system"}, args...)...)
+}
+
+// render returns the objects of a rendering that must succeed.
+func render(t *testing.T, args ...string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := template(t, args...)
+	require.NoError(t, err, text)
+	objects, err := testenv.Decode([]byte(text))
+	require.NoError(t, err)
+	return objects
+}
+
+// as converts the objects of a kind into their Go type, strictly.
+func as[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {
+	t.Helper()
+	var found []T
+	for _, object := range objects {
+		if object.GetKind() != kind {
+			continue
+		}
+		var typed T
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true), object.GetName())
+		found = append(found, typed)
+	}
+	return found
+}
+
+func settings(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := map[string][]string{"defaults": nil}
+	for _, name := range files {
+		all[name] = []string{"--values", name}
+	}
+	return all
+}
+
+func TestLints(t *testing.T) {
+	for name, args := range settings(t) {
+		out, err := tool(t, "helm", append([]string{"lint", "--strict", chart}, args...)...)
+		require.NoError(t, err, "%s: %s", name, out)
+	}
+}
+
+func TestEveryObjectIsValidForItsType(t *testing.T) {
+	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for name, args := range settings(t) {
+		names := map[string]bool{}
+		for _, object := range render(t, args...) {
+			id := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+			require.False(t, names[id], "%s: %s is there twice", name, id)
+			names[id] = true
+			if !clientgoscheme.Scheme.Recognizes(object.GroupVersionKind()) {
+				continue // of Gatekeeper, Prometheus or ourselves: the e2e applies those
+			}
+			text, err := yaml.Marshal(object.Object)
+			require.NoError(t, err)
+			_, _, err = decoder.Decode(text, nil, nil)
+			require.NoError(t, err, "%s: %s", name, id)
+		}
+	}
+}
+
+func TestPodsAreRestricted(t *testing.T) {
+	for name, args := range settings(t) {
+		deployments := as[appsv1.Deployment](t, render(t, args...), "Deployment")
+		require.Len(t, deployments, 1, name)
+		spec := deployments[0].Spec.Template.Spec
+		require.True(t, *spec.SecurityContext.RunAsNonRoot)
+		require.Equal(t, "RuntimeDefault", string(spec.SecurityContext.SeccompProfile.Type))
+		require.NotEmpty(t, spec.TopologySpreadConstraints)
+		for _, container := range spec.Containers {
+			require.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
+			require.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
+			require.EqualValues(t, []string{"ALL"}, []string{string(container.SecurityContext.Capabilities.Drop[0])})
+			require.NotNil(t, container.ReadinessProbe)
+			require.NotNil(t, container.LivenessProbe)
+		}
+	}
+}
+
+func TestEveryArgumentIsAFlagOfTheProgram(t *testing.T) {
+	binary := os.Getenv("LANDWAITER_BINARY")
+	require.NotEmpty(t, binary, "LANDWAITER_BINARY is not set; run make e2e")
+	help, err := exec.CommandContext(t.Context(), binary, "serve", "--help").CombinedOutput()
+	require.NoError(t, err)
+	flags := regexp.MustCompile(`--[a-z-]+`).FindAllString(string(help), -1)
+	for name, args := range settings(t) {
+		for _, arg := range as[appsv1.Deployment](t, render(t, args...), "Deployment")[0].Spec.Template.Spec.Containers[0].Args[1:] {
+			flag, _, _ := strings.Cut(arg, "=")
+			require.Contains(t, flags, flag, name)
+		}
+	}
+}
+
+func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
+	for name, args := range settings(t) {
+		objects := render(t, args...)
+		bound := map[string]bool{}
+		for _, binding := range as[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding") {
+			bound[binding.RoleRef.Name] = true
+		}
+		for _, role := range as[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+			for _, rule := range role.Rules {
+				require.NotContains(t, rule.Verbs, "*", name)
+				require.NotContains(t, rule.Resources, "*", name)
+				if bound[role.Name] {
+					require.NotContains(t, rule.Resources, "secrets", name)
+					require.NotContains(t, rule.Resources, "configmaps", name)
+				}
+			}
+			for label := range role.Labels {
+				if strings.HasPrefix(label, "rbac.authorization.k8s.io/") {
+					require.Equal(t, "rbac.authorization.k8s.io/aggregate-to-admin", label)
+					require.Equal(t, "landwaiter-team-admin", role.Name)
+				}
+			}
+		}
+	}
+}
+
+func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
+	objects := render(t, "--values", "testdata/everything.yaml")
+	args := as[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template.Spec.Containers[0].Args
+	require.Contains(t, args, "--verify-timeout=2500ms")
+	require.Contains(t, args, "--mutate-timeout=800ms")
+	providers := 0
+	for _, object := range objects {
+		if object.GetKind() != "Provider" {
+			continue
+		}
+		providers++
+		timeout, _, err := unstructured.NestedFloat64(object.Object, "spec", "timeout")
+		if err != nil { // whole numbers are read as such
+			whole, _, err := unstructured.NestedInt64(object.Object, "spec", "timeout")
+			require.NoError(t, err)
+			timeout = float64(whole)
+		}
+		limit := 3.0
+		if strings.Contains(object.GetName(), "mutate") {
+			limit = 1
+		}
+		require.InDelta(t, limit, timeout, 0, object.GetName())
+		require.Contains(t, args, "--provider-object="+object.GetName(), "its caBundle is kept up to date")
+	}
+	require.Equal(t, 4, providers)
+}
+
+func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
+	for message, sets := range map[string][]string{
+		"clientCA: without secrets or files anybody could ask":        {"clientCA.secrets=null"},
+		"clientCA.insecureNoClientAuth contradicts":                   {"clientCA.insecureNoClientAuth=true"},
+		"tls.rotate is false, so tls.caBundle must be given":          {"tls.rotate=false"},
+		"tls.rotate needs provider.create":                            {"provider.create=false"},
+		"mutation.enabled needs provider.create":                      {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},
+		"tls.caBundle is for tls.rotate=false":                        {"tls.caBundle=-----BEGIN CERTIFICATE-----"},
+		"additional properties 'replica' not allowed":                 {"replica=3"},
+		"additional properties 'secretname' not allowed":              {"tls.secretname=x"},
+		"at '/provider/verifyTimeoutSeconds': minimum: got 0, want 1": {"provider.verifyTimeoutSeconds=0"},
+		"at '/log/level'":          {"log.level=loud"},
+		"at '/tenantNamespaces/0'": {"tenantNamespaces={Team_A}"},
+	} {
+		var args []string
+		for _, set := range sets {
+			args = append(args, "--set", set)
+		}
+		out, err := template(t, args...)
+		require.Error(t, err, "%v", sets)
+		require.Contains(t, out, message, "%v", sets)
+	}
+}
+
+func TestInsecureModeSaysSo(t *testing.T) {
+	objects := render(t, "--values", "testdata/insecure.yaml")
+	require.Contains(t, as[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template.Spec.Containers[0].Args, "--insecure-no-client-auth")
+}
+
+func TestChartAsksTheClusterNothingAndMakesNothingUp(t *testing.T) {
+	for _, folder := range []string{"templates/*"} {
+		files, err := filepath.Glob(filepath.Join(chart, folder))
+		require.NoError(t, err)
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			require.NoError(t, err)
+			require.NotRegexp(t, `\b(lookup|rand\w+|genCA|genSelfSignedCert|genSignedCert|now|uuidv4)\b[^:]*}}`, string(text), name)
+		}
+	}
+	first, err := template(t, "--values", "testdata/everything.yaml")
+	require.NoError(t, err)
+	again, err := template(t, "--values", "testdata/everything.yaml")
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+}
+
+func TestEveryValueIsDocumentedAndInTheSchema(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(chart, "README.md"))
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	require.NoError(t, err)
+	var values map[string]any
+	require.NoError(t, yaml.UnmarshalStrict(text, &values))
+	text, err = os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	require.NoError(t, err)
+	var schema map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &schema))
+	var walk func(string, map[string]any, map[string]any)
+	walk = func(path string, values, schema map[string]any) {
+		properties, _ := schema["properties"].(map[string]any)
+		if len(properties) == 0 {
+			require.Contains(t, string(readme), "| `"+path+"` |")
+			return
+		}
+		require.Equal(t, false, schema["additionalProperties"], path)
+		for name, value := range values {
+			inner, ok := properties[name].(map[string]any)
+			require.True(t, ok, "%s.%s is not in the schema", path, name)
+			nested, _ := value.(map[string]any)
+			walk(strings.TrimPrefix(path+"."+name, "."), nested, inner)
+		}
+		for name := range properties {
+			_, ok := values[name]
+			require.True(t, ok || name == "global", "%s.%s is in the schema only", path, name)
+		}
+	}
+	walk("", values, schema)
+}
+
+func TestKustomizeMakesWhatTheChartMakes(t *testing.T) {
+	built, err := tool(t, "kustomize", "build", filepath.Join(root, "config", "default"))
+	require.NoError(t, err, built)
+	objects, err := testenv.Decode([]byte(built))
+	require.NoError(t, err)
+	id := func(o *unstructured.Unstructured) string {
+		return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	}
+	fromChart := map[string]*unstructured.Unstructured{}
+	for _, object := range render(t) {
+		fromChart[id(object)] = object
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" {
+			continue
+		}
+		twin, ok := fromChart[id(object)]
+		require.True(t, ok, "%s is not in the chart; run make generate", id(object))
+		require.Equal(t, withoutOrigin(twin), withoutOrigin(object), "%s differs; run make generate", id(object))
+		delete(fromChart, id(object))
+	}
+	require.Empty(t, slices.Collect(func(yield func(string) bool) {
+		for name := range fromChart {
+			if !yield(name) {
+				return
+			}
+		}
+	}), "these are in the chart only; run make generate")
+}
+
+// withoutOrigin leaves out what says that helm made an object.
+func withoutOrigin(o *unstructured.Unstructured) map[string]any {
+	object := o.DeepCopy()
+	object.SetLabels(nil)
+	annotations := object.GetAnnotations()
+	delete(annotations, "helm.sh/resource-policy")
+	object.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels")
+	return object.Object
+}

@@ -72,10 +72,12 @@ interop: ## Check signatures made by the cosign 2 and 3 command lines (built onc
 	LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
 	  go test -race -timeout 10m -tags interop ./test/interop/...
 
-e2e: build ## Run against a real kube-apiserver and Gatekeeper (built once: ten minutes)
+e2e: ## Run against a real kube-apiserver and Gatekeeper (built once: ten minutes)
 	@test/tools/packages.sh
-	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" \
-	  go test -race -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/controller ./test/charts ./test/e2e
+	@eval "$$(test/tools/cluster.sh)"; \
+	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/controller ./test/charts ./test/e2e
 
 dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
 	@test/tools/packages.sh

@@ -72,6 +72,9 @@ func (s *slot) Resync() error { return nil }
 func (s *slot) set(found any) error {
 	object, _ := found.(runtime.Object)
 	if named, ok := found.(metav1.Object); ok {
+		if named.GetName() != s.source.Name {
+			return fmt.Errorf("follow %s: the API server sent %s", s.source, named.GetName())
+		}
 		named.SetManagedFields(nil)
 	}
 	s.mu.Lock()
@@ -145,7 +148,7 @@ func listWatch(clients kubernetes.Interface, source policy.Source) (cache.Lister
 	secrets, configMaps := clients.CoreV1().Secrets(source.Namespace), clients.CoreV1().ConfigMaps(source.Namespace)
 	switch source.Kind {
 	case "Secret":
-		return &cache.ListWatch{
+		return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.FieldSelector = only
 				return secrets.List(ctx, o)
@@ -154,9 +157,9 @@ func listWatch(clients kubernetes.Interface, source policy.Source) (cache.Lister
 				o.FieldSelector = only
 				return secrets.Watch(ctx, o)
 			},
-		}, &corev1.Secret{}
+		}, clients), &corev1.Secret{}
 	case "ConfigMap":
-		return &cache.ListWatch{
+		return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.FieldSelector = only
 				return configMaps.List(ctx, o)
@@ -165,7 +168,7 @@ func listWatch(clients kubernetes.Interface, source policy.Source) (cache.Lister
 				o.FieldSelector = only
 				return configMaps.Watch(ctx, o)
 			},
-		}, &corev1.ConfigMap{}
+		}, clients), &corev1.ConfigMap{}
 	default:
 		failure := func() error { return fmt.Errorf("follow %s: only Secrets and ConfigMaps are followed", source) }
 		return &cache.ListWatch{

@@ -110,3 +110,21 @@ func BenchmarkMemoryGetParallel(b *testing.B) {
 		}
 	})
 }
+
+func TestMemoryForgetsANamespaceAndNoOther(t *testing.T) {
+	c := &clock{}
+	m, err := cache.NewMemory(1<<20, c.now)
+	require.NoError(t, err)
+	for _, namespace := range []verify.Namespace{"team-a", "team-b", verify.Cluster} {
+		for i := range 10 {
+			m.Put(t.Context(), key(namespace, fmt.Sprint(i)), allowed("yes"), time.Minute)
+		}
+	}
+	m.Forget("team-a")
+	for namespace, want := range map[verify.Namespace]bool{"team-a": false, "team-b": true, verify.Cluster: true} {
+		for i := range 10 {
+			_, ok := m.Get(t.Context(), key(namespace, fmt.Sprint(i)))
+			require.Equal(t, want, ok, namespace)
+		}
+	}
+}

@@ -99,6 +99,13 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", d.namespace, d.broken)
 		c.problem(policy.Source{Kind: kindNamespace, Name: string(d.namespace)}, d.broken)
 	}
+	if err := d.tooMany(); err != nil {
+		l.broken = err.Error()
+		for _, source := range d.sources() {
+			c.problem(source, err)
+		}
+		return l
+	}
 	for _, r := range d.trustStores {
 		t := compileTrustStore(d.namespace, r, c.material)
 		l.trustStores[r.source.Name] = t

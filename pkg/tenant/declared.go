@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -134,6 +135,32 @@ func (s sorter) addBroken(b Broken) {
 	case kindNamespace:
 		s.level(b.Source.Name).broken = b.Err
 	}
+}
+
+// maxResources is how many resources one namespace may have: whoever may make
+// them must not be able to keep everybody else's changes waiting.
+const maxResources = 256
+
+// tooMany returns an error if a namespace has more resources than are compiled.
+// Cluster admins bind themselves.
+func (d *declared) tooMany() error {
+	if n := len(d.sources()); d.namespace != verify.Cluster && n > maxResources {
+		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", d.namespace, n, maxResources)
+	}
+	return nil
+}
+
+// sources are all resources of the level.
+func (d *declared) sources() []policy.Source {
+	return slices.Concat(sourcesOf(d.verifiers), sourcesOf(d.stores), sourcesOf(d.trustStores), sourcesOf(d.policies))
+}
+
+func sourcesOf[S any](resources []resource[S]) []policy.Source {
+	list := make([]policy.Source, len(resources))
+	for i, r := range resources {
+		list[i] = r.source
+	}
+	return list
 }
 
 func (d *declared) sort() {

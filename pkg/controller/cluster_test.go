@@ -1,0 +1,205 @@
+//go:build e2e
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/controller"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+func startCluster(t *testing.T) *testenv.Cluster {
+	t.Helper()
+	tools := os.Getenv("LANDWAITER_CLUSTER_TOOLS")
+	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
+	cluster, err := testenv.Start(t.Context(), testenv.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
+	require.NoError(t, err)
+	t.Cleanup(cluster.Stop)
+	files, err := filepath.Glob("../../config/crd/landwaiter.dev_*.yaml")
+	require.NoError(t, err)
+	require.Len(t, files, 8)
+	for _, name := range files {
+		objects, err := testenv.DecodeFile(name)
+		require.NoError(t, err)
+		require.NoError(t, cluster.Apply(t.Context(), objects...))
+	}
+	return cluster
+}
+
+// run starts a controller and returns its set, and how to end it.
+func run(t *testing.T, config *rest.Config, options controller.Options) (*tenant.Set, func()) {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	set := &tenant.Set{}
+	registries := registry.NewClient(registry.Options{})
+	c, err := controller.New(config, set, func(a registry.Access) verify.Registry { return registries.For(a) }, log, options)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(t, <-ended)
+			registries.Close()
+		}
+	}
+	t.Cleanup(stop)
+	return set, stop
+}
+
+func eventually(t *testing.T, limit time.Duration, ok func(context.Context) error) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	began := time.Now()
+	require.NoError(t, testenv.Until(ctx, ok))
+	return time.Since(began)
+}
+
+func labelled(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+// team are four resources of a namespace.
+func team(namespace, pem string) []client.Object {
+	keys := &v1alpha1.TrustStore{ObjectMeta: labelled(namespace, "keys")}
+	keys.Spec = v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
+	release := &v1alpha1.Verifier{ObjectMeta: labelled(namespace, "release")}
+	release.Spec.Cosign = &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}
+	store := &v1alpha1.Store{ObjectMeta: labelled(namespace, "registry")}
+	store.Spec.Registries = []string{"registry.example.com"}
+	policy := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(namespace, "signed")}
+	policy.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}
+	return []client.Object{keys, release, store, policy}
+}
+
+// The figures of this test are logged, and stand in the change log: how long a
+// change takes to be in force with 1,000 namespaces of 4 resources each.
+func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
+	const teams = 1000
+	cluster := startCluster(t)
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	other, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	config := rest.CopyConfig(cluster.Config)
+	config.QPS = -1
+	fast, err := cluster.NewClient(config)
+	require.NoError(t, err)
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(16)
+	for i := range teams {
+		group.Go(func() error {
+			name := fmt.Sprintf("team-%04d", i)
+			if err := fast.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+				return err
+			}
+			for _, object := range team(name, string(key.PEM)) {
+				if err := fast.Create(ctx, object); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, group.Wait())
+
+	before := heap()
+	set, _ := run(t, cluster.Config, controller.Options{})
+	t.Logf("ready %s after the start", eventually(t, time.Minute, func(context.Context) error { return set.Ready() }).Round(time.Millisecond))
+	t.Logf("%d MiB of memory for caches and snapshot", (heap()-before)>>20)
+
+	generation := func(namespace verify.Namespace) string {
+		config, err := set.For(namespace)
+		require.NoError(t, err)
+		return config.Generation
+	}
+	mine, theirs := generation("team-0500"), generation("team-0501")
+	changed := &v1alpha1.TrustStore{}
+	require.NoError(t, fast.Get(t.Context(), client.ObjectKey{Namespace: "team-0500", Name: "keys"}, changed))
+	changed.Spec.Source.Inline = string(other.PEM)
+	began := time.Now()
+	require.NoError(t, fast.Update(t.Context(), changed))
+	eventually(t, time.Minute, func(context.Context) error {
+		if generation("team-0500") == mine {
+			return errors.New("not live")
+		}
+		return nil
+	})
+	t.Logf("a namespace's change is live %s after its update began", time.Since(began).Round(time.Millisecond))
+	require.Equal(t, theirs, generation("team-0501"), "another namespace is not touched")
+
+	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "floor"}}
+	floor.Spec.Enforcement, floor.Spec.Default = v1alpha1.EnforcementFloor, v1alpha1.DefaultAllow
+	began = time.Now()
+	require.NoError(t, fast.Create(t.Context(), floor))
+	eventually(t, time.Minute, func(context.Context) error {
+		if generation("team-0501") == theirs {
+			return errors.New("not live")
+		}
+		return nil
+	})
+	t.Logf("a cluster-wide change is live %s after its update began", time.Since(began).Round(time.Millisecond))
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
+	cluster := startCluster(t)
+	require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-system"}}))
+	require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}))
+	options := controller.Options{OwnNamespace: "landwaiter-system", LeaderElection: true}
+	first, stop := run(t, cluster.Config, options)
+	second, _ := run(t, cluster.Config, options)
+	eventually(t, 30*time.Second, func(context.Context) error { return errors.Join(first.Ready(), second.Ready()) })
+
+	store := &v1alpha1.Store{ObjectMeta: labelled("team-a", "registry"), Spec: v1alpha1.StoreSpec{Registries: []string{"registry.example.com"}}}
+	require.NoError(t, cluster.Client.Create(t.Context(), store))
+	ready := func(ctx context.Context) error {
+		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
+			return err
+		}
+		condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
+		if condition == nil || condition.ObservedGeneration != store.Generation {
+			return fmt.Errorf("the condition is %+v", condition)
+		}
+		return nil
+	}
+	eventually(t, 30*time.Second, ready)
+	stop()
+	store.Spec.Registries = []string{"another.example.com"}
+	require.NoError(t, cluster.Client.Update(t.Context(), store))
+	t.Logf("the other replica wrote after %s", eventually(t, time.Minute, ready).Round(time.Millisecond))
+}

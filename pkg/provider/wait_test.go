@@ -1,0 +1,72 @@
+package provider
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+)
+
+// A certificate that comes from a Secret may come late, or by parts. Until it is
+// whole nobody is served, whoever they are.
+func TestWaitsForItsCertificatesAndServesNobodyBefore(t *testing.T) {
+	var certificate, authority atomic.Bool
+	var files Files
+	w := prepare(t, byRepository, func(o *Options) {
+		files = o.Files
+		o.Files.Wait, o.ReloadInterval = true, time.Millisecond
+		o.Files.Read = func(path string) ([]byte, error) {
+			if path == files.ClientCAs[0] && !authority.Load() || path == files.Certificate && !certificate.Load() {
+				return nil, errors.New("it is not there")
+			}
+			return ReadFile(path)
+		}
+	})
+	w.run(t)
+	ready := func() int {
+		response, err := http.Get("http://" + w.server.HealthAddress() + "/readyz") //nolint:noctx // a test
+		require.NoError(t, err)
+		defer response.Body.Close()
+		_, err = io.Copy(io.Discard, response.Body)
+		require.NoError(t, err)
+		return response.StatusCode
+	}
+	refused := func(what string) {
+		require.Equal(t, http.StatusServiceUnavailable, ready(), what)
+		_, err := w.send(t, w.caller(t, w.client), "/v1/verify", "r.example.com/a")
+		require.Error(t, err, what)
+		_, err = w.send(t, w.caller(t, nil), "/v1/verify", "r.example.com/a")
+		require.Error(t, err, what)
+	}
+	refused("nothing is there")
+	certificate.Store(true)
+	require.Eventually(t, func() bool { return w.server.keychain.current.Load().certificate != nil }, 10*time.Second, time.Millisecond)
+	refused("the client CA is missing: the system's authorities must not stand in for it")
+	authority.Store(true)
+	require.Eventually(t, func() bool { return ready() == http.StatusOK }, 10*time.Second, time.Millisecond)
+	response, err := w.send(t, w.caller(t, w.client), "/v1/verify", "r.example.com/a")
+	require.NoError(t, err)
+	require.Len(t, response.Items, 1)
+	_, err = w.send(t, w.caller(t, nil), "/v1/verify", "r.example.com/a")
+	require.Error(t, err)
+}
+
+func TestForgetsTheSeriesOfANamespaceAndMakesRoomForAnother(t *testing.T) {
+	w := serve(t, byRepository, nil)
+	client := w.caller(t, w.client)
+	for _, key := range []string{"[team-a]r.example.com/a", "[team-b]r.example.com/a"} {
+		_, err := w.send(t, client, "/v1/verify", key)
+		require.NoError(t, err)
+	}
+	m := w.server.handler.metrics
+	require.Eventually(t, func() bool { return testutil.CollectAndCount(m.keys) == 2 }, 10*time.Second, time.Millisecond)
+	w.server.Forget("team-a")
+	require.Equal(t, 1, testutil.CollectAndCount(m.keys))
+	require.NotContains(t, m.namespaces.known, "team-a")
+	require.Contains(t, m.namespaces.known, "team-b")
+}

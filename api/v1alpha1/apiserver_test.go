@@ -156,7 +156,7 @@ type mutator struct {
 // with returns the specification with another value at steps; remove takes it out.
 func (m *mutator) with(steps []any, value any, remove bool) map[string]any {
 	copied := (&unstructured.Unstructured{Object: map[string]any{"spec": m.root}}).DeepCopy().Object
-	var at any = copied["spec"]
+	at := copied["spec"]
 	for i, step := range steps {
 		last := i == len(steps)-1
 		switch container := at.(type) {

@@ -25,8 +25,8 @@ type materials struct {
 	grant   func(policy.Source) string // how to give the right to read an object
 
 	mu       sync.Mutex
-	ctx      context.Context //nolint:containedctx // the life of the watches, not of a request
 	running  sync.WaitGroup
+	begin    func(*following) // starts following, for as long as the controller runs
 	followed map[policy.Source]*following
 	wanted   map[verify.Namespace]map[policy.Source]bool
 }
@@ -44,7 +44,13 @@ func newMaterials(clients kubernetes.Interface, changed func(verify.Namespace)) 
 }
 
 // runIn makes watches end with ctx. It comes before want.
-func (m *materials) runIn(ctx context.Context) { m.ctx = ctx }
+func (m *materials) runIn(ctx context.Context) {
+	m.begin = func(f *following) {
+		ctx, stop := context.WithCancel(ctx)
+		f.stop = stop
+		m.running.Go(func() { f.run(ctx, m.clients) })
+	}
+}
 
 // wait returns once all watches have ended.
 func (m *materials) wait() { m.running.Wait() }
@@ -98,11 +104,10 @@ func (m *materials) follow(source policy.Source) *following {
 	if f != nil {
 		return f
 	}
-	ctx, stop := context.WithCancel(m.ctx)
-	f = &following{owners: map[verify.Namespace]bool{}, stop: stop}
+	f = &following{owners: map[verify.Namespace]bool{}}
 	f.slot = newSlot(source, func() { m.tell(f) })
 	m.followed[source] = f
-	m.running.Go(func() { f.run(ctx, m.clients) })
+	m.begin(f)
 	return f
 }
 

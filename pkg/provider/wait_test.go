@@ -29,7 +29,7 @@ func TestWaitsForItsCertificatesAndServesNobodyBefore(t *testing.T) {
 	})
 	w.run(t)
 	ready := func() int {
-		response, err := http.Get("http://" + w.server.HealthAddress() + "/readyz") //nolint:noctx // a test
+		response, err := http.Get("http://" + w.server.HealthAddress() + "/readyz")
 		require.NoError(t, err)
 		defer response.Body.Close()
 		_, err = io.Copy(io.Discard, response.Body)

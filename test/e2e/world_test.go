@@ -32,7 +32,7 @@ import (
 const settle = 20 * time.Second
 
 // w is what all tests share: one cluster, each test with namespaces of its own.
-var w *world //nolint:gochecknoglobals // TestMain has no other way to hand it to tests
+var w *world
 
 type world struct {
 	*stack.Stack

@@ -137,7 +137,7 @@ func (s *Stack) render(ctx context.Context) ([]*unstructured.Unstructured, error
 		return nil, fmt.Errorf("write values: %w", err)
 	}
 	var stdout, stderr bytes.Buffer
-	helm := exec.CommandContext(ctx, filepath.Join(s.options.ChartTools, "helm"), "template", release, //nolint:gosec // our own build
+	helm := exec.CommandContext(ctx, filepath.Join(s.options.ChartTools, "helm"), "template", release,
 		filepath.Join(s.options.Root, "charts", "landwaiter"), "--namespace", Namespace, "--values", path)
 	helm.Stdout, helm.Stderr = &stdout, &stderr
 	if err := helm.Run(); err != nil {

@@ -35,12 +35,12 @@ func StartProcess(dir string, c Command) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
 	log := filepath.Join(dir, c.Name+".log")
-	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // the folder is the caller's
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	defer func() { _ = file.Close() }()    // the process has its own
-	cmd := exec.Command(c.Path, c.Args...) //nolint:gosec,noctx // ended by Stop, not with a context
+	defer func() { _ = file.Close() }() // the process has its own
+	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = file, file
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, c.Env...)
 	// What a killed test leaves behind ends with it.

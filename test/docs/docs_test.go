@@ -1,0 +1,146 @@
+// Package docs holds the documents to what the program does: their resources are
+// read and compiled, their fields are those that there are.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+const root = "../.."
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// resources are the YAML blocks of a document that have ours.
+func resources(t *testing.T, name string) []string {
+	t.Helper()
+	var blocks []string
+	for _, block := range strings.Split(read(t, name), "```yaml\n")[1:] {
+		text, _, closed := strings.Cut(block, "```")
+		require.True(t, closed, name)
+		if strings.Contains(text, "landwaiter.dev/") {
+			blocks = append(blocks, text)
+		}
+	}
+	require.NotEmpty(t, blocks, name)
+	return blocks
+}
+
+// indented makes text the value of a block scalar.
+func indented(text []byte) string {
+	return "|\n    " + strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    ")
+}
+
+// granted is what the documents take to be there: the Secrets and ConfigMaps
+// that their resources name.
+func granted(t *testing.T) string {
+	t.Helper()
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	authority, err := fixture.NewAuthority("ca")
+	require.NoError(t, err)
+	const pull = `'{"auths":{"registry.example.com":{"username":"u","password":"p"}}}'`
+	documents := []string{}
+	add := func(kind, namespace, name, key, value string) {
+		field := map[string]string{"Secret": "stringData", "ConfigMap": "data"}[kind]
+		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
+	}
+	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
+	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
+	add("ConfigMap", "team-a", "notation-ca", "ca.crt", indented(authority.CertificatePEM))
+	add("ConfigMap", "team-a", "registry-ca", "ca.crt", indented(authority.CertificatePEM))
+	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)
+	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
+	return strings.Join(documents, "---\n")
+}
+
+func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
+	for _, name := range []string{"docs/install.md", "docs/resources.md", "README.md"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			text := strings.Join(append(resources(t, name), granted(t)), "---\n")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(text), 0o600))
+			objects, problems, err := configdir.Load(dir)
+			require.NoError(t, err)
+			require.Empty(t, problems)
+			_, problems = tenant.Compile(objects, func(registry.Access) verify.Registry { return nil })
+			require.Empty(t, problems)
+		})
+	}
+}
+
+// fields collects the names of all fields of a schema.
+func fields(schema map[string]any, into map[string]bool) {
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		into[name] = true
+		if inner, ok := property.(map[string]any); ok {
+			fields(inner, into)
+		}
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		fields(items, into)
+	}
+}
+
+func TestEveryFieldIsDocumented(t *testing.T) {
+	text := read(t, "docs/resources.md")
+	files, err := filepath.Glob(filepath.Join(root, "config/crd/landwaiter.dev_*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, 8)
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		var definition struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct{ OpenAPIV3Schema map[string]any }
+				}
+			}
+		}
+		require.NoError(t, yaml.Unmarshal(content, &definition))
+		properties, ok := definition.Spec.Versions[0].Schema.OpenAPIV3Schema["properties"].(map[string]any)
+		require.True(t, ok)
+		spec, ok := properties["spec"].(map[string]any)
+		require.True(t, ok)
+		names := map[string]bool{}
+		fields(spec, names)
+		require.NotEmpty(t, names)
+		for field := range names {
+			require.Regexp(t, "`[^`\n]*\\b"+field+"\\b[^`\n]*`", text, "%s: the field %s is not in docs/resources.md", filepath.Base(name), field)
+		}
+	}
+}
+
+func TestFilesThatDocumentsNameAreThere(t *testing.T) {
+	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "charts/landwaiter/README.md", "library/verified-images/README.md", "CONTRIBUTING.md"} {
+		text := read(t, name)
+		for _, found := range path.FindAllStringSubmatch(text, -1) {
+			_, err := os.Stat(filepath.Join(root, found[1]))
+			require.NoError(t, err, "%s names %s", name, found[1])
+		}
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			_, err := os.Stat(filepath.Join(root, filepath.Dir(name), found[1]))
+			require.NoError(t, err, "%s links to %s", name, found[1])
+		}
+	}
+}

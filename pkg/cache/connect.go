@@ -1,0 +1,87 @@
+package cache
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Connection says how to reach Redis.
+type Connection struct {
+	// URL such as rediss://user:password@host:6379/0, in the forms of go-redis: for
+	// Sentinel with master_name and addr parameters, for Redis Cluster with addr
+	// parameters. rediss means TLS.
+	URL string
+	// Mode is "standalone" (the default), "sentinel" or "cluster".
+	Mode string
+	// RootCAs are PEM certificates to trust instead of the system's.
+	RootCAs []byte
+}
+
+const (
+	dialTimeout = 500 * time.Millisecond
+	ioTimeout   = time.Second
+)
+
+// Connect returns a client for c. It connects when it is first used, so a Redis
+// that is down is no error. Errors never contain the URL, which may have a password.
+func Connect(c Connection) (redis.UniversalClient, error) {
+	unreadable := errors.New("the Redis URL cannot be read; it must look like rediss://user:password@host:6379/0")
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch c.Mode {
+	case "", "standalone":
+		options, err := redis.ParseURL(c.URL)
+		if err != nil {
+			return nil, unreadable
+		}
+		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
+		options.ContextTimeoutEnabled, options.MaxRetries = true, -1
+		options.DialTimeout, options.ReadTimeout, options.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
+		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
+		return redis.NewClient(options), err
+	case "sentinel":
+		options, err := redis.ParseFailoverURL(c.URL)
+		if err != nil {
+			return nil, unreadable
+		}
+		options.DisableIdentity = true
+		options.ContextTimeoutEnabled, options.MaxRetries = true, -1
+		options.DialTimeout, options.ReadTimeout, options.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
+		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
+		return redis.NewFailoverClient(options), err
+	case "cluster":
+		options, err := redis.ParseClusterURL(c.URL)
+		if err != nil {
+			return nil, unreadable
+		}
+		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
+		options.ContextTimeoutEnabled, options.MaxRetries = true, -1
+		options.DialTimeout, options.ReadTimeout, options.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
+		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
+		return redis.NewClusterClient(options), err
+	}
+	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
+}
+
+// trusting adds authorities to a TLS configuration; nil means no TLS.
+func trusting(config *tls.Config, authorities []byte) (*tls.Config, error) {
+	switch {
+	case config == nil && len(authorities) > 0:
+		return nil, errors.New("a CA for Redis is given, but its URL does not begin with rediss://")
+	case config == nil:
+		return nil, nil
+	}
+	config.MinVersion = tls.VersionTLS12
+	if len(authorities) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, errors.New("there is no certificate in the CA for Redis")
+		}
+	}
+	return config, nil
+}

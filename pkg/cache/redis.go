@@ -1,0 +1,266 @@
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+const (
+	// redisBudget is what one request may lose to Redis, for one command.
+	redisBudget = 50 * time.Millisecond
+	// writeBudget bounds one write, which no request waits for.
+	writeBudget = time.Second
+	// maxValueBytes bounds a value, written or read: a verdict has some KiB.
+	maxValueBytes = 256 << 10
+	// maxPending is how many writes may wait; more are dropped.
+	maxPending = 1024
+	writers    = 4
+	// After breakAfter failures in a row, Redis is left alone for breakFor.
+	breakAfter = 5
+	breakFor   = 2 * time.Second
+	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step.
+	forgetBudget = time.Minute
+	forgetBatch  = 500
+)
+
+// Stats counts what came of asking Redis. All fields may be read at any time.
+type Stats struct {
+	Hits, Misses, Failures, Skipped, Dropped atomic.Int64
+	// Unopened are values that did not open: not ours, moved, changed, or sealed
+	// with a key that is gone.
+	Unopened atomic.Int64
+}
+
+// Redis is a [verify.Cache] of verdicts that several replicas share. It only ever
+// costs a request a small time, and nothing fails because of it: after some
+// failures Redis is left alone for a while. Verdicts are kept, and nothing else.
+type Redis struct {
+	Stats Stats
+
+	client  redis.UniversalClient
+	seal    *Seal
+	version string
+	now     func() time.Time
+	breaker *gobreaker.CircuitBreaker[string]
+	writes  chan write
+	forgets chan verify.Namespace
+	running sync.WaitGroup
+	stop    context.CancelFunc
+}
+
+type write struct {
+	key   verify.Key
+	entry verify.Entry
+	ttl   time.Duration
+}
+
+// NewRedis returns a cache in the Redis of client, which it closes in the end.
+// Values of another version are not seen: what a version found out, a later one
+// may judge otherwise.
+func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
+	ctx, stop := context.WithCancel(context.Background())
+	r := &Redis{client: client, seal: seal, version: version, now: now, writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending), stop: stop,
+		breaker: gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "redis", Timeout: breakFor,
+			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
+			IsSuccessful: func(err error) bool {
+				return err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled)
+			},
+		})}
+	for range writers {
+		r.running.Go(func() { r.write(ctx) })
+	}
+	r.running.Go(func() { r.forget(ctx) })
+	return r
+}
+
+// Close ends what is under way and closes the client.
+func (r *Redis) Close() error {
+	r.stop()
+	r.running.Wait()
+	if err := r.client.Close(); err != nil {
+		return fmt.Errorf("close the connection to Redis: %w", err)
+	}
+	return nil
+}
+
+// name is the key in Redis: "landwaiter:<namespace>:<kind>:<hash>".
+func (r *Redis) name(key verify.Key) string {
+	key.Generation = r.version + "/" + key.Generation
+	return key.String()
+}
+
+// get returns an entry that is there, and until when it holds.
+func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Time, bool) {
+	ctx, cancel := context.WithTimeout(ctx, redisBudget)
+	defer cancel()
+	name := r.name(key)
+	// A range, because the length of a value is for whoever wrote it to say.
+	value, err := r.breaker.Execute(func() (string, error) { return r.client.GetRange(ctx, name, 0, maxValueBytes).Result() })
+	switch {
+	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
+		r.Stats.Skipped.Add(1)
+		return verify.Entry{}, time.Time{}, false
+	case err != nil:
+		r.Stats.Failures.Add(1)
+		return verify.Entry{}, time.Time{}, false
+	case value == "":
+		r.Stats.Misses.Add(1)
+		return verify.Entry{}, time.Time{}, false
+	}
+	entry, expires, err := r.decode(key.Namespace, name, []byte(value))
+	switch {
+	case err != nil:
+		r.Stats.Unopened.Add(1)
+		return verify.Entry{}, time.Time{}, false
+	case !r.now().Before(expires):
+		r.Stats.Misses.Add(1)
+		return verify.Entry{}, time.Time{}, false
+	}
+	r.Stats.Hits.Add(1)
+	return entry, expires, true
+}
+
+// decode opens a value. Only the two verdicts that are ever kept come out.
+func (r *Redis) decode(namespace verify.Namespace, name string, value []byte) (verify.Entry, time.Time, error) {
+	if len(value) > maxValueBytes {
+		return verify.Entry{}, time.Time{}, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
+	}
+	plain, expires, err := r.seal.open(namespace, name, value)
+	if err != nil {
+		return verify.Entry{}, time.Time{}, err
+	}
+	var entry verify.Entry
+	if err := json.Unmarshal(plain, &entry); err != nil {
+		return verify.Entry{}, time.Time{}, fmt.Errorf("read a sealed verdict: %w", err)
+	}
+	if o := entry.Verdict.Outcome; o != policy.Allowed && o != policy.Denied {
+		return verify.Entry{}, time.Time{}, errors.New("a sealed value is no verdict")
+	}
+	return entry, expires, nil
+}
+
+// put asks for an entry to be written, soon or never.
+func (r *Redis) put(key verify.Key, entry verify.Entry, ttl time.Duration) {
+	if ttl < time.Millisecond {
+		return // Redis counts in milliseconds
+	}
+	select {
+	case r.writes <- write{key, entry, ttl}:
+	default:
+		r.Stats.Dropped.Add(1)
+	}
+}
+
+func (r *Redis) write(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case w := <-r.writes:
+			r.store(ctx, w)
+		}
+	}
+}
+
+func (r *Redis) store(ctx context.Context, w write) {
+	name := r.name(w.key)
+	plain, err := json.Marshal(w.entry)
+	if err == nil && len(plain) > maxValueBytes/2 {
+		err = errors.New("the verdict is too large to be kept")
+	}
+	var value []byte
+	if err == nil {
+		value, err = r.seal.close(w.key.Namespace, name, plain, r.now().Add(w.ttl))
+	}
+	if err != nil {
+		r.Stats.Dropped.Add(1)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeBudget)
+	defer cancel()
+	_, err = r.breaker.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
+	if err != nil {
+		r.Stats.Dropped.Add(1)
+	}
+}
+
+// Forget removes everything of a namespace, soon and as far as Redis allows: what
+// stays cannot be found under another UID, and expires.
+func (r *Redis) Forget(namespace verify.Namespace) {
+	select {
+	case r.forgets <- namespace:
+	default:
+		r.Stats.Dropped.Add(1)
+	}
+}
+
+func (r *Redis) forget(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case namespace := <-r.forgets:
+			if err := r.removeEverywhere(ctx, namespace); err != nil {
+				r.Stats.Failures.Add(1)
+			}
+		}
+	}
+}
+
+func (r *Redis) removeEverywhere(ctx context.Context, namespace verify.Namespace) error {
+	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
+	defer cancel()
+	if cluster, ok := r.client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return r.remove(ctx, node, namespace) })
+	}
+	return r.remove(ctx, r.client, namespace)
+}
+
+func (r *Redis) remove(ctx context.Context, node redis.Cmdable, namespace verify.Namespace) error {
+	if namespace == verify.Cluster {
+		return nil // the cluster does not go
+	}
+	pattern := keyPrefix(namespace) + "*"
+	var cursor uint64
+	for {
+		names, next, err := node.Scan(ctx, cursor, pattern, forgetBatch).Result()
+		if err != nil {
+			return fmt.Errorf("find the keys of namespace %s: %w", namespace, err)
+		}
+		for _, name := range names {
+			if err := node.Unlink(ctx, name).Err(); err != nil {
+				return fmt.Errorf("remove keys of namespace %s: %w", namespace, err)
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// keyPrefix begins every key of a namespace, as in [verify.Key.String].
+func keyPrefix(namespace verify.Namespace) string { return "landwaiter:" + string(namespace) + ":" }
+
+// splitLines yields lines that are not empty.
+func splitLines(text []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !yield(line) {
+				return
+			}
+		}
+	}
+}

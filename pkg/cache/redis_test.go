@@ -1,0 +1,294 @@
+package cache_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func masterKey(t testing.TB) string {
+	t.Helper()
+	key := make([]byte, 32)
+	_, err := rand.Read(key)
+	require.NoError(t, err)
+	return base64.StdEncoding.EncodeToString(key)
+}
+
+func seal(t testing.TB, keys ...string) *cache.Seal {
+	t.Helper()
+	s, err := cache.ParseSeal([]byte(strings.Join(keys, "\n") + "\n"))
+	require.NoError(t, err)
+	return s
+}
+
+// replica is a cache as one replica has it.
+type replica struct {
+	cache.Tiers
+	clock *clock
+}
+
+func newReplica(t testing.TB, server *miniredis.Miniredis, version string, keys ...string) *replica {
+	t.Helper()
+	c := &clock{}
+	memory, err := cache.NewMemory(1<<20, c.now)
+	require.NoError(t, err)
+	client, err := cache.Connect(cache.Connection{URL: "redis://" + server.Addr()})
+	require.NoError(t, err)
+	r := cache.NewRedis(client, seal(t, keys...), version, c.now)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return &replica{Tiers: cache.Tiers{Memory: memory, Redis: r}, clock: c}
+}
+
+// stored waits until there are n keys.
+func stored(t testing.TB, server *miniredis.Miniredis, n int) []string {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(server.Keys()) == n }, 10*time.Second, time.Millisecond)
+	return server.Keys()
+}
+
+func verdict() verify.Entry {
+	return verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed", Policy: policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}},
+		Findings: []policy.Finding{{Verifier: "v", Type: "Notation", Result: policy.Valid, Signer: "s", Extensions: map[string]any{"Issuer": "CN=x"}}}}
+}
+
+func TestReplicasShareVerdicts(t *testing.T) {
+	server := miniredis.RunT(t)
+	master := masterKey(t)
+	first, second := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
+	first.Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+	names := stored(t, server, 1)
+	require.True(t, strings.HasPrefix(names[0], "landwaiter:team-a:verdict:"), names[0])
+	entry, ok := second.Get(t.Context(), key("team-a", "i"))
+	require.True(t, ok)
+	require.Equal(t, verdict(), entry)
+	server.Close()
+	_, ok = second.Get(t.Context(), key("team-a", "i"))
+	require.True(t, ok, "it is in memory now")
+	second.clock.advance(time.Hour)
+	_, ok = second.Get(t.Context(), key("team-a", "i"))
+	require.False(t, ok, "for no longer than it was sealed for")
+}
+
+func TestTagsStayInMemory(t *testing.T) {
+	server := miniredis.RunT(t)
+	r := newReplica(t, server, "v1", masterKey(t))
+	tag := verify.Key{Namespace: "team-a", Kind: verify.KindTag, Image: "r/a:v1"}
+	r.Put(t.Context(), tag, verify.Entry{}, time.Minute)
+	_, ok := r.Get(t.Context(), tag)
+	require.True(t, ok)
+	r.Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+	require.Contains(t, stored(t, server, 1)[0], ":verdict:")
+}
+
+// Who can write to Redis must not be able to make, move, change or revive a
+// verdict.
+func TestWhatOthersWriteIntoRedisIsAMiss(t *testing.T) {
+	master := masterKey(t)
+	for name, tamper := range map[string]func(*miniredis.Miniredis, string, string){
+		"made up": func(s *miniredis.Miniredis, name, _ string) {
+			require.NoError(t, s.Set(name, `{"Verdict":{"Outcome":1}}`))
+		},
+		"changed": func(s *miniredis.Miniredis, name, value string) {
+			require.NoError(t, s.Set(name, value[:len(value)-1]+"x"))
+		},
+		"cut short": func(s *miniredis.Miniredis, name, value string) { require.NoError(t, s.Set(name, value[:10])) },
+		"longer expiry": func(s *miniredis.Miniredis, name, value string) {
+			require.NoError(t, s.Set(name, value[:1]+"\x7f"+value[2:]))
+		},
+		"from another key":  func(s *miniredis.Miniredis, name, _ string) { copyOf(t, s, "other image", name) },
+		"another namespace": func(s *miniredis.Miniredis, name, _ string) { copyOf(t, s, "team-b", name) },
+		"huge": func(s *miniredis.Miniredis, name, _ string) {
+			require.NoError(t, s.Set(name, strings.Repeat("x", 1<<20)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := miniredis.RunT(t)
+			writer, reader := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
+			writer.Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+			target := stored(t, server, 1)[0]
+			for alias, k := range map[string]verify.Key{"other image": key("team-a", "other"), "team-b": key("team-b", "i")} {
+				before := server.Keys()
+				writer.Put(t.Context(), k, verdict(), time.Hour)
+				for _, name := range stored(t, server, len(before)+1) {
+					if !contains(before, name) {
+						value, err := server.Get(name)
+						require.NoError(t, err)
+						server.DB(1).Set(alias, value) //nolint:errcheck // the fake cannot fail here
+					}
+				}
+			}
+			value, err := server.Get(target)
+			require.NoError(t, err)
+			tamper(server, target, value)
+			_, ok := reader.Get(t.Context(), key("team-a", "i"))
+			require.False(t, ok)
+			require.EqualValues(t, 1, reader.Redis.Stats.Unopened.Load())
+		})
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// copyOf puts a value that is sealed for another key at name.
+func copyOf(t *testing.T, s *miniredis.Miniredis, alias, name string) {
+	t.Helper()
+	value, err := s.DB(1).Get(alias)
+	require.NoError(t, err)
+	require.NoError(t, s.Set(name, value))
+}
+
+func TestAnExpiredVerdictThatRedisKeptIsAMiss(t *testing.T) {
+	server := miniredis.RunT(t)
+	master := masterKey(t)
+	writer, reader := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
+	writer.Put(t.Context(), key("team-a", "i"), verdict(), time.Minute)
+	stored(t, server, 1)
+	reader.clock.advance(time.Minute)
+	_, ok := reader.Get(t.Context(), key("team-a", "i"))
+	require.False(t, ok)
+}
+
+func TestMasterKeysCanBeReplaced(t *testing.T) {
+	server := miniredis.RunT(t)
+	old, next := masterKey(t), masterKey(t)
+	newReplica(t, server, "v1", old).Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+	stored(t, server, 1)
+	_, ok := newReplica(t, server, "v1", next).Get(t.Context(), key("team-a", "i"))
+	require.False(t, ok)
+	_, ok = newReplica(t, server, "v1", next, old).Get(t.Context(), key("team-a", "i"))
+	require.True(t, ok)
+}
+
+func TestAnotherVersionSeesNothing(t *testing.T) {
+	server := miniredis.RunT(t)
+	master := masterKey(t)
+	newReplica(t, server, "v1", master).Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+	stored(t, server, 1)
+	r := newReplica(t, server, "v2", master)
+	_, ok := r.Get(t.Context(), key("team-a", "i"))
+	require.False(t, ok)
+	require.Zero(t, r.Redis.Stats.Unopened.Load())
+}
+
+func TestOnlyVerdictsComeOut(t *testing.T) {
+	server := miniredis.RunT(t)
+	master := masterKey(t)
+	writer, reader := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
+	for name, entry := range map[string]verify.Entry{"undecided": {Verdict: policy.Verdict{Outcome: policy.Undecided}}} {
+		writer.Put(t.Context(), key("team-a", name), entry, time.Hour)
+		stored(t, server, 1)
+		_, ok := reader.Get(t.Context(), key("team-a", name))
+		require.False(t, ok, name)
+	}
+}
+
+func TestADeadRedisCostsAFewFailuresAndIsThenLeftAlone(t *testing.T) {
+	server := miniredis.RunT(t)
+	r := newReplica(t, server, "v1", masterKey(t))
+	server.Close()
+	for range 50 {
+		_, ok := r.Get(t.Context(), key("team-a", "i"))
+		require.False(t, ok)
+	}
+	require.EqualValues(t, 5, r.Redis.Stats.Failures.Load())
+	require.EqualValues(t, 45, r.Redis.Stats.Skipped.Load())
+	require.NoError(t, server.Restart())
+	require.Eventually(t, func() bool {
+		r.Get(t.Context(), key("team-a", "i"))
+		return r.Redis.Stats.Misses.Load() > 0
+	}, 10*time.Second, 10*time.Millisecond, "it is asked again after a while")
+}
+
+func TestACallerThatGivesUpIsNoFailureOfRedis(t *testing.T) {
+	server := miniredis.RunT(t)
+	r := newReplica(t, server, "v1", masterKey(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 10 {
+		_, ok := r.Get(ctx, key("team-a", "i"))
+		require.False(t, ok)
+	}
+	r.Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
+	stored(t, server, 1)
+	require.Zero(t, r.Redis.Stats.Skipped.Load())
+}
+
+func TestForgettingANamespaceRemovesItsKeysOnly(t *testing.T) {
+	server := miniredis.RunT(t)
+	r := newReplica(t, server, "v1", masterKey(t))
+	for _, n := range []verify.Namespace{"team-a", "team-ab", "team", verify.Cluster} {
+		r.Put(t.Context(), key(n, "i"), verdict(), time.Hour)
+	}
+	stored(t, server, 4)
+	r.Forget("team-a")
+	for _, name := range stored(t, server, 3) {
+		require.False(t, strings.HasPrefix(name, "landwaiter:team-a:"), name)
+	}
+	_, ok := r.Get(t.Context(), key("team-a", "i"))
+	require.False(t, ok)
+}
+
+func TestKeysMustBeWholeAndFew(t *testing.T) {
+	good := masterKey(t)
+	for name, text := range map[string]string{"none": "\n \n", "short": "c2hvcnQ=", "no base64": "!!!", "one is bad": good + "\nx", "too many": strings.Repeat(good+"\n", 5)} {
+		_, err := cache.ParseSeal([]byte(text))
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), good)
+	}
+}
+
+func TestConnectionsAreRefusedWithoutTellingThePassword(t *testing.T) {
+	for _, c := range []cache.Connection{
+		{URL: "http://user:hunter2@host"}, {URL: "redis://user:hunter2@host:port:1/%zz"}, {URL: "redis://:hunter2@h", Mode: "other"},
+		{URL: "redis://:hunter2@h", RootCAs: []byte("x")}, {URL: "rediss://:hunter2@h", RootCAs: []byte("x")}, {URL: "://:hunter2@", Mode: "sentinel"}, {URL: "://:hunter2@", Mode: "cluster"},
+	} {
+		_, err := cache.Connect(c)
+		require.Error(t, err, c.Mode)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	for mode, url := range map[string]string{"standalone": "rediss://u:p@h:1/2", "sentinel": "redis://h:1/0?master_name=m&addr=h:2", "cluster": "rediss://h:1?addr=h:2"} {
+		client, err := cache.Connect(cache.Connection{URL: url, Mode: mode})
+		require.NoError(t, err, mode)
+		require.NoError(t, client.Close())
+		_, isCluster := client.(*redis.ClusterClient)
+		require.Equal(t, mode == "cluster", isCluster)
+	}
+}
+
+func FuzzSealedValues(f *testing.F) {
+	server := miniredis.RunT(f)
+	master := masterKey(f)
+	writer := newReplica(f, server, "v1", master)
+	writer.Put(f.Context(), key("team-a", "i"), verdict(), time.Hour)
+	name := stored(f, server, 1)[0]
+	genuine, err := server.Get(name)
+	require.NoError(f, err)
+	f.Add([]byte(genuine))
+	f.Add([]byte{})
+	f.Add([]byte{1, 2, 3})
+	reader := newReplica(f, server, "v1", master)
+	f.Fuzz(func(t *testing.T, value []byte) {
+		require.NoError(t, server.Set(name, string(value)))
+		reader.Memory.Forget("team-a")
+		_, ok := reader.Get(t.Context(), key("team-a", "i"))
+		require.Equal(t, string(value) == genuine, ok)
+	})
+}

@@ -1,0 +1,47 @@
+package cache
+
+import (
+	"context"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Tiers is a [verify.Cache] that looks in memory first and then in Redis, and
+// keeps in memory what it finds there. Tags stay in memory: they are kept for
+// seconds, and asking Redis costs as much as asking the registry.
+type Tiers struct {
+	Memory *Memory
+	Redis  *Redis
+}
+
+var _ verify.Cache = Tiers{}
+
+// Get returns the entry for key if either has it and it has not expired.
+func (t Tiers) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
+	if entry, ok := t.Memory.Get(ctx, key); ok {
+		return entry, true
+	}
+	if key.Kind != verify.KindVerdict {
+		return verify.Entry{}, false
+	}
+	entry, expires, ok := t.Redis.get(ctx, key)
+	if ok {
+		t.Memory.Put(ctx, key, entry, expires.Sub(t.Redis.now()))
+	}
+	return entry, ok
+}
+
+// Put keeps entry in both, in Redis a moment later.
+func (t Tiers) Put(ctx context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
+	t.Memory.Put(ctx, key, entry, ttl)
+	if key.Kind == verify.KindVerdict {
+		t.Redis.put(key, entry, ttl)
+	}
+}
+
+// Forget drops everything of a namespace.
+func (t Tiers) Forget(namespace verify.Namespace) {
+	t.Memory.Forget(namespace)
+	t.Redis.Forget(namespace)
+}

@@ -78,8 +78,11 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 	return nil
 }
 
+// reloadInterval is short because Secrets are followed, and looked at in memory.
+const reloadInterval = 200 * time.Millisecond
+
 // serve runs until ctx ends or something cannot go on.
-func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
+func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) (err error) {
 	bridge(log)
 	config, err := c.restConfig()
 	if err != nil {
@@ -89,21 +92,21 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 	if err != nil {
 		return err
 	}
-	defer d.client.Close()
+	defer func() { err = errors.Join(err, d.close()) }()
 	var server *provider.Server
 	watcher, err := controller.New(config, d.set, d.open, log, c.options(func(namespace verify.Namespace) {
-		d.memory.Forget(namespace)
+		d.kept.Forget(namespace)
 		server.Forget(namespace)
 	}))
 	if err != nil {
 		return err
 	}
 	d.Desk = tenant.NewDesk(d.set, d.engine, watcher)
-	options.Ready = d.set.Ready
+	d.prepare(&options)
 	if options.Files, err = c.files(options.Files, watcher); err != nil {
 		return err
 	}
-	options.ReloadInterval = time.Second // most of it is in memory
+	options.ReloadInterval = reloadInterval
 	if server, err = provider.New(d, d, log, options); err != nil {
 		return err
 	}

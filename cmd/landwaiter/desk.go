@@ -22,6 +22,7 @@ type engineFlags struct {
 	configDir    string
 	clusterCIDRs []string
 	cacheBytes   int64
+	redis        redisFlags
 	engine       verify.Options
 }
 
@@ -46,8 +47,24 @@ type desk struct {
 	*tenant.Desk
 	set    *tenant.Set
 	engine *verify.Engine
-	memory *cache.Memory
+	kept   keeper
 	client *registry.Client
+	redis  *cache.Redis // nil without one
+}
+
+// keeper is a cache that can forget a namespace.
+type keeper interface {
+	verify.Cache
+	Forget(namespace verify.Namespace)
+}
+
+// close ends connections.
+func (d *desk) close() error {
+	d.client.Close()
+	if d.redis == nil {
+		return nil
+	}
+	return d.redis.Close()
 }
 
 func (f *engineFlags) newDesk() (*desk, error) {
@@ -67,8 +84,15 @@ func (f *engineFlags) newDesk() (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{set: &tenant.Set{}, engine: verify.NewEngine(memory, time.Now, f.engine), memory: memory,
+	d := &desk{set: &tenant.Set{}, kept: memory,
 		client: registry.NewClient(registry.Options{DeniedPrefixes: denied, UserAgent: "landwaiter/" + versionText()})}
+	if d.redis, err = f.redis.open(); err != nil {
+		return nil, err
+	}
+	if d.redis != nil {
+		d.kept = cache.Tiers{Memory: memory, Redis: d.redis}
+	}
+	d.engine = verify.NewEngine(d.kept, time.Now, f.engine)
 	d.Desk = tenant.NewDesk(d.set, d.engine, nil)
 	return d, nil
 }

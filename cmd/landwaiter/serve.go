@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -82,6 +84,7 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 // registerCacheFlags declares the flags of what is kept.
 func registerCacheFlags(cmd *cobra.Command, flags *engineFlags) {
 	f := cmd.Flags()
+	flags.redis.register(cmd)
 	f.Int64Var(&flags.cacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
 	f.DurationVar(&flags.engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
 	f.DurationVar(&flags.engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
@@ -107,18 +110,26 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 }
 
 // serve runs until ctx ends or something cannot go on.
-func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
+func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) (err error) {
 	d, err := flags.newDesk()
 	if err != nil {
 		return err
 	}
-	defer d.client.Close()
-	options.Ready = d.set.Ready
+	defer func() { err = errors.Join(err, d.close()) }()
+	d.prepare(&options)
 	server, err := provider.New(d, d, log, options)
 	if err != nil {
 		return err
 	}
 	return d.run(ctx, server, flags.configDir, log)
+}
+
+// prepare sets the options that follow from the desk.
+func (d *desk) prepare(options *provider.Options) {
+	options.Ready, options.Metrics = d.set.Ready, prometheus.NewRegistry()
+	if d.redis != nil {
+		observe(d.redis, options.Metrics)
+	}
 }
 
 // run serves and watches the directory of resources.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -113,20 +114,29 @@ func TestEveryObjectIsValidForItsType(t *testing.T) {
 	}
 }
 
+// provider is Landwaiter's own Deployment.
+func provider(deployments []appsv1.Deployment) appsv1.Deployment {
+	return deployments[slices.IndexFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == "landwaiter" })]
+}
+
 func TestPodsAreRestricted(t *testing.T) {
 	for name, args := range settings(t) {
 		deployments := as[appsv1.Deployment](t, render(t, args...), "Deployment")
-		require.Len(t, deployments, 1, name)
-		spec := deployments[0].Spec.Template.Spec
-		require.True(t, *spec.SecurityContext.RunAsNonRoot)
-		require.Equal(t, "RuntimeDefault", string(spec.SecurityContext.SeccompProfile.Type))
-		require.NotEmpty(t, spec.TopologySpreadConstraints)
-		for _, container := range spec.Containers {
+		require.NotEmpty(t, deployments, name)
+		require.NotEmpty(t, provider(deployments).Spec.Template.Spec.TopologySpreadConstraints)
+		var containers []corev1.Container
+		for _, deployment := range deployments {
+			spec := deployment.Spec.Template.Spec
+			require.True(t, *spec.SecurityContext.RunAsNonRoot)
+			require.Equal(t, "RuntimeDefault", string(spec.SecurityContext.SeccompProfile.Type))
+			containers = append(containers, spec.Containers...)
+		}
+		require.NotNil(t, provider(deployments).Spec.Template.Spec.Containers[0].LivenessProbe)
+		for _, container := range containers {
 			require.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
 			require.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
 			require.EqualValues(t, []string{"ALL"}, []string{string(container.SecurityContext.Capabilities.Drop[0])})
 			require.NotNil(t, container.ReadinessProbe)
-			require.NotNil(t, container.LivenessProbe)
 		}
 	}
 }
@@ -138,7 +148,7 @@ func TestEveryArgumentIsAFlagOfTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	flags := regexp.MustCompile(`--[a-z-]+`).FindAllString(string(help), -1)
 	for name, args := range settings(t) {
-		for _, arg := range as[appsv1.Deployment](t, render(t, args...), "Deployment")[0].Spec.Template.Spec.Containers[0].Args[1:] {
+		for _, arg := range provider(as[appsv1.Deployment](t, render(t, args...), "Deployment")).Spec.Template.Spec.Containers[0].Args[1:] {
 			flag, _, _ := strings.Cut(arg, "=")
 			require.Contains(t, flags, flag, name)
 		}
@@ -173,7 +183,7 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 
 func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
 	objects := render(t, "--values", "testdata/everything.yaml")
-	args := as[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template.Spec.Containers[0].Args
+	args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
 	require.Contains(t, args, "--verify-timeout=2500ms")
 	require.Contains(t, args, "--mutate-timeout=800ms")
 	providers := 0
@@ -205,6 +215,8 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		"tls.rotate is false, so tls.caBundle must be given":          {"tls.rotate=false"},
 		"tls.rotate needs provider.create":                            {"provider.create=false"},
 		"mutation.enabled needs provider.create":                      {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},
+		"redis.existingSecret.name is needed":                         {"redis.url=redis://h"},
+		"each name a Redis: use one":                                  {"redis.url=redis://h", "redis.install=true", "redis.existingSecret.name=s"},
 		"tls.caBundle is for tls.rotate=false":                        {"tls.caBundle=-----BEGIN CERTIFICATE-----"},
 		"additional properties 'replica' not allowed":                 {"replica=3"},
 		"additional properties 'secretname' not allowed":              {"tls.secretname=x"},
@@ -224,7 +236,7 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 
 func TestInsecureModeSaysSo(t *testing.T) {
 	objects := render(t, "--values", "testdata/insecure.yaml")
-	require.Contains(t, as[appsv1.Deployment](t, objects, "Deployment")[0].Spec.Template.Spec.Containers[0].Args, "--insecure-no-client-auth")
+	require.Contains(t, provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args, "--insecure-no-client-auth")
 }
 
 func TestChartAsksTheClusterNothingAndMakesNothingUp(t *testing.T) {

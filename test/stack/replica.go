@@ -33,7 +33,7 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 		return nil, err
 	}
 	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace)
+		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
 	}
 	// A Service would lead only to pods; there are none that have to be drained.
 	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })

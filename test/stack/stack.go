@@ -7,6 +7,8 @@ package stack
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -42,6 +44,8 @@ type Stack struct {
 	*testenv.Cluster
 	// Registry is plain HTTP on 127.0.0.1; a ClusterStore permits that.
 	Registry *fixture.Registry
+	// Redis is what replicas share verdicts in.
+	Redis *testenv.Redis
 	// Rendered is what the chart made.
 	Rendered []*unstructured.Unstructured
 
@@ -69,6 +73,9 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	if s.Cluster, err = testenv.Start(ctx, options.Options); err != nil {
 		return nil, err
 	}
+	if s.Redis, err = testenv.StartRedis(ctx, s.LogDir()); err != nil {
+		return nil, err
+	}
 	if err := s.install(ctx); err != nil {
 		return nil, fmt.Errorf("install the chart: %w", err)
 	}
@@ -85,6 +92,9 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 func (s *Stack) Stop() {
 	for _, replica := range s.replicas {
 		replica.Kill()
+	}
+	if s.Redis != nil {
+		s.Redis.Kill()
 	}
 	if s.Cluster != nil {
 		s.Cluster.Stop()
@@ -104,10 +114,40 @@ func (s *Stack) install(ctx context.Context) (err error) {
 		// Gatekeeper must not be needed to bring up what Gatekeeper needs.
 		"name": Namespace, "labels": map[string]any{"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"},
 	}}}
-	if err := s.Apply(ctx, append([]*unstructured.Unstructured{namespace}, s.Rendered...)...); err != nil {
+	secret, err := s.redisSecret()
+	if err != nil {
+		return err
+	}
+	if err := s.Apply(ctx, append([]*unstructured.Unstructured{namespace, secret}, s.Rendered...)...); err != nil {
 		return err
 	}
 	return s.Apply(ctx, s.clusterStore())
+}
+
+// mounts is where the chart mounts Secrets, and the folder that stands for it.
+const mounts = "/etc/landwaiter"
+
+func (s *Stack) mounted() string { return filepath.Join(s.options.Dir, "mounts") }
+
+// redisSecret is what the chart's redis.existingSecret names. Its content is
+// also put into files, as a kubelet would.
+func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	content := map[string]any{"url": s.Redis.URL, "key": base64.StdEncoding.EncodeToString(key)}
+	folder := filepath.Join(s.mounted(), "redis")
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	for name, value := range content {
+		if err := os.WriteFile(filepath.Join(folder, name), fmt.Append(nil, value), 0o600); err != nil {
+			return nil, fmt.Errorf("write a setting: %w", err)
+		}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+		"metadata": map[string]any{"name": "landwaiter-redis", "namespace": Namespace}, "stringData": content}}, nil
 }
 
 // clusterStore permits the test's registry, which is on a private address and
@@ -124,6 +164,7 @@ func (s *Stack) render(ctx context.Context) ([]*unstructured.Unstructured, error
 	values := map[string]any{
 		"provider": map[string]any{"url": fmt.Sprintf("https://localhost:%d", s.port), "ratify": true},
 		"tls":      map[string]any{"extraDNSNames": []any{"localhost"}},
+		"redis":    map[string]any{"existingSecret": map[string]any{"name": "landwaiter-redis", "urlKey": "url"}},
 	}
 	for name, value := range s.options.Values {
 		values[name] = value

@@ -13,11 +13,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/fixture"
@@ -67,6 +69,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if options.AuditInterval == 0 {
 		options.AuditInterval = 2 * time.Second
 	}
+	ctrllog.SetLogger(logr.Discard()) // the client's library asks for one
 	c := &Cluster{options: options}
 	defer func() {
 		if err != nil {

@@ -45,6 +45,20 @@
 {{- with .Values.cache.tagTTL }}
 - --tag-ttl={{ . }}
 {{- end }}
+{{- with .Values.redis }}
+{{- if or .install .url .existingSecret.urlKey }}
+{{- if .existingSecret.urlKey }}
+- --redis-url-file=/etc/landwaiter/redis/{{ .existingSecret.urlKey }}
+{{- else }}
+- --redis-url={{ default (printf "redis://%s-redis:6379/0" (include "landwaiter.fullname" $)) .url }}
+{{- end }}
+- --redis-mode={{ .mode }}
+- --redis-key-file=/etc/landwaiter/redis/{{ .existingSecret.keyKey }}
+{{- if .caSecret.name }}
+- --redis-ca=/etc/landwaiter/redis-ca/{{ .caSecret.key }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range .Values.clusterCIDRs }}
 - --cluster-cidr={{ . }}
 {{- end }}

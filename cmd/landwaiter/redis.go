@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+)
+
+// redisFlags are the flags of the cache that replicas share.
+type redisFlags struct {
+	url, urlFile, mode, keyFile, caFile string
+}
+
+func (r *redisFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (default: none)")
+	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
+	f.StringVar(&r.mode, "redis-mode", "standalone", "standalone, sentinel or cluster")
+	f.StringVar(&r.keyFile, "redis-key-file", "", "file with the keys that seal what is in Redis: 32 bytes in base64, one a line, the one in use first")
+	f.StringVar(&r.caFile, "redis-ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
+}
+
+// maxSettingBytes bounds a file with a setting.
+const maxSettingBytes = 1 << 20
+
+// open returns the cache in Redis, nil if none is asked for.
+func (r *redisFlags) open() (*cache.Redis, error) {
+	switch {
+	case r.url == "" && r.urlFile == "":
+		if r.keyFile != "" || r.caFile != "" {
+			return nil, errors.New("--redis-key-file and --redis-ca mean nothing without --redis-url or --redis-url-file")
+		}
+		return nil, nil
+	case r.url != "" && r.urlFile != "":
+		return nil, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
+	case r.keyFile == "":
+		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
+	}
+	connection := cache.Connection{URL: r.url, Mode: r.mode}
+	if r.urlFile != "" {
+		text, err := readSetting("--redis-url-file", r.urlFile)
+		if err != nil {
+			return nil, err
+		}
+		connection.URL = strings.TrimSpace(string(text))
+	}
+	text, err := readSetting("--redis-key-file", r.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	seal, err := cache.ParseSeal(text)
+	if err != nil {
+		return nil, fmt.Errorf("--redis-key-file: %w", err)
+	}
+	if r.caFile != "" {
+		if connection.RootCAs, err = readSetting("--redis-ca", r.caFile); err != nil {
+			return nil, err
+		}
+	}
+	client, err := cache.Connect(connection)
+	if err != nil {
+		return nil, fmt.Errorf("--redis-url: %w", err)
+	}
+	return cache.NewRedis(client, seal, versionText(), time.Now), nil
+}
+
+func readSetting(flag, name string) (text []byte, err error) {
+	file, err := os.Open(name) //nolint:gosec // the path is an operator's setting
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	text, err = io.ReadAll(io.LimitReader(file, maxSettingBytes+1))
+	if err == nil && len(text) > maxSettingBytes {
+		err = fmt.Errorf("it is larger than %d bytes", maxSettingBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, name, err)
+	}
+	return text, nil
+}
+
+// observe shows what comes of asking Redis as metrics.
+func observe(r *cache.Redis, registry *prometheus.Registry) {
+	counter := func(outcome string, value *atomic.Int64) {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "landwaiter_redis_total", ConstLabels: prometheus.Labels{"outcome": outcome},
+			Help: "Commands to Redis by what came of them: hit, miss, failure, skipped (after failures), dropped (a write), unopened (a value that is not ours, or was changed).",
+		}, func() float64 { return float64(value.Load()) }))
+	}
+	counter("hit", &r.Stats.Hits)
+	counter("miss", &r.Stats.Misses)
+	counter("failure", &r.Stats.Failures)
+	counter("skipped", &r.Stats.Skipped)
+	counter("dropped", &r.Stats.Dropped)
+	counter("unopened", &r.Stats.Unopened)
+}

@@ -1,0 +1,77 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// Redis is a running redis-server with one user, who may use keys that begin with
+// "landwaiter:" and no others.
+type Redis struct {
+	*Process
+	// URL is that of the user, with the password.
+	URL string
+
+	dir  string
+	port int
+}
+
+const redisPassword = "only-on-loopback"
+
+// StartRedis starts a redis-server that keeps nothing on disk and logs to
+// dir/redis.log.
+func StartRedis(ctx context.Context, dir string) (*Redis, error) {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	r := &Redis{dir: dir, port: ports[0], URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(ports[0]))}
+	return r, r.Restart(ctx)
+}
+
+// Restart starts it again, empty, at the same place, after it was killed.
+func (r *Redis) Restart(ctx context.Context) (err error) {
+	if err := os.MkdirAll(r.dir, 0o750); err != nil {
+		return fmt.Errorf("start redis: %w", err)
+	}
+	r.Process, err = StartProcess(r.dir, Command{Name: "redis", Path: "redis-server", Args: []string{
+		"--bind", "127.0.0.1", "--port", fmt.Sprint(r.port), "--save", "", "--appendonly", "no", "--dir", r.dir,
+		"--user", "default", "off", "--user", "landwaiter", "on", ">" + redisPassword, "~landwaiter:*", "+@read", "+@write", "+@connection", "+scan",
+	}})
+	if err != nil {
+		return err
+	}
+	return r.Await(ctx, r.answers)
+}
+
+// answers says PING; being asked for a password is an answer.
+func (r *Redis) answers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(r.port))
+	if err != nil {
+		return fmt.Errorf("connect to redis: %w", err)
+	}
+	defer func() { _ = connection.Close() }() // it was read
+	if err := connection.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return fmt.Errorf("ask redis: %w", err)
+	}
+	if _, err := io.WriteString(connection, "PING\r\n"); err != nil {
+		return fmt.Errorf("ask redis: %w", err)
+	}
+	answer := make([]byte, 64)
+	n, err := connection.Read(answer)
+	if err != nil {
+		return fmt.Errorf("ask redis: %w", err)
+	}
+	if text := string(answer[:n]); !strings.HasPrefix(text, "+PONG") && !strings.HasPrefix(text, "-NOAUTH") {
+		return errors.New("redis answers " + text)
+	}
+	return nil
+}

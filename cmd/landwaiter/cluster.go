@@ -146,7 +146,7 @@ func (c *clusterFlags) files(files provider.Files, watcher *controller.Controlle
 	}
 	if c.tlsSecret != "" {
 		source := c.ownNamespace + "/" + c.tlsSecret
-		followed := watcher.Follow(c.ownNamespace, c.tlsSecret, 0)
+		followed := watcher.Follow(c.ownNamespace, c.tlsSecret, controller.Change{Settle: controller.AuthoritySettle})
 		files.Certificate, files.Key = add(followed, source, "tls.crt"), add(followed, source, "tls.key")
 	}
 	for _, s := range c.clientCASecrets {
@@ -154,7 +154,7 @@ func (c *clusterFlags) files(files provider.Files, watcher *controller.Controlle
 		if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
 			return provider.Files{}, fmt.Errorf("--client-ca-secret is %q, it must be NAMESPACE/NAME or NAMESPACE/NAME/KEY", s)
 		}
-		followed := watcher.Follow(parts[0], parts[1], c.clientCAOverlap)
+		followed := watcher.Follow(parts[0], parts[1], controller.Change{Overlap: c.clientCAOverlap})
 		files.ClientCAs = append(files.ClientCAs, add(followed, parts[0]+"/"+parts[1], parts[2]))
 	}
 	files.Wait = len(secrets) > 0

@@ -65,6 +65,7 @@ type Controller struct {
 	reports   *reports
 	lookups   lookups
 	followed  []*Followed
+	authority *Followed // of our own certificate, for Rotation
 	queue     atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 	started   time.Time
 	leading   sync.Mutex   // held while this replica does its duties
@@ -96,7 +97,16 @@ func New(config *rest.Config, set *tenant.Set, open tenant.Open, log *logrus.Log
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
 	c := &Controller{set: set, open: open, log: log, options: options, config: config, clients: clients, reports: newReports()}
-	c.materials = newMaterials(clients, c.enqueue)
+	// Tenants decide how many watches come and go: those must not keep the lease,
+	// statuses and look-ups waiting for their turn.
+	watching, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("new controller: %w", err)
+	}
+	c.materials = newMaterials(watching, c.enqueue)
+	if r := options.Rotation; r != nil {
+		c.authority = c.Follow(options.OwnNamespace, r.Secret, Change{Overlap: authorityOverlap})
+	}
 	if err := c.assemble(); err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}

@@ -12,14 +12,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
+// authorityKey is where a Secret has the certificate of its authority.
+const authorityKey = "ca.crt"
+
 // Followed is one Secret that the server itself needs, such as its certificate
 // or the authority of its clients. It is safe for concurrent use.
 type Followed struct {
 	slot    *slot
 	overlap time.Duration
+	settle  time.Duration
 
-	mu   sync.Mutex
-	keys map[string]*overlapping
+	mu       sync.Mutex
+	inForce  *corev1.Secret
+	expected *corev1.Secret // to be in force from then on
+	from     time.Time
+	keys     map[string]*overlapping
 }
 
 // overlapping is the value of a key, and the one before it for a while.
@@ -28,12 +35,21 @@ type overlapping struct {
 	until         time.Time
 }
 
-// Follow makes the controller follow a Secret while it runs. After a key's value
-// has changed, Read goes on to give the old value, after the new one, for
-// overlap: clients change over to a new authority one by one. It must be called
+// Change says how a change of a followed Secret is taken over. The zero value
+// takes it over at once.
+type Change struct {
+	// Overlap is how long Read gives the old value of a key after the new one:
+	// whoever is known by it changes over at another time.
+	Overlap time.Duration
+	// Settle is how long a Secret with another ca.crt waits until it is in force:
+	// those who must trust the new authority have to learn of it first.
+	Settle time.Duration
+}
+
+// Follow makes the controller follow a Secret while it runs. It must be called
 // before Run.
-func (c *Controller) Follow(namespace, name string, overlap time.Duration) *Followed {
-	f := &Followed{overlap: overlap, keys: map[string]*overlapping{},
+func (c *Controller) Follow(namespace, name string, change Change) *Followed {
+	f := &Followed{overlap: change.Overlap, settle: change.Settle, keys: map[string]*overlapping{},
 		slot: newSlot(policy.Source{Kind: "Secret", Namespace: namespace, Name: name}, func() {})}
 	c.followed = append(c.followed, f)
 	return f
@@ -54,7 +70,26 @@ func (f *Followed) Read(key string) ([]byte, error) {
 	case len(secret.Data[key]) == 0:
 		return nil, fmt.Errorf("read %s: it has no key %s", f.slot.source, key)
 	}
-	return f.join(key, secret.Data[key], time.Now()), nil
+	now := time.Now()
+	return f.join(key, f.settled(secret, now).Data[key], now), nil
+}
+
+// settled returns the Secret that is in force.
+func (f *Followed) settled(secret *corev1.Secret, now time.Time) *corev1.Secret {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inForce == nil || bytes.Equal(f.inForce.Data[authorityKey], secret.Data[authorityKey]) {
+		f.inForce, f.expected = secret, nil
+		return secret
+	}
+	if f.expected == nil || !bytes.Equal(f.expected.Data[authorityKey], secret.Data[authorityKey]) {
+		f.from = now.Add(f.settle)
+	}
+	f.expected = secret
+	if !now.Before(f.from) {
+		f.inForce, f.expected = secret, nil
+	}
+	return f.inForce
 }
 
 func (f *Followed) join(key string, value []byte, now time.Time) []byte {

@@ -30,18 +30,22 @@ type Rotation struct {
 	Providers []string
 }
 
+// AuthoritySettle is how long the certificate of another authority should not be
+// served: until Gatekeeper has learned of the changed Provider objects.
+const AuthoritySettle = 5 * time.Second
+
 const (
 	rotationAuthority = "landwaiter-ca"
 	rotationCheck     = time.Hour
+	secretCheck       = time.Second
+	// authorityOverlap is how long Provider objects have the old authority beside
+	// the new one.
+	authorityOverlap = 10 * time.Minute
 )
 
 // rotate runs the cert-controller until ctx ends. It has a manager of its own,
 // which lives no longer than this replica's turn to rotate.
 func (c *Controller) rotate(ctx context.Context) error {
-	r, namespace := c.options.Rotation, c.options.OwnNamespace
-	if err := c.makeSecret(ctx, namespace, r.Secret); err != nil {
-		return err
-	}
 	own, err := manager.New(c.config, manager.Options{Scheme: c.manager.GetScheme(), Metrics: server.Options{BindAddress: "0"}})
 	if err != nil {
 		return fmt.Errorf("make the rotation's manager: %w", err)
@@ -51,24 +55,37 @@ func (c *Controller) rotate(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(marker) }() // an empty file is all that may stay
-	name := fmt.Sprintf("%s.%s.svc", r.Service, namespace)
-	rotation := &rotator.CertRotator{
-		SecretKey: types.NamespacedName{Namespace: namespace, Name: r.Secret}, CertDir: marker,
-		CAName: rotationAuthority, CAOrganization: "landwaiter", DNSName: name, ExtraDNSNames: append([]string{name + ".cluster.local"}, r.DNSNames...),
-		IsReady: make(chan struct{}), RotationCheckFrequency: rotationCheck,
-		// Another turn of this replica is another controller.
-		ControllerName: fmt.Sprintf("certificates-%d", c.turns.Add(1)),
-	}
-	for _, provider := range r.Providers {
-		rotation.Webhooks = append(rotation.Webhooks, rotator.WebhookInfo{Name: provider, Type: rotator.ExternalDataProvider})
-	}
-	if err := rotator.AddRotator(own, rotation); err != nil {
+	turn := c.turns.Add(1)
+	if err := rotator.AddRotator(own, c.rotator(marker, turn)); err != nil {
 		return fmt.Errorf("add the cert-controller: %w", err)
+	}
+	if err := c.addInjector(own, turn); err != nil {
+		return err
+	}
+	if err := own.Add(manager.RunnableFunc(c.keepSecret)); err != nil {
+		return fmt.Errorf("add the keeper of the certificate's Secret: %w", err)
+	}
+	if err := c.makeSecret(ctx); err != nil { // the cert-controller does not begin without it
+		return err
 	}
 	if err := own.Start(ctx); err != nil {
 		return fmt.Errorf("run the cert-controller: %w", err)
 	}
 	return nil
+}
+
+// rotator is OPA's cert-controller for the Secret. It injects nothing: it would
+// replace the old authority by the new one before anybody can change over.
+func (c *Controller) rotator(marker string, turn int64) *rotator.CertRotator {
+	r, namespace := c.options.Rotation, c.options.OwnNamespace
+	name := fmt.Sprintf("%s.%s.svc", r.Service, namespace)
+	return &rotator.CertRotator{
+		SecretKey: types.NamespacedName{Namespace: namespace, Name: r.Secret}, CertDir: marker,
+		CAName: rotationAuthority, CAOrganization: "landwaiter", DNSName: name,
+		ExtraDNSNames: append([]string{name + ".cluster.local"}, r.DNSNames...),
+		IsReady:       make(chan struct{}), RotationCheckFrequency: rotationCheck,
+		ControllerName: fmt.Sprintf("certificates-%d", turn), // another turn of this replica is another controller
+	}
 }
 
 // markMounted makes what the cert-controller waits for, a directory with a
@@ -86,11 +103,34 @@ func markMounted() (string, error) {
 }
 
 // makeSecret makes the empty Secret that the cert-controller fills.
-func (c *Controller) makeSecret(ctx context.Context, namespace, name string) error {
+func (c *Controller) makeSecret(ctx context.Context) error {
+	namespace, name := c.options.OwnNamespace, c.options.Rotation.Secret
 	_, err := c.clients.CoreV1().Secrets(namespace).Create(ctx,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make Secret %s/%s: %w", namespace, name, err)
 	}
 	return nil
+}
+
+// keepSecret makes the Secret anew if somebody deletes it, as is done to get
+// another authority.
+func (c *Controller) keepSecret(ctx context.Context) error {
+	ticker := time.NewTicker(secretCheck)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if _, answered, err := c.authority.slot.content(); err == nil && answered {
+			if _, err := c.authority.Read(authorityKey); err == nil {
+				continue
+			}
+		}
+		if err := c.makeSecret(ctx); err != nil && ctx.Err() == nil {
+			c.log.WithError(err).Error("the certificate's Secret is missing")
+		}
+	}
 }

@@ -96,6 +96,26 @@ func TestAReplacedAuthorityStaysForTheOverlap(t *testing.T) {
 	require.Equal(t, "new\n", string(f.join("ca.crt", []byte("new\n"), now.Add(time.Minute))))
 }
 
+func TestACertificateOfAnotherAuthorityWaitsUntilTheAuthorityIsKnown(t *testing.T) {
+	f := &Followed{slot: newSlot(secretSource("own", "tls"), func() {}), settle: time.Minute, keys: map[string]*overlapping{}}
+	from := func(authority, certificate string) *corev1.Secret {
+		return &corev1.Secret{Data: map[string][]byte{"ca.crt": []byte(authority), "tls.crt": []byte(certificate)}}
+	}
+	now := time.Now()
+	served := func(secret *corev1.Secret, after time.Duration) string {
+		return string(f.settled(secret, now.Add(after)).Data["tls.crt"])
+	}
+	require.Equal(t, "1", served(from("A", "1"), 0))
+	require.Equal(t, "2", served(from("A", "2"), 0), "of the same authority: at once")
+	require.Equal(t, "2", served(from("B", "3"), 0))
+	require.Equal(t, "2", served(from("B", "4"), 59*time.Second))
+	require.Equal(t, "4", served(from("B", "4"), time.Minute))
+	require.Equal(t, "4", served(from("C", "5"), time.Hour))
+	require.Equal(t, "4", served(from("D", "6"), time.Hour+59*time.Second), "yet another authority has its own time")
+	require.Equal(t, "4", served(from("D", "6"), time.Hour+61*time.Second))
+	require.Equal(t, "6", served(from("D", "6"), time.Hour+119*time.Second))
+}
+
 func TestNamespacesAreLookedForOnceAndAFailureIsNoAnswer(t *testing.T) {
 	clients := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
 	asked, down := 0, false

@@ -135,6 +135,38 @@ func TestProviderCertificateIsRotatedUnderLoad(t *testing.T) {
 	l.end(t)
 }
 
+// Who deletes the certificate's Secret gets another authority and another
+// certificate, and no request that fails.
+func TestProvidersAuthorityIsReplacedUnderLoad(t *testing.T) {
+	ns := namespace(t)
+	admitted(t, ns, w.signed)
+	before := servedCertificate(t)
+	l := underLoad(t, ns, w.signed)
+	l.settleFor(t, 20)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Namespace, Name: "landwaiter-tls"}}
+	require.NoError(t, w.Client.Delete(within(t), secret))
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		served := servedCertificate(t)
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
+			return err
+		}
+		block, _ := pem.Decode(secret.Data["ca.crt"])
+		if block == nil {
+			return errors.New("there is no new authority")
+		}
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if served.Equal(before) {
+			return errors.New("the old certificate is still served")
+		}
+		return served.CheckSignatureFrom(authority)
+	}))
+	l.settleFor(t, 100)
+	l.end(t)
+}
+
 // servedCertificate is what the provider shows to whoever connects.
 func servedCertificate(t *testing.T) *x509.Certificate {
 	t.Helper()

@@ -82,7 +82,7 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 const reloadInterval = 200 * time.Millisecond
 
 // serve runs until ctx ends or something cannot go on.
-func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) (err error) {
+func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
 	bridge(log)
 	config, err := c.restConfig()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
+	defer d.client.Close()
 	var server *provider.Server
 	watcher, err := controller.New(config, d.set, d.open, log, c.options(func(namespace verify.Namespace) {
 		d.kept.Forget(namespace)
@@ -112,6 +112,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error { return d.share(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
 }

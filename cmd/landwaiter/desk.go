@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/netip"
@@ -58,13 +59,12 @@ type keeper interface {
 	Forget(namespace verify.Namespace)
 }
 
-// close ends connections.
-func (d *desk) close() error {
-	d.client.Close()
+// share lets replicas share verdicts until ctx ends, if there is a Redis.
+func (d *desk) share(ctx context.Context) error {
 	if d.redis == nil {
 		return nil
 	}
-	return d.redis.Close()
+	return d.redis.Run(ctx)
 }
 
 func (f *engineFlags) newDesk() (*desk, error) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -110,12 +109,12 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 }
 
 // serve runs until ctx ends or something cannot go on.
-func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) (err error) {
+func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
 	d, err := flags.newDesk()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.close()) }()
+	defer d.client.Close()
 	d.prepare(&options)
 	server, err := provider.New(d, d, log, options)
 	if err != nil {
@@ -145,6 +144,7 @@ func (d *desk) run(ctx context.Context, server *provider.Server, configDir strin
 			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
 	})
+	group.Go(func() error { return d.share(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
 }

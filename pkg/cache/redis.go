@@ -57,8 +57,6 @@ type Redis struct {
 	breaker *gobreaker.CircuitBreaker[string]
 	writes  chan write
 	forgets chan verify.Namespace
-	running sync.WaitGroup
-	stop    context.CancelFunc
 }
 
 type write struct {
@@ -67,29 +65,27 @@ type write struct {
 	ttl   time.Duration
 }
 
-// NewRedis returns a cache in the Redis of client, which it closes in the end.
-// Values of another version are not seen: what a version found out, a later one
-// may judge otherwise.
+// NewRedis returns a cache in the Redis of client. It answers at once, and writes
+// while Run runs. Values of another version are not seen: what a version found
+// out, a later one may judge otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
-	ctx, stop := context.WithCancel(context.Background())
-	r := &Redis{client: client, seal: seal, version: version, now: now, writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending), stop: stop,
+	return &Redis{client: client, seal: seal, version: version, now: now, writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending),
 		breaker: gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "redis", Timeout: breakFor,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
 			IsSuccessful: func(err error) bool {
 				return err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled)
 			},
 		})}
-	for range writers {
-		r.running.Go(func() { r.write(ctx) })
-	}
-	r.running.Go(func() { r.forget(ctx) })
-	return r
 }
 
-// Close ends what is under way and closes the client.
-func (r *Redis) Close() error {
-	r.stop()
-	r.running.Wait()
+// Run writes until ctx ends, and then closes the client, whose error it returns.
+func (r *Redis) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range writers {
+		running.Go(func() { r.write(ctx) })
+	}
+	running.Go(func() { r.forget(ctx) })
+	running.Wait()
 	if err := r.client.Close(); err != nil {
 		return fmt.Errorf("close the connection to Redis: %w", err)
 	}

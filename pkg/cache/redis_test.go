@@ -46,7 +46,10 @@ func newReplica(t testing.TB, server *miniredis.Miniredis, version string, keys 
 	client, err := cache.Connect(cache.Connection{URL: "redis://" + server.Addr()})
 	require.NoError(t, err)
 	r := cache.NewRedis(client, seal(t, keys...), version, c.now)
-	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	return &replica{Tiers: cache.Tiers{Memory: memory, Redis: r}, clock: c}
 }
 

@@ -97,12 +97,12 @@ func (s *Seal) close(namespace verify.Namespace, key string, plain []byte, expir
 	}
 	sealed := make([]byte, sealHeader+aeads[0].NonceSize(), sealHeader+aeads[0].NonceSize()+len(plain)+aeads[0].Overhead())
 	sealed[0] = sealFormat
-	binary.BigEndian.PutUint64(sealed[1:], uint64(expires.UnixMilli())) //nolint:gosec // times after 1970
+	binary.BigEndian.PutUint64(sealed[1:], uint64(expires.UnixMilli()))
 	nonce := sealed[sealHeader:]
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, fmt.Errorf("make a nonce: %w", err)
 	}
-	return aeads[0].Seal(sealed, nonce, plain, authenticated(key, sealed)), nil
+	return aeads[0].Seal(sealed, nonce, plain, authenticated(key, sealed)), nil //nolint:gosec // the nonce is random
 }
 
 // open returns what was sealed for the key, and until when it holds.

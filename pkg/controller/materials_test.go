@@ -65,9 +65,15 @@ func (f *follower) filled(t *testing.T, sources []policy.Source, ok func(tenant.
 
 func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
 	clients := fake.NewClientset(secret("team-a", "pull", "1"))
+	answer := make(chan struct{})
+	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		<-answer
+		return false, nil, nil
+	})
 	f := follow(t, clients)
 	sources := []policy.Source{secretSource("team-a", "pull"), secretSource("team-a", "absent")}
 	require.Positive(t, f.want("team-a", sources), "the first reading is waited for")
+	close(answer)
 	o := f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 	require.Equal(t, "pull", o.Secrets[0].Name)
 	require.Zero(t, f.want("team-a", sources), "an absent object is known too")

@@ -64,7 +64,8 @@ func submit(ctx context.Context, server client.Client, kind string, spec map[str
 // complete are valid specifications that have, together with those of rules,
 // every field of a kind.
 func complete() map[string][]string {
-	const identities = "identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}], trustStore: "
+	const identities = "identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}], signedCertificateTimestamps: Ignore, " +
+		"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, trustStore: "
 	return map[string][]string{
 		"Verifier": {
 			"{images: [a], cosign: {keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, annotations: {a: b}, matchRepository: true}}",

@@ -54,6 +54,11 @@ func verifierRules() []rule {
 		rejected: []string{"{}", "{images: ['**']}", "{cosign: {" + keys + "}, attestation: {predicateType: p, " + keys + "}}",
 			"{cosign: {" + keys + "}, notation: {trustStores: [{trustStore: c}], trustedIdentities: ['*']}}"},
 	}, {
+		kinds: both("Verifier"), path: "spec.cosign", message: "spec.cosign.logTrustStore is for spec.cosign.keys with transparencyLog Required; remove it",
+		accepted: []string{"{cosign: {" + keys + ", transparencyLog: Required, logTrustStore: {trustStore: r}}}", "{cosign: {" + keys + ", transparencyLog: Required}}"},
+		rejected: []string{"{cosign: {" + keys + ", logTrustStore: {trustStore: r}}}", "{cosign: {" + keys + ", transparencyLog: Ignore, logTrustStore: {trustStore: r}}}",
+			"{cosign: {" + keyless + ", transparencyLog: Required, logTrustStore: {trustStore: r}}}"},
+	}, {
 		kinds: both("Verifier"), path: "spec.notation.trustedIdentities", message: `"*" trusts every identity, so it must be the only entry of trustedIdentities`,
 		accepted: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: [%s]}}", "'*'", "'x509.subject: C=DE'", "'x509.subject: C=DE', 'x509.subject: C=FR'"),
 		rejected: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: [%s]}}", "'*', 'x509.subject: C=DE'", "'x509.subject: C=DE', '*'"),
@@ -87,6 +92,7 @@ func referenceRules() []rule {
 	for path, frame := range map[string]string{
 		"spec.cosign.keys[]":                  "{cosign: {keys: [{%s}]}}",
 		"spec.cosign.keyless.trustStore":      "{cosign: {keyless: {" + identities + ", trustStore: {%s}}}}",
+		"spec.cosign.logTrustStore":           "{cosign: {keys: [{trustStore: k}], transparencyLog: Required, logTrustStore: {%s}}}",
 		"spec.notation.trustStores[]":         "{notation: {trustStores: [{%s}], trustedIdentities: ['*']}}",
 		"spec.attestation.keys[]":             "{attestation: {predicateType: p, keys: [{%s}]}}",
 		"spec.attestation.keyless.trustStore": "{attestation: {predicateType: p, keyless: {" + identities + ", trustStore: {%s}}}}",
@@ -181,19 +187,22 @@ func TestRulesAcceptAndReject(t *testing.T) {
 // enums gives, for each enumeration, a specification with its value at %s.
 func enums() map[string]string {
 	return map[string]string{
-		"Verifier spec.cosign.keys[].kind":                  "{cosign: {keys: [{kind: %s, name: k}]}}",
-		"Verifier spec.cosign.transparencyLog":              "{cosign: {keys: [{trustStore: k}], transparencyLog: %s}}",
-		"Verifier spec.cosign.keyless.trustStore.kind":      "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
-		"Verifier spec.notation.trustStores[].kind":         "{notation: {trustStores: [{kind: %s, name: k}], trustedIdentities: ['*']}}",
-		"Verifier spec.notation.level":                      "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], level: %s}}",
-		"Verifier spec.notation.revocation":                 "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], revocation: %s}}",
-		"Verifier spec.attestation.keys[].kind":             "{attestation: {predicateType: p, keys: [{kind: %s, name: k}]}}",
-		"Verifier spec.attestation.keyless.trustStore.kind": "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
-		"TrustStore spec.type":                              "{type: %s, source: {inline: x}}",
-		"TrustStore spec.hash":                              "{type: PublicKeys, hash: %s, source: {inline: x}}",
-		"VerificationPolicy spec.default":                   "{default: %s}",
-		"VerificationPolicy spec.rules[].require[].types[]": "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
-		"ClusterVerificationPolicy spec.enforcement":        "{enforcement: %s}",
+		"Verifier spec.cosign.keys[].kind":                              "{cosign: {keys: [{kind: %s, name: k}]}}",
+		"Verifier spec.cosign.transparencyLog":                          "{cosign: {keys: [{trustStore: k}], transparencyLog: %s}}",
+		"Verifier spec.cosign.logTrustStore.kind":                       "{cosign: {keys: [{trustStore: k}], transparencyLog: Required, logTrustStore: {kind: %s, name: k}}}",
+		"Verifier spec.cosign.keyless.signedCertificateTimestamps":      "{cosign: {keyless: {identities: [{issuer: i, subject: s}], signedCertificateTimestamps: %s}}}",
+		"Verifier spec.attestation.keyless.signedCertificateTimestamps": "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], signedCertificateTimestamps: %s}}}",
+		"Verifier spec.cosign.keyless.trustStore.kind":                  "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
+		"Verifier spec.notation.trustStores[].kind":                     "{notation: {trustStores: [{kind: %s, name: k}], trustedIdentities: ['*']}}",
+		"Verifier spec.notation.level":                                  "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], level: %s}}",
+		"Verifier spec.notation.revocation":                             "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], revocation: %s}}",
+		"Verifier spec.attestation.keys[].kind":                         "{attestation: {predicateType: p, keys: [{kind: %s, name: k}]}}",
+		"Verifier spec.attestation.keyless.trustStore.kind":             "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
+		"TrustStore spec.type":                                          "{type: %s, source: {inline: x}}",
+		"TrustStore spec.hash":                                          "{type: PublicKeys, hash: %s, source: {inline: x}}",
+		"VerificationPolicy spec.default":                               "{default: %s}",
+		"VerificationPolicy spec.rules[].require[].types[]":             "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
+		"ClusterVerificationPolicy spec.enforcement":                    "{enforcement: %s}",
 	}
 }
 

@@ -30,8 +30,8 @@ const (
 // TrustStoreSpec is named trust material.
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 type TrustStoreSpec struct {
-	// Type of the material. TimestampAuthorities and SigstoreRoot are not available
-	// in this version.
+	// Type of the material: PublicKeys and Certificates are PEM text, SigstoreRoot is
+	// a trusted_root.json. TimestampAuthorities is not available in this version.
 	Type TrustStoreType `json:"type"`
 
 	// Hash that signatures made with these keys use. Left out it is what cosign
@@ -46,15 +46,15 @@ type TrustStoreSpec struct {
 // TrustSource is where trust material comes from.
 // +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef), has(self.kms), has(self.vault)].filter(x, x).size() == 1",message="set exactly one of inline, secretRef, configMapRef, kms and vault in spec.source"
 type TrustSource struct {
-	// Inline is PEM text.
+	// Inline is the text itself.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretRef names a key of a Secret that holds PEM text.
+	// SecretRef names a key of a Secret that holds the text.
 	// +optional
 	SecretRef *ObjectKeyRef `json:"secretRef,omitempty"`
-	// ConfigMapRef names a key of a ConfigMap that holds PEM text.
+	// ConfigMapRef names a key of a ConfigMap that holds the text.
 	// +optional
 	ConfigMapRef *ObjectKeyRef `json:"configMapRef,omitempty"`
 	// KMS names a key in a key management service. Not available in this version.

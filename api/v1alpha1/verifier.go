@@ -78,6 +78,7 @@ type VerifierSpec struct {
 
 // CosignVerifier says which cosign signatures are valid.
 // +kubebuilder:validation:XValidation:rule="has(self.keys) != has(self.keyless)",message="set exactly one of spec.cosign.keys and spec.cosign.keyless"
+// +kubebuilder:validation:XValidation:rule="!has(self.logTrustStore) || (has(self.keys) && has(self.transparencyLog) && self.transparencyLog == 'Required')",message="spec.cosign.logTrustStore is for spec.cosign.keys with transparencyLog Required; remove it"
 type CosignVerifier struct {
 	// Keys are trust stores of type PublicKeys. A signature by any of their keys
 	// is valid.
@@ -87,15 +88,20 @@ type CosignVerifier struct {
 	// +kubebuilder:validation:MaxItems=16
 	Keys []TrustStoreRef `json:"keys,omitempty"`
 
-	// Keyless trusts identities instead of keys. Not available in this version: a
-	// verifier that asks for it is refused and denies.
+	// Keyless trusts identities instead of keys.
 	// +optional
 	Keyless *Keyless `json:"keyless,omitempty"`
 
-	// TransparencyLog says whether signatures must be in a transparency log. For
-	// keys the default is Ignore, and Required is not available in this version.
+	// TransparencyLog says whether signatures must be in a transparency log: for
+	// keyless the default is Required, for keys Ignore. Where it is ignored for
+	// keyless, a timestamp authority must vouch for the time instead.
 	// +optional
 	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
+
+	// LogTrustStore is of type SigstoreRoot and has the transparency logs for
+	// signatures by keys, where transparencyLog is Required.
+	// +optional
+	LogTrustStore *TrustStoreRef `json:"logTrustStore,omitempty"`
 
 	// Annotations that the signature must carry with exactly these values.
 	// +optional
@@ -116,9 +122,40 @@ type Keyless struct {
 	// +kubebuilder:validation:MaxItems=16
 	Identities []Identity `json:"identities"`
 
-	// TrustStore of type SigstoreRoot.
+	// TrustStore of type SigstoreRoot. It must be given in this version: the
+	// public-good root is not fetched yet.
 	// +optional
 	TrustStore *TrustStoreRef `json:"trustStore,omitempty"`
+
+	// SignedCertificateTimestamps says whether certificates must be in a
+	// certificate transparency log: Required (the default), or Ignore for a
+	// certificate authority without one.
+	// +optional
+	SignedCertificateTimestamps TransparencyLogMode `json:"signedCertificateTimestamps,omitempty"`
+
+	// Thresholds are how many different logs and authorities must vouch; 1 each if
+	// left out.
+	// +optional
+	Thresholds *Thresholds `json:"thresholds,omitempty"`
+}
+
+// Thresholds are numbers of different logs and authorities.
+type Thresholds struct {
+	// TransparencyLogs that must have the signature.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8
+	TransparencyLogs *int32 `json:"transparencyLogs,omitempty"`
+	// SignedCertificateTimestamps that the certificate must have.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8
+	SignedCertificateTimestamps *int32 `json:"signedCertificateTimestamps,omitempty"`
+	// Timestamps, of logs or timestamp authorities, that the signature must have.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=8
+	Timestamps *int32 `json:"timestamps,omitempty"`
 }
 
 // Identity matches a signer's certificate.

@@ -15,20 +15,17 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3)
-// that names a public key: an in-toto statement of cosign's own predicate type
+// checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3): an
+// in-toto statement of cosign's own predicate type
 // in a DSSE envelope, or a plain signature of the manifest's bytes.
 func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) policy.Finding {
 	data, failure := read(ctx, fetch, layer, "bundle", maxBundle)
 	if data == nil {
 		return failure
 	}
-	parsed, err := parseBundle(data)
-	switch {
-	case err != nil:
-		return malformed("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
-	case parsed.certificate:
-		return keyless()
+	parsed, failure := c.open(data)
+	if failure.Reason != "" {
+		return failure
 	}
 	said := []claims{{}} // a message signature says nothing but the digest
 	if parsed.message {
@@ -38,11 +35,62 @@ func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer
 	} else if said, failure = readStatement(parsed.payload, subject.Descriptor.Digest); said == nil {
 		return failure
 	}
-	key, failure := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
-	if key == nil {
+	by, failure := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
+	if by.id == "" {
 		return failure
 	}
-	return c.accept(subject, layer.Digest, *key, said...)
+	return c.accept(subject, layer.Digest, by, said...)
+}
+
+// Evidence is what a bundle proves.
+type Evidence struct {
+	// Signer tells who signed; distinct for distinct signers.
+	Signer string
+	// Statement is the signed in-toto statement, nil for a signature of the
+	// artifact's bytes. It is about the artifact, by a subject's digest; whether
+	// its predicate means anything is for the caller to say.
+	Statement []byte
+}
+
+// VerifyBundle verifies a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) as
+// about the artifact with a SHA-256 digest, by whom the checker trusts. Its finding
+// is empty unless there is no evidence, and then says why. Predicate type,
+// annotations and repository are not looked at.
+func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, policy.Finding) {
+	if artifact.Validate() != nil || artifact.Algorithm() != digest.SHA256 {
+		return Evidence{}, malformed("the artifact has no sha256 digest")
+	}
+	if len(data) > maxBundle {
+		return Evidence{}, limitExceeded("bundle", maxBundle)
+	}
+	parsed, failure := c.open(data)
+	if failure.Reason != "" {
+		return Evidence{}, failure
+	}
+	if parsed.message {
+		if failure := c.messageProblem(parsed, artifact); failure.Reason != "" {
+			return Evidence{}, failure
+		}
+	}
+	by, failure := c.signerOf(ctx, parsed, artifact)
+	if by.id == "" {
+		return Evidence{}, failure
+	}
+	return Evidence{Signer: by.id, Statement: parsed.payload}, policy.Finding{}
+}
+
+// open takes a bundle apart that is signed in the way that the checker wants.
+func (c *Checker) open(data []byte) (parsedBundle, policy.Finding) {
+	parsed, err := parseBundle(data)
+	switch {
+	case err != nil:
+		return parsed, malformed("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
+	case parsed.certificate && c.identities == nil:
+		return parsed, keyless()
+	case !parsed.certificate && c.identities != nil:
+		return parsed, keyed()
+	}
+	return parsed, policy.Finding{}
 }
 
 var errEnvelope = errors.New("the envelope does not hold one signed in-toto statement")
@@ -51,6 +99,7 @@ var errEnvelope = errors.New("the envelope does not hold one signed in-toto stat
 type parsedBundle struct {
 	*bundle.Bundle
 	certificate bool   // it names a certificate, not a key
+	ed25519     bool   // the certificate's key is of this kind
 	hint        string // of the key
 	payload     []byte // of the envelope
 
@@ -79,6 +128,7 @@ func parseBundle(data []byte) (parsed parsedBundle, err error) {
 			return errEnvelope
 		}
 		parsed.certificate = content.PublicKey() == nil
+		parsed.ed25519 = isEd25519(content)
 		parsed.hint = parsed.GetVerificationMaterial().GetPublicKey().GetHint()
 		parsed.payload = envelope.GetPayload()
 		if message := parsed.GetMessageSignature(); message != nil {
@@ -120,6 +170,9 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 	if signed := hex.EncodeToString(parsed.digest); signed != want.Encoded() {
 		return wrongDigest(want, digest.SHA256.String()+":"+signed)
 	}
+	if c.identities != nil {
+		return policy.Finding{}
+	}
 	for _, key := range c.keys {
 		for _, algorithm := range key.algorithms {
 			if algorithm.digestOnly {
@@ -130,12 +183,15 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 	return unsupported()
 }
 
-// signerOf returns the key that verifies the bundle as a signature of want; if
-// there is none, the finding says so. The bundle's hint at a key is not trusted:
+// signerOf returns who signed the bundle as a signature of want; if it is nobody
+// who is trusted, the finding says so. The bundle's hint at a key is not trusted:
 // it plays no part but in that finding.
-func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (*trustedKey, policy.Finding) {
+func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
+	if c.identities != nil {
+		return c.identities.checkIdentity(parsed, want)
+	}
 	hinted := false
-	for i, key := range c.keys {
+	for _, key := range c.keys {
 		hinted = hinted || parsed.hint == key.hint
 		for _, algorithm := range key.algorithms {
 			// Without the artifact the library would verify a plain Ed25519
@@ -144,20 +200,20 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 				continue
 			}
 			if ctx.Err() != nil {
-				return nil, verify.FetchFailure(ctx.Err())
+				return signer{}, verify.FetchFailure(ctx.Err())
 			}
 			switch err := verifyBundle(algorithm, parsed.Bundle, want); {
 			case err == nil:
-				return &c.keys[i], policy.Finding{}
+				return key.signer(), policy.Finding{}
 			case errors.Is(err, errPanic):
-				return nil, malformed("the bundle is malformed")
+				return signer{}, malformed("the bundle is malformed")
 			}
 		}
 	}
 	if hinted {
-		return nil, tampered("the bundle names a trusted key, but that key did not sign its content")
+		return signer{}, tampered("the bundle names a trusted key, but that key did not sign its content" + c.orLog())
 	}
-	return nil, c.wrongKey()
+	return signer{}, c.wrongKey()
 }
 
 // verifyBundle verifies the signature in a bundle with one key, and that it is

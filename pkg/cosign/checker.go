@@ -1,8 +1,8 @@
-// Package cosign checks image signatures that were made with a key: cosign's
-// legacy simple-signing layers and Sigstore bundles. It takes bytes and keys
-// and returns a finding. It looks at no transparency log, certificate or
-// timestamp, refuses signatures that rest on them, and never talks to a
-// network but through the fetch function that it is given.
+// Package cosign checks image signatures in cosign's forms, legacy simple-signing
+// layers and Sigstore bundles, made with a key or keyless. It takes bytes and
+// trust material and returns a finding. Log entries, certificates and timestamps
+// are verified with what the signature brings along: it never talks to a network
+// but through the fetch function that it is given.
 //
 // Only per-signature functions of the libraries are called, each under
 // recover: what a registry serves can make them panic, and the image-level
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	"github.com/sigstore/sigstore-go/pkg/root"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -55,6 +56,11 @@ type Key struct {
 type Options struct {
 	// Keys are the trusted keys, 1 to 64; any one of them suffices.
 	Keys []Key
+	// Log, if set, is where signatures by keys must be logged too: a Sigstore root
+	// with at least one transparency log.
+	Log root.TrustedMaterial
+	// Keyless trusts identities instead of keys. Exactly one of both is set.
+	Keyless *Keyless
 	// Annotations must all be signed with exactly these values. Message
 	// signatures sign none, so they fail if there are any.
 	Annotations map[string]string
@@ -65,28 +71,37 @@ type Options struct {
 	MatchRepository bool
 }
 
-// Checker implements [verify.Checker] for signatures made with a key. It has no
+// Checker implements [verify.Checker] for signatures in cosign's forms. It has no
 // mutable state.
 type Checker struct {
 	keys            []trustedKey
+	logged          bool        // signatures by keys must be in a log
+	identities      *identities // instead of keys
 	annotations     map[string]string
 	matchRepository bool
 }
 
 var _ verify.Checker = (*Checker)(nil)
 
-// New returns a Checker. It returns an error if there are no keys or too many,
-// or if a key or its hash is not supported.
+// New returns a Checker. It returns an error if there are neither keys nor
+// identities or too many of them, or if one of them is not supported.
 func New(options Options) (*Checker, error) {
-	if len(options.Keys) == 0 {
+	c := &Checker{annotations: maps.Clone(options.Annotations), matchRepository: options.MatchRepository, logged: options.Log != nil}
+	switch {
+	case len(options.Keys) == 0 && options.Keyless == nil:
 		return nil, errors.New("a cosign verifier without keys could prove nothing")
+	case options.Keyless != nil && (len(options.Keys) > 0 || options.Log != nil):
+		return nil, errors.New("a cosign verifier has either keys or identities")
+	case options.Keyless != nil:
+		var err error
+		c.identities, err = newIdentities(*options.Keyless)
+		return c, err
 	}
 	if len(options.Keys) > maxKeys {
 		return nil, fmt.Errorf("a cosign verifier has %d keys, the limit is %d", len(options.Keys), maxKeys)
 	}
-	c := &Checker{annotations: maps.Clone(options.Annotations), matchRepository: options.MatchRepository}
 	for _, key := range options.Keys {
-		trusted, err := newTrustedKey(key)
+		trusted, err := newTrustedKey(key, options.Log)
 		if err != nil {
 			return nil, fmt.Errorf("key %s of %s: %w", key.Fingerprint, key.Name, err)
 		}
@@ -125,6 +140,18 @@ func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 	return malformed("the layer is neither a cosign payload nor a Sigstore bundle")
 }
 
+// signer is who made a signature that was verified.
+type signer struct {
+	id      string         // distinct for distinct signers
+	message string         // one sentence
+	facts   map[string]any // for the extensions of the finding
+}
+
+func (k trustedKey) signer() signer {
+	return signer{id: k.Fingerprint, message: fmt.Sprintf("signature verified by key %s of %s", k.Fingerprint, k.Name),
+		facts: map[string]any{"keyFingerprint": k.Fingerprint}}
+}
+
 // claims is what a signed document says beyond the digest of the image.
 type claims struct {
 	repository  string         // as written; empty if it names none
@@ -133,12 +160,12 @@ type claims struct {
 
 // accept is the end of every check: it compares verified claims with what is
 // wanted. Only it makes a Valid finding.
-func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by trustedKey, said ...claims) policy.Finding {
+func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by signer, said ...claims) policy.Finding {
 	failure := malformed("the signed document says nothing about the image")
 	for _, s := range said {
 		failure = c.mismatch(subject, s)
 		if failure.Reason == "" {
-			return valid(by.Key, layer)
+			return valid(by, layer)
 		}
 	}
 	return failure

@@ -2,6 +2,7 @@ package cosign
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,6 +35,14 @@ const (
 	ReasonNoSignature = "NoSignature"
 	// ReasonKeyless means that the signature rests on a certificate.
 	ReasonKeyless = "Keyless"
+	// ReasonKeyed means that the signature was made with a key, where an identity
+	// is wanted.
+	ReasonKeyed = "Keyed"
+	// ReasonWrongIdentity means that somebody signed whom the verifier does not trust.
+	ReasonWrongIdentity = "WrongIdentity"
+	// ReasonUntrusted means that a certificate, log entry or timestamp does not
+	// lead to the trusted root, or is missing.
+	ReasonUntrusted = "Untrusted"
 	// ReasonUnsupported means that the signature cannot be checked with any of
 	// the keys, whoever made it.
 	ReasonUnsupported = "Unsupported"
@@ -45,17 +54,11 @@ const (
 	reasonContentMismatch = "ContentMismatch"
 )
 
-func valid(by Key, layer digest.Digest) policy.Finding {
-	return policy.Finding{
-		Result:  policy.Valid,
-		Signer:  by.Fingerprint,
-		Message: fmt.Sprintf("signature verified by key %s of %s", by.Fingerprint, by.Name),
-		Extensions: map[string]any{"signatures": []map[string]any{{
-			"signatureDigest": layer.String(),
-			"isSuccess":       true,
-			"keyFingerprint":  by.Fingerprint,
-		}}},
-	}
+func valid(by signer, layer digest.Digest) policy.Finding {
+	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true}
+	maps.Copy(facts, by.facts)
+	return policy.Finding{Result: policy.Valid, Signer: by.id, Message: by.message,
+		Extensions: map[string]any{"signatures": []map[string]any{facts}}}
 }
 
 func malformed(message string) policy.Finding {
@@ -84,9 +87,17 @@ func (c *Checker) wrongKey() policy.Finding {
 	stores := c.stores()
 	return policy.Finding{
 		Reason:      ReasonWrongKey,
-		Message:     fmt.Sprintf("no key of %s verifies the signature", stores),
+		Message:     fmt.Sprintf("no key of %s verifies the signature%s", stores, c.orLog()),
 		Remediation: fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores),
 	}
+}
+
+// orLog adds to a message what else may be wrong where a log is demanded.
+func (c *Checker) orLog() string {
+	if c.logged {
+		return ", or it is not in a trusted transparency log"
+	}
+	return ""
 }
 
 func tampered(message string) policy.Finding {
@@ -153,6 +164,14 @@ func keyless() policy.Finding {
 		Reason:      ReasonKeyless,
 		Message:     "the bundle is signed with a certificate, the verifier wants one of its keys",
 		Remediation: "sign with cosign sign --key, or use a keyless verifier",
+	}
+}
+
+func keyed() policy.Finding {
+	return policy.Finding{
+		Reason:      ReasonKeyed,
+		Message:     "the signature is made with a key, the verifier wants an identity",
+		Remediation: "sign keyless with cosign sign, or use a verifier with keys",
 	}
 }
 

@@ -35,7 +35,7 @@ type algorithm struct {
 	digestOnly bool
 }
 
-func newTrustedKey(key Key) (trustedKey, error) {
+func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
 	if key.Fingerprint == "" {
 		return trustedKey{}, errors.New("has no fingerprint, so nobody could be named as signer")
 	}
@@ -54,7 +54,7 @@ func newTrustedKey(key Key) (trustedKey, error) {
 		if err != nil {
 			return trustedKey{}, err
 		}
-		bundles, err := newBundleVerifier(verifier)
+		bundles, err := newBundleVerifier(verifier, log)
 		if err != nil {
 			return trustedKey{}, err
 		}
@@ -122,13 +122,20 @@ func loadVerifier(key crypto.PublicKey, hash crypto.Hash) (signature.Verifier, e
 }
 
 // newBundleVerifier returns a verifier of bundles that trusts one key whatever
-// hint the bundle gives, and no certificate, log or timestamp authority.
-func newBundleVerifier(verifier signature.Verifier) (*bundleverify.Verifier, error) {
+// hint the bundle gives, and no certificate or timestamp authority. With a log,
+// signatures must be in it.
+func newBundleVerifier(verifier signature.Verifier, log root.TrustedMaterial) (*bundleverify.Verifier, error) {
 	expiring := root.NewExpiringKey(verifier, time.Time{}, time.Time{})
 	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
 		return expiring, nil
 	})
-	v, err := bundleverify.NewVerifier(material, bundleverify.WithNoObserverTimestamps(), bundleverify.WithoutStatementPredicate())
+	options := []bundleverify.VerifierOption{bundleverify.WithNoObserverTimestamps(), bundleverify.WithoutStatementPredicate()}
+	var trusted root.TrustedMaterial = material
+	if log != nil {
+		trusted = root.TrustedMaterialCollection{material, log}
+		options = append(options, bundleverify.WithTransparencyLog(1))
+	}
+	v, err := bundleverify.NewVerifier(trusted, options...)
 	if err != nil {
 		return nil, fmt.Errorf("make a bundle verifier: %w", err)
 	}

@@ -1,6 +1,7 @@
 package cosign
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sigstore/cosign/v2/pkg/cosign"
 	"github.com/sigstore/cosign/v2/pkg/oci/static"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -20,8 +22,8 @@ import (
 var errPanic = errors.New("the library gave up")
 
 // checkLegacy checks a simple-signing payload and the signature in the layer's
-// annotation. Certificate, chain, log entry and timestamp annotations are
-// dropped: they prove nothing about a key, and can only do harm.
+// annotation. For a key alone, certificate, chain, log entry and timestamp
+// annotations are dropped: they prove nothing about it, and can only do harm.
 func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) policy.Finding {
 	b64 := layer.Annotations[static.SignatureAnnotationKey]
 	switch {
@@ -30,8 +32,12 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 	case len(b64) > maxSignature:
 		return limitExceeded("signature annotation", maxSignature)
 	}
-	if _, err := base64.StdEncoding.DecodeString(b64); err != nil {
+	raw, err := base64.StdEncoding.DecodeString(b64)
+	switch {
+	case err != nil:
 		return malformed("the signature annotation is not base64")
+	case c.identities != nil && layer.Annotations[annotationCertificate] == "":
+		return keyed()
 	}
 	data, failure := c.payload(ctx, subject, layer, fetch)
 	if data == nil {
@@ -46,6 +52,13 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 		return wrongDigest(want, payload.digest)
 	}
 	said := claims{repository: payload.reference, annotations: payload.optional}
+	if c.identities != nil || c.logged {
+		by, failure := c.rebuiltSigner(ctx, layer, data, raw)
+		if by.id == "" {
+			return failure
+		}
+		return c.accept(subject, layer.Digest, by, said)
+	}
 	for _, key := range c.keys {
 		for _, algorithm := range key.algorithms {
 			if ctx.Err() != nil {
@@ -53,13 +66,44 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 			}
 			switch err := verifyLegacy(ctx, algorithm, data, b64, want); {
 			case err == nil:
-				return c.accept(subject, layer.Digest, key, said)
+				return c.accept(subject, layer.Digest, key.signer(), said)
 			case errors.Is(err, errPanic):
 				return malformed("the signature is malformed")
 			}
 		}
 	}
 	return c.wrongKey()
+}
+
+// rebuiltSigner returns who signed a payload, judged as a bundle made of the
+// layer's annotations.
+func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, policy.Finding) {
+	if c.identities != nil {
+		rebuilt, err := rebuild(layer, payload, signature, "")
+		if err != nil {
+			return signer{}, malformed(err.Error())
+		}
+		return c.identities.checkPayload(rebuilt, bytes.NewReader(payload))
+	}
+	for _, key := range c.keys {
+		rebuilt, err := rebuild(layer, payload, signature, key.hint)
+		if err != nil {
+			return signer{}, malformed(err.Error())
+		}
+		for _, algorithm := range key.algorithms {
+			if ctx.Err() != nil {
+				return signer{}, verify.FetchFailure(ctx.Err())
+			}
+			err := guard(func() error {
+				_, err := algorithm.bundles.Verify(rebuilt, bundleverify.NewPolicy(bundleverify.WithArtifact(bytes.NewReader(payload)), bundleverify.WithKey()))
+				return err
+			})
+			if err == nil {
+				return key.signer(), policy.Finding{}
+			}
+		}
+	}
+	return signer{}, c.wrongKey()
 }
 
 // payload returns the bytes that were signed, or the finding that says why not.

@@ -19,6 +19,11 @@ const (
 	// maxKeys is how many keys one verifier may have: each signature is tried
 	// with all of them.
 	maxKeys = 64
+	// maxIdentities is how many identities one keyless verifier may have.
+	maxIdentities = 16
+	// maxAnnotation is the length of a legacy signature's certificate, log entry
+	// or timestamp: a few KiB each.
+	maxAnnotation = 64 << 10
 	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
 	minRSABits = 2048
 )

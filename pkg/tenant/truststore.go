@@ -19,6 +19,7 @@ type trustStore struct {
 	hash         crypto.Hash // of signatures made with keys; 0 is cosign's choice
 	keys         []trust.PublicKey
 	certificates []*x509.Certificate
+	root         *trust.SigstoreRoot
 	fingerprint  string // changes whenever the store means something else
 	err          error
 }
@@ -77,8 +78,13 @@ func (t *trustStore) parse(spec v1alpha1.TrustStoreSpec, content []byte) (err er
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
 		}
 		t.certificates, err = trust.ParseCertificates(content)
-	case v1alpha1.TimestampAuthorities, v1alpha1.SigstoreRoot:
-		err = notBuilt("spec.type "+string(spec.Type), "use PublicKeys or Certificates")
+	case v1alpha1.SigstoreRoot:
+		if spec.Hash != "" {
+			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
+		}
+		t.root, err = trust.ParseSigstoreRoot(content)
+	case v1alpha1.TimestampAuthorities:
+		err = notBuilt("spec.type "+string(spec.Type), "use a SigstoreRoot, which has timestamp authorities too")
 	default:
 		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, TimestampAuthorities, SigstoreRoot", spec.Type)
 	}

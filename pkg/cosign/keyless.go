@@ -1,0 +1,196 @@
+package cosign
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Identity matches who a signing certificate was issued to. Exactly one of each
+// pair is set. Regular expressions are RE2 and must match the whole value.
+type Identity struct {
+	Issuer, IssuerRegExp   string
+	Subject, SubjectRegExp string
+}
+
+// Keyless trusts identities instead of keys: certificates that a Sigstore root
+// leads to, at the time that a log or a timestamp authority vouches for.
+type Keyless struct {
+	// Identities of which a signer must match one, 1 to 16.
+	Identities []Identity
+	// Root holds certificate authorities, logs and timestamp authorities; Name
+	// says in messages where it comes from.
+	Root root.TrustedMaterial
+	Name string
+	// IgnoreLog accepts signatures that are in no transparency log; a timestamp
+	// authority must then vouch for the time. IgnoreSCT accepts certificates that
+	// are in no certificate transparency log.
+	IgnoreLog, IgnoreSCT bool
+	// Thresholds are how many different logs or authorities must vouch; 0 is 1.
+	Thresholds Thresholds
+}
+
+// Thresholds are numbers of different logs or authorities.
+type Thresholds struct {
+	Log, SCT, Timestamps int
+}
+
+// identities verifies certificates.
+type identities struct {
+	name     string
+	bundles  *bundleverify.Verifier
+	policies []bundleverify.PolicyOption
+}
+
+func newIdentities(k Keyless) (*identities, error) {
+	switch {
+	case len(k.Identities) == 0:
+		return nil, errors.New("a keyless verifier without identities would trust everybody")
+	case len(k.Identities) > maxIdentities:
+		return nil, fmt.Errorf("there are %d identities, the limit is %d", len(k.Identities), maxIdentities)
+	case k.Root == nil:
+		return nil, errors.New("a keyless verifier needs a root of trust")
+	}
+	made := &identities{name: k.Name}
+	for i, identity := range k.Identities {
+		option, err := identity.policy()
+		if err != nil {
+			return nil, fmt.Errorf("identities[%d]: %w", i, err)
+		}
+		made.policies = append(made.policies, option)
+	}
+	atLeast := func(n int) int { return max(n, 1) }
+	options := []bundleverify.VerifierOption{bundleverify.WithoutStatementPredicate()}
+	if !k.IgnoreSCT {
+		options = append(options, bundleverify.WithSignedCertificateTimestamps(atLeast(k.Thresholds.SCT)))
+	}
+	if k.IgnoreLog {
+		options = append(options, bundleverify.WithSignedTimestamps(atLeast(k.Thresholds.Timestamps)))
+	} else {
+		options = append(options, bundleverify.WithTransparencyLog(atLeast(k.Thresholds.Log)),
+			bundleverify.WithObserverTimestamps(atLeast(k.Thresholds.Timestamps)))
+	}
+	var err error
+	if made.bundles, err = bundleverify.NewVerifier(k.Root, options...); err != nil {
+		return nil, fmt.Errorf("make a bundle verifier: %w", err)
+	}
+	return made, nil
+}
+
+// policy makes the library's matcher of one identity.
+func (i Identity) policy() (bundleverify.PolicyOption, error) {
+	if (i.Issuer == "") == (i.IssuerRegExp == "") {
+		return nil, errors.New("exactly one of issuer and issuerRegExp must be set")
+	}
+	if (i.Subject == "") == (i.SubjectRegExp == "") {
+		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
+	}
+	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
+	if err != nil {
+		return nil, fmt.Errorf("the regular expression cannot be read: %w", err)
+	}
+	return bundleverify.WithCertificateIdentity(identity), nil
+}
+
+// whole makes an expression match nothing less than the whole value.
+func whole(expression string) string {
+	if expression == "" {
+		return ""
+	}
+	return "^(?:" + expression + ")$"
+}
+
+// verify returns who signed a bundle that is about what artifact says.
+func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
+	var by signer
+	err := guard(func() error {
+		result, err := k.bundles.Verify(parsed, bundleverify.NewPolicy(artifact, k.policies...))
+		if err != nil {
+			return err
+		}
+		if result.VerifiedIdentity == nil || result.Signature == nil || result.Signature.Certificate == nil {
+			return errors.New("the library names no verified identity")
+		}
+		summary := result.Signature.Certificate
+		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
+			return errors.New("the certificate names nobody")
+		}
+		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
+			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, summary.Issuer, k.name),
+			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName}}
+		return nil
+	})
+	return by, err
+}
+
+// checkIdentity returns who signed the bundle as a signature of want; without a
+// signer, the finding says why.
+func (k *identities) checkIdentity(parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
+	// A plain Ed25519 signature cannot be verified knowing a digest only, and the
+	// library would verify it over no bytes at all.
+	if parsed.message && parsed.ed25519 {
+		return signer{}, unsupported()
+	}
+	raw, err := hex.DecodeString(want.Encoded())
+	if err != nil {
+		return signer{}, malformed("the image to check has a damaged digest")
+	}
+	by, err := k.verify(parsed.Bundle, bundleverify.WithArtifactDigest(want.Algorithm().String(), raw))
+	if err != nil {
+		return signer{}, k.refused(err)
+	}
+	return by, policy.Finding{}
+}
+
+// checkPayload returns who signed a payload whose bytes are known.
+func (k *identities) checkPayload(rebuilt *bundle.Bundle, payload io.Reader) (signer, policy.Finding) {
+	by, err := k.verify(rebuilt, bundleverify.WithArtifact(payload))
+	if err != nil {
+		return signer{}, k.refused(err)
+	}
+	return by, policy.Finding{}
+}
+
+// maxRefusal bounds what is repeated of the library's words: some of them are the
+// signer's.
+const maxRefusal = 300
+
+// refused says why a certificate's signature does not count.
+func (k *identities) refused(err error) policy.Finding {
+	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
+	switch {
+	case errors.Is(err, errPanic):
+		return malformed("the bundle is malformed")
+	case errors.As(err, &nobody):
+		return policy.Finding{Reason: ReasonWrongIdentity,
+			Message:     "the signature is by another identity than the verifier trusts",
+			Remediation: "sign as one of spec.cosign.keyless.identities, or have the signer added there"}
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
+	if len(text) > maxRefusal {
+		text = strings.ToValidUTF8(text[:maxRefusal], "") + "…"
+	}
+	return policy.Finding{Reason: ReasonUntrusted,
+		Message:     fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
+		Remediation: "sign with the services that the verifier's trust store names, or have its trusted root updated"}
+}
+
+// isEd25519 tells the kind of a certificate's key.
+func isEd25519(content bundleverify.VerificationContent) bool {
+	certificate := content.Certificate()
+	if certificate == nil {
+		return false
+	}
+	_, is := certificate.PublicKey.(ed25519.PublicKey)
+	return is
+}

@@ -1,0 +1,266 @@
+package cosign_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/sigstore"
+)
+
+const (
+	someone = "release@example.com"
+	vouched = "https://accounts.example.com"
+)
+
+func newSigstore(t testing.TB) (*sigstore.Sigstore, root.TrustedMaterial) {
+	t.Helper()
+	instance, err := sigstore.New()
+	require.NoError(t, err)
+	text, err := instance.TrustedRoot()
+	require.NoError(t, err)
+	trusted, err := root.NewTrustedRootFromJSON(text)
+	require.NoError(t, err)
+	return instance, trusted
+}
+
+// keylessOptions trust someone, and demand no SCT, which the instance has not.
+func keylessOptions(trusted root.TrustedMaterial, change func(*cosign.Keyless)) cosign.Options {
+	k := &cosign.Keyless{Identities: []cosign.Identity{{Issuer: vouched, Subject: someone}}, Root: trusted, Name: "ClusterTrustStore root", IgnoreSCT: true}
+	if change != nil {
+		change(k)
+	}
+	return cosign.Options{Keyless: k}
+}
+
+func keylessBundle(t testing.TB, s *sigstore.Sigstore, subject digest.Digest, identity, issuer string, options sigstore.SignOptions) *evidence {
+	t.Helper()
+	text, err := s.Bundle(identity, issuer, sigstore.Statement(subject, cosign.PredicateTypeSignature, map[string]any{}), options)
+	require.NoError(t, err)
+	return bundleOf(text)
+}
+
+func keylessLegacy(t testing.TB, s *sigstore.Sigstore, img fixture.Image, identity, issuer string, options sigstore.SignOptions) *evidence {
+	t.Helper()
+	payload, err := fixture.CosignPayload(img.Reference, nil)
+	require.NoError(t, err)
+	annotations, err := s.Legacy(identity, issuer, payload, options)
+	require.NoError(t, err)
+	return &evidence{data: payload, layer: ocispec.Descriptor{MediaType: cosign.MediaTypeSimpleSigning, Digest: digest.FromBytes(payload),
+		Size: int64(len(payload)), Annotations: annotations}}
+}
+
+func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	for form, e := range map[string]*evidence{
+		"bundle":                    keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}),
+		"bundle, no timestamp":      keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{WithoutTimestamp: true}),
+		"legacy":                    keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{}),
+		"legacy, without timestamp": keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{WithoutTimestamp: true}),
+	} {
+		t.Run(form, func(t *testing.T) {
+			for name, c := range map[string]struct {
+				identity cosign.Identity
+				reason   string
+			}{
+				"exact":                  {cosign.Identity{Issuer: vouched, Subject: someone}, ""},
+				"expressions":            {cosign.Identity{IssuerRegExp: `https://accounts\..*`, SubjectRegExp: `.*@example\.com`}, ""},
+				"another subject":        {cosign.Identity{Issuer: vouched, Subject: "other@example.com"}, cosign.ReasonWrongIdentity},
+				"another issuer":         {cosign.Identity{Issuer: "https://evil.example.com", Subject: someone}, cosign.ReasonWrongIdentity},
+				"part of the subject":    {cosign.Identity{Issuer: vouched, SubjectRegExp: `example\.com`}, cosign.ReasonWrongIdentity},
+				"part of the issuer":     {cosign.Identity{IssuerRegExp: `https://accounts`, Subject: someone}, cosign.ReasonWrongIdentity},
+				"alternatives, anchored": {cosign.Identity{Issuer: vouched, SubjectRegExp: `release|admin`}, cosign.ReasonWrongIdentity},
+			} {
+				finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Identities = []cosign.Identity{c.identity} })), img, e)
+				if c.reason != "" {
+					requireInvalid(t, finding, c.reason)
+					continue
+				}
+				require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+				require.Equal(t, vouched+" "+someone, finding.Signer)
+				require.Contains(t, finding.Message, someone)
+			}
+			several := newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) {
+				k.Identities = append([]cosign.Identity{{Issuer: "x", Subject: "y"}}, k.Identities...)
+			}))
+			require.Equal(t, policy.Valid, check(several, img, e).Result, "one of several identities")
+			other := newImage(t, "r.example.com/other")
+			requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), other, e), cosign.ReasonWrongDigest)
+			_, strangers := newSigstore(t)
+			requireInvalid(t, check(newChecker(t, keylessOptions(strangers, nil)), img, e), cosign.ReasonUntrusted)
+		})
+	}
+}
+
+func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	d := img.Descriptor.Digest
+	make := map[string]func(sigstore.SignOptions) *evidence{
+		"bundle": func(o sigstore.SignOptions) *evidence { return keylessBundle(t, instance, d, someone, vouched, o) },
+		"legacy": func(o sigstore.SignOptions) *evidence { return keylessLegacy(t, instance, img, someone, vouched, o) },
+	}
+	for form, signed := range make {
+		for name, c := range map[string]struct {
+			options sigstore.SignOptions
+			change  func(*cosign.Keyless)
+			valid   bool
+		}{
+			"logged":                       {sigstore.SignOptions{}, nil, true},
+			"not logged":                   {sigstore.SignOptions{WithoutLog: true}, nil, false},
+			"log ignored, timestamp there": {sigstore.SignOptions{WithoutLog: true}, func(k *cosign.Keyless) { k.IgnoreLog = true }, true},
+			"log ignored, no timestamp":    {sigstore.SignOptions{WithoutLog: true, WithoutTimestamp: true}, func(k *cosign.Keyless) { k.IgnoreLog = true }, false},
+			"log ignored, only a log":      {sigstore.SignOptions{WithoutTimestamp: true}, func(k *cosign.Keyless) { k.IgnoreLog = true }, false},
+			"SCT demanded":                 {sigstore.SignOptions{}, func(k *cosign.Keyless) { k.IgnoreSCT = false }, false},
+			"two logs demanded":            {sigstore.SignOptions{}, func(k *cosign.Keyless) { k.Thresholds.Log = 2 }, false},
+			"three times demanded":         {sigstore.SignOptions{}, func(k *cosign.Keyless) { k.Thresholds.Timestamps = 3 }, false},
+			"before the certificate":       {sigstore.SignOptions{Time: time.Now().Add(-30 * time.Minute), WithoutTimestamp: true}, nil, false},
+			"after the certificate":        {sigstore.SignOptions{Time: time.Now().Add(30 * time.Minute), WithoutTimestamp: true}, nil, false},
+		} {
+			finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, signed(c.options))
+			if !c.valid {
+				require.NotEqual(t, policy.Valid, finding.Result, "%s, %s", form, name)
+				require.Equal(t, cosign.ReasonUntrusted, finding.Reason, "%s, %s: %s", form, name, finding.Message)
+				continue
+			}
+			require.Equal(t, policy.Valid, finding.Result, "%s, %s: %s", form, name, finding.Message)
+		}
+	}
+}
+
+func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img, other := newImage(t, "r.example.com/app"), newImage(t, "r.example.com/other")
+	checker := newChecker(t, keylessOptions(trusted, nil))
+	theirs := keylessBundle(t, instance, other.Descriptor.Digest, "other@example.com", vouched, sigstore.SignOptions{})
+	part := func(e *evidence, name string) any {
+		var parsed map[string]any
+		require.NoError(t, json.Unmarshal(e.data, &parsed))
+		material, ok := parsed["verificationMaterial"].(map[string]any)
+		require.True(t, ok)
+		return material[name]
+	}
+	ours := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
+	require.Equal(t, policy.Valid, check(checker, img, ours).Result)
+	// Without a log the timestamp is all that vouches; beside a log's time it is
+	// one more that does not count.
+	byTimestamp := newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.IgnoreLog = true }))
+	require.Equal(t, policy.Valid, check(byTimestamp, img, ours).Result)
+	for name, checker := range map[string]*cosign.Checker{"tlogEntries": checker, "timestampVerificationData": byTimestamp, "certificate": checker} {
+		stapled := edited(t, ours, func(bundle map[string]any) {
+			bundle["verificationMaterial"].(map[string]any)[name] = part(theirs, name)
+		})
+		require.NotEqual(t, policy.Valid, check(checker, img, stapled).Result, name)
+	}
+	foreign, _ := newSigstore(t)
+	stranger := keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
+	requireInvalid(t, check(checker, img, stranger), cosign.ReasonUntrusted)
+
+	legacy := keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})
+	strangers := keylessLegacy(t, instance, other, "other@example.com", vouched, sigstore.SignOptions{})
+	for name := range legacy.layer.Annotations {
+		checker := checker
+		if name == "dev.sigstore.cosign/rfc3161timestamp" {
+			checker = byTimestamp
+		}
+		stapled := &evidence{data: legacy.data, layer: legacy.layer}
+		stapled.layer.Annotations = map[string]string{}
+		for n, v := range legacy.layer.Annotations {
+			stapled.layer.Annotations[n] = v
+		}
+		stapled.layer.Annotations[name] = strangers.layer.Annotations[name]
+		require.NotEqual(t, policy.Valid, check(checker, img, stapled).Result, name)
+	}
+}
+
+func TestMalformedKeylessAnnotationsAreNoSignature(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	checker := newChecker(t, keylessOptions(trusted, nil))
+	good := keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})
+	for name, wrong := range map[string][]string{
+		"dev.sigstore.cosign/certificate": {" ", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", strings.Repeat("x", 65<<10)},
+		"dev.sigstore.cosign/bundle": {"x", "null", "{}", `{"Payload":{"body":{}}}`, `{"SignedEntryTimestamp":"AAAA","Payload":{"body":"AAAA","integratedTime":0,"logIndex":0,"logID":"00"}}`,
+			`{"SignedEntryTimestamp":"AAAA","Payload":{"body":"e30=","integratedTime":1,"logIndex":0,"logID":"00"}}`, strings.Repeat("x", 65<<10)},
+		"dev.sigstore.cosign/rfc3161timestamp": {"x", "null", "{}", strings.Repeat("x", 65<<10)},
+	} {
+		for _, value := range wrong {
+			e := &evidence{data: good.data, layer: good.layer}
+			e.layer.Annotations = map[string]string{}
+			for n, v := range good.layer.Annotations {
+				e.layer.Annotations[n] = v
+			}
+			e.layer.Annotations[name] = value
+			finding := check(checker, img, e)
+			require.Equal(t, policy.Invalid, finding.Result, "%s: %.80s", name, value)
+		}
+	}
+	require.Equal(t, policy.Valid, check(checker, img, good).Result)
+}
+
+func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
+	identity, keys := newChecker(t, keylessOptions(trusted, nil)), newChecker(t, cosign.Options{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}})
+	requireInvalid(t, check(identity, img, bundled(t, img, key, fixture.CosignOptions{})), cosign.ReasonKeyed)
+	requireInvalid(t, check(identity, img, legacy(t, img, key, fixture.CosignOptions{})), cosign.ReasonKeyed)
+	requireInvalid(t, check(keys, img, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})), cosign.ReasonKeyless)
+	requireInvalid(t, check(keys, img, keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})), cosign.ReasonWrongKey)
+}
+
+func TestKeysWithALogDemandTheLog(t *testing.T) {
+	_, trusted := newSigstore(t)
+	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
+	c := newChecker(t, cosign.Options{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, Log: trusted})
+	for name, e := range map[string]*evidence{"bundle": bundled(t, img, key, fixture.CosignOptions{}), "legacy": legacy(t, img, key, fixture.CosignOptions{})} {
+		finding := check(c, img, e)
+		require.Equal(t, policy.Invalid, finding.Result, name)
+		require.Contains(t, finding.Message, "transparency log", name)
+	}
+}
+
+func TestAttestationsAreNoKeylessSignatures(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, "https://slsa.dev/provenance/v1", map[string]any{}), sigstore.SignOptions{})
+	require.NoError(t, err)
+	requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), img, bundleOf(text)), cosign.ReasonWrongPredicate)
+}
+
+func TestKeylessOptionsThatTrustEverybodyAreRefused(t *testing.T) {
+	_, trusted := newSigstore(t)
+	many := make([]cosign.Identity, 17)
+	for i := range many {
+		many[i] = cosign.Identity{Issuer: vouched, Subject: someone}
+	}
+	for name, change := range map[string]func(*cosign.Keyless){
+		"no identity":    func(k *cosign.Keyless) { k.Identities = nil },
+		"empty identity": func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{}} },
+		"no subject":     func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{Issuer: vouched}} },
+		"no issuer":      func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{Subject: someone}} },
+		"both subjects":  func(k *cosign.Keyless) { k.Identities[0].SubjectRegExp = ".*" },
+		"broken pattern": func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{Issuer: vouched, SubjectRegExp: "("}} },
+		"too many":       func(k *cosign.Keyless) { k.Identities = many },
+		"no root":        func(k *cosign.Keyless) { k.Root = nil },
+	} {
+		_, err := cosign.New(keylessOptions(trusted, change))
+		require.Error(t, err, name)
+	}
+	_, err := cosign.New(cosign.Options{Keys: trustedKeys(t), Keyless: keylessOptions(trusted, nil).Keyless})
+	require.ErrorContains(t, err, "either keys or identities")
+}
+
+func trustedKeys(t *testing.T) []cosign.Key {
+	t.Helper()
+	return trusted(newKey(t, fixture.ECDSAP256))
+}

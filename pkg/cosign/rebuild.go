@@ -1,0 +1,140 @@
+package cosign
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+)
+
+// Annotations of a legacy signature's layer beside the signature itself.
+const (
+	annotationCertificate = "dev.sigstore.cosign/certificate"
+	annotationBundle      = "dev.sigstore.cosign/bundle"
+	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
+)
+
+// rekorBundle is what cosign stores of a Rekor entry.
+type rekorBundle struct {
+	SignedEntryTimestamp []byte
+	Payload              struct {
+		Body           string `json:"body"`
+		IntegratedTime int64  `json:"integratedTime"`
+		LogIndex       int64  `json:"logIndex"`
+		LogID          string `json:"logID"`
+	}
+}
+
+// rebuild makes a Sigstore bundle v0.1 of a legacy signature and its annotations,
+// so that one library judges certificates, log entries and timestamps of both
+// forms: cosign v2 itself checks only the leaf against the time of signing
+// (CVE-2026-24122). The hint stands for a key where there is no certificate.
+func rebuild(layer ocispec.Descriptor, payload, signature []byte, hint string) (*bundle.Bundle, error) {
+	sum := sha256.Sum256(payload)
+	material := &protobundle.VerificationMaterial{}
+	made := &protobundle.Bundle{
+		MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material,
+		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
+			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]}, Signature: signature}},
+	}
+	if hint != "" {
+		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: hint}}
+	} else {
+		certificate, err := leafOf(layer.Annotations[annotationCertificate])
+		if err != nil {
+			return nil, err
+		}
+		material.Content = &protobundle.VerificationMaterial_X509CertificateChain{X509CertificateChain: &protocommon.X509CertificateChain{
+			Certificates: []*protocommon.X509Certificate{{RawBytes: certificate}}}}
+	}
+	if text := layer.Annotations[annotationBundle]; text != "" {
+		entry, err := logEntry(text)
+		if err != nil {
+			return nil, err
+		}
+		material.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
+	}
+	if text := layer.Annotations[annotationTimestamp]; text != "" {
+		timestamp, err := timestampOf(text)
+		if err != nil {
+			return nil, err
+		}
+		material.TimestampVerificationData = &protobundle.TimestampVerificationData{
+			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: timestamp}}}
+	}
+	var rebuilt *bundle.Bundle
+	err := guard(func() (err error) {
+		rebuilt, err = bundle.NewBundle(made)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the signature's annotations make no bundle: %w", err)
+	}
+	return rebuilt, nil
+}
+
+// leafOf returns the DER of the one certificate in PEM text.
+func leafOf(text string) ([]byte, error) {
+	if len(text) > maxAnnotation {
+		return nil, errors.New("the certificate annotation is too large")
+	}
+	block, _ := pem.Decode([]byte(text))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, errors.New("the certificate annotation has no certificate")
+	}
+	return block.Bytes, nil
+}
+
+// logEntry reads the annotation strictly: what is not there must not become a
+// zero that means something.
+func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
+	wrong := errors.New("the log entry annotation is malformed")
+	if len(text) > maxAnnotation {
+		return nil, errors.New("the log entry annotation is too large")
+	}
+	var stored rekorBundle
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
+		return nil, wrong
+	}
+	body, err := base64.StdEncoding.DecodeString(stored.Payload.Body)
+	if err != nil || len(body) == 0 {
+		return nil, wrong
+	}
+	log, err := hex.DecodeString(stored.Payload.LogID)
+	if err != nil || len(log) == 0 || len(stored.SignedEntryTimestamp) == 0 || stored.Payload.IntegratedTime <= 0 || stored.Payload.LogIndex < 0 {
+		return nil, wrong
+	}
+	var kind struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+	}
+	if err := json.Unmarshal(body, &kind); err != nil || kind.Kind == "" || kind.APIVersion == "" {
+		return nil, wrong
+	}
+	return &protorekor.TransparencyLogEntry{
+		LogIndex: stored.Payload.LogIndex, LogId: &protocommon.LogId{KeyId: log}, IntegratedTime: stored.Payload.IntegratedTime,
+		KindVersion:       &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion},
+		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: stored.SignedEntryTimestamp},
+		CanonicalizedBody: body,
+	}, nil
+}
+
+func timestampOf(text string) ([]byte, error) {
+	if len(text) > maxAnnotation {
+		return nil, errors.New("the timestamp annotation is too large")
+	}
+	var stored struct{ SignedRFC3161Timestamp []byte }
+	if err := json.Unmarshal([]byte(text), &stored); err != nil || len(stored.SignedRFC3161Timestamp) == 0 {
+		return nil, errors.New("the timestamp annotation is malformed")
+	}
+	return stored.SignedRFC3161Timestamp, nil
+}

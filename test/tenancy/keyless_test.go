@@ -1,0 +1,154 @@
+package tenancy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/sigstore"
+)
+
+const (
+	someone = "release@example.com"
+	vouched = "https://accounts.example.com"
+)
+
+// keyless gives a namespace a verifier "release" with a specification in YAML,
+// and a trust store "root" with an instance's root.
+func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec string) func(*tenant.Objects) {
+	t.Helper()
+	text, err := instance.TrustedRoot()
+	require.NoError(t, err)
+	verifier := v1alpha1.Verifier{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &verifier.Spec), spec)
+	verifier.Name, verifier.Namespace = "release", namespace
+	store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.SigstoreRoot, Source: v1alpha1.TrustSource{Inline: string(text)}}}
+	store.Name, store.Namespace = "root", namespace
+	return func(o *tenant.Objects) {
+		o.TrustStores, o.Verifiers = append(o.TrustStores, store), append(o.Verifiers, verifier)
+	}
+}
+
+const trustingSomeone = "{cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStore: {trustStore: root}, signedCertificateTimestamps: Ignore}}}"
+
+// signKeyless signs an image as a bundle, or in the legacy form.
+func (w *world) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fixture.Image, legacy bool, options sigstore.SignOptions) {
+	t.Helper()
+	if legacy {
+		payload, err := fixture.CosignPayload(img.Reference, nil)
+		require.NoError(t, err)
+		annotations, err := instance.Legacy(someone, vouched, payload, options)
+		require.NoError(t, err)
+		_, err = w.registry.PushLegacy(t.Context(), img, payload, annotations)
+		require.NoError(t, err)
+		return
+	}
+	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{}), options)
+	require.NoError(t, err)
+	target, err := w.registry.Repository(t.Context(), img.Reference.Repository)
+	require.NoError(t, err)
+	_, err = w.registry.PushBundle(t.Context(), target, img, text)
+	require.NoError(t, err)
+}
+
+func TestPrivateSigstoresOfTenantsStandSideBySide(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	ofA, err := sigstore.New()
+	require.NoError(t, err)
+	ofB, err := sigstore.New()
+	require.NoError(t, err)
+	byA, byB, legacyByA := w.signed(t, "shared/a"), w.signed(t, "shared/b"), w.signed(t, "shared/legacy")
+	w.signKeyless(t, ofA, byA, false, sigstore.SignOptions{})
+	w.signKeyless(t, ofB, byB, false, sigstore.SignOptions{})
+	w.signKeyless(t, ofA, legacyByA, true, sigstore.SignOptions{})
+	require.Empty(t, w.apply(t, keyless(t, "team-a", ofA, trustingSomeone), keyless(t, "team-b", ofB, trustingSomeone),
+		w.policy(t, "team-a", "p", releaseNeeded), w.policy(t, "team-b", "p", releaseNeeded)))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", byA))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", legacyByA))
+	requireOutcome(t, policy.Denied, w.outcome(t, "team-a", byB))
+	requireOutcome(t, policy.Allowed, w.outcome(t, "team-b", byB))
+	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", byA))
+	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", legacyByA))
+}
+
+// Every field of a keyless verifier has a value with which the same image is
+// denied.
+func TestEveryKeylessFieldCounts(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	instance, err := sigstore.New()
+	require.NoError(t, err)
+	logged, timestamped := w.signed(t, "app/logged"), w.signed(t, "app/timestamped")
+	w.signKeyless(t, instance, logged, false, sigstore.SignOptions{WithoutTimestamp: true})
+	w.signKeyless(t, instance, timestamped, false, sigstore.SignOptions{WithoutLog: true})
+	for name, c := range map[string]struct {
+		from, to string
+		img      fixture.Image
+		want     policy.Outcome
+	}{
+		"as it is":                        {"", "", logged, policy.Allowed},
+		"another issuer":                  {vouched, "https://evil.example.com", logged, policy.Denied},
+		"another subject":                 {someone, "other@example.com", logged, policy.Denied},
+		"issuer by expression":            {"issuer: " + vouched, `issuerRegExp: "https://.*\\.example\\.com"`, logged, policy.Allowed},
+		"issuer by another expression":    {"issuer: " + vouched, `issuerRegExp: "https://other.*"`, logged, policy.Denied},
+		"subject by expression":           {"subject: " + someone, `subjectRegExp: "[a-z]+@example\\.com"`, logged, policy.Allowed},
+		"subject by part of it":           {"subject: " + someone, `subjectRegExp: "example"`, logged, policy.Denied},
+		"SCT demanded":                    {", signedCertificateTimestamps: Ignore", "", logged, policy.Denied},
+		"two logs":                        {"Ignore}", "Ignore, thresholds: {transparencyLogs: 2}}", logged, policy.Denied},
+		"two times":                       {"Ignore}", "Ignore, thresholds: {timestamps: 2}}", logged, policy.Denied},
+		"one log and one time":            {"Ignore}", "Ignore, thresholds: {transparencyLogs: 1, timestamps: 1}}", logged, policy.Allowed},
+		"log ignored: a timestamp counts": {"Ignore}}", "Ignore}, transparencyLog: Ignore}", timestamped, policy.Allowed},
+		"log ignored: no timestamp":       {"Ignore}}", "Ignore}, transparencyLog: Ignore}", logged, policy.Denied},
+		"log demanded":                    {"", "", timestamped, policy.Denied},
+		"repository demanded":             {"Ignore}}", "Ignore}, matchRepository: true}", logged, policy.Denied},
+		"annotation demanded":             {"Ignore}}", "Ignore}, annotations: {env: prod}}", logged, policy.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := trustingSomeone
+			if c.from != "" {
+				require.Contains(t, spec, c.from)
+				spec = strings.Replace(spec, c.from, c.to, 1)
+			}
+			require.Empty(t, w.apply(t, keyless(t, "team-a", instance, spec), w.policy(t, "team-a", "p", releaseNeeded)))
+			requireOutcome(t, c.want, w.outcome(t, "team-a", c.img))
+		})
+	}
+}
+
+func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	instance, err := sigstore.New()
+	require.NoError(t, err)
+	img := w.signed(t, "app/logged")
+	w.signKeyless(t, instance, img, false, sigstore.SignOptions{})
+	for message, spec := range map[string]string{
+		"it must be SigstoreRoot":                  "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {trustStore: keys}}}}",
+		"TrustStore team-a/nowhere is not there":   strings.Replace(trustingSomeone, "trustStore: root", "trustStore: nowhere", 1),
+		"keyless without a trustStore":             "{cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
+		"without identities would trust everybody": "{cosign: {keyless: {identities: [], trustStore: {trustStore: root}}}}",
+		"exactly one of issuer and issuerRegExp":   "{cosign: {keyless: {identities: [{subject: s}], trustStore: {trustStore: root}}}}",
+		"cannot be read":                           "{cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStore: {trustStore: root}}}}",
+		"it must be at least 1":                    strings.Replace(trustingSomeone, "Ignore}", "Ignore, thresholds: {timestamps: 0}}", 1),
+		"signedCertificateTimestamps is \"Maybe\"": strings.Replace(trustingSomeone, "signedCertificateTimestamps: Ignore", "signedCertificateTimestamps: Maybe", 1),
+		"logTrustStore must name":                  "{cosign: {keys: [{trustStore: keys}], transparencyLog: Required}}",
+		"logTrustStore is for":                     "{cosign: {keys: [{trustStore: keys}], logTrustStore: {trustStore: root}}}",
+	} {
+		keys := func(o *tenant.Objects) {
+			store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(w.signer(t, "a").PEM)}}}
+			store.Name, store.Namespace = "keys", "team-a"
+			o.TrustStores = append(o.TrustStores, store)
+		}
+		problems := w.apply(t, keyless(t, "team-a", instance, spec), keys, w.policy(t, "team-a", "p", releaseNeeded))
+		require.Len(t, problems, 1, message)
+		require.Contains(t, problems[0].Message, message)
+		verdict := w.outcome(t, "team-a", img)
+		requireOutcome(t, policy.Denied, verdict)
+		require.Contains(t, verdict.Reason, "Verifier team-a/release")
+	}
+}

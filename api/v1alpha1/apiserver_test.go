@@ -71,7 +71,7 @@ func complete() map[string][]string {
 			"{images: [a], cosign: {keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, annotations: {a: b}, matchRepository: true}}",
 			"{cosign: {keyless: {" + identities + "{trustStore: r}}}}", "{cosign: {keyless: {" + identities + "{kind: TrustStore, name: r}}}}",
 			"{notation: {trustStores: [{trustStore: k}, {kind: ClusterTrustStore, name: k}], trustedIdentities: ['*'], level: Strict, revocation: Ignore}}",
-			"{attestation: {predicateType: p, keys: [{trustStore: k}, {kind: TrustStore, name: k}], expression: 'true'}}",
+			"{attestation: {predicateType: p, keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, expression: 'true'}}",
 			"{attestation: {predicateType: p, keyless: {" + identities + "{trustStore: r}}}}", "{attestation: {predicateType: p, keyless: {" + identities + "{kind: TrustStore, name: r}}}}",
 		},
 		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}"},

@@ -196,6 +196,7 @@ func enums() map[string]string {
 		"Verifier spec.notation.trustStores[].kind":                     "{notation: {trustStores: [{kind: %s, name: k}], trustedIdentities: ['*']}}",
 		"Verifier spec.notation.level":                                  "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], level: %s}}",
 		"Verifier spec.notation.revocation":                             "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], revocation: %s}}",
+		"Verifier spec.attestation.transparencyLog":                     "{attestation: {predicateType: p, keys: [{trustStore: k}], transparencyLog: %s}}",
 		"Verifier spec.attestation.keys[].kind":                         "{attestation: {predicateType: p, keys: [{kind: %s, name: k}]}}",
 		"Verifier spec.attestation.keyless.trustStore.kind":             "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
 		"TrustStore spec.type":                                          "{type: %s, source: {inline: x}}",

@@ -75,7 +75,6 @@ type Requirement struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	AllOf []string `json:"allOf,omitempty"`
 	// Types of verifiers, of which any that applies to the image must be satisfied.
-	// Attestation is not available in this version.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -67,6 +67,19 @@ func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest
 	if failure.Reason != "" {
 		return Evidence{}, failure
 	}
+	return c.proven(ctx, parsed, artifact)
+}
+
+// prove verifies a bundle that was made of a legacy attestation.
+func (c *Checker) prove(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, policy.Finding) {
+	parsed := parsedBundle{Bundle: rebuilt}
+	if err := guard(func() error { return parsed.read() }); err != nil {
+		return Evidence{}, malformed("the attestation is malformed")
+	}
+	return c.proven(ctx, parsed, artifact)
+}
+
+func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact digest.Digest) (Evidence, policy.Finding) {
 	if parsed.message {
 		if failure := c.messageProblem(parsed, artifact); failure.Reason != "" {
 			return Evidence{}, failure
@@ -114,31 +127,36 @@ func parseBundle(data []byte) (parsed parsedBundle, err error) {
 		if err := parsed.UnmarshalJSON(data); err != nil {
 			return err
 		}
-		content, err := parsed.VerificationContent()
-		if err != nil {
-			return err
-		}
-		if _, err := parsed.SignatureContent(); err != nil {
-			return err
-		}
-		// A bundle's envelope has exactly one signature (sigstore_bundle.proto),
-		// and only in-toto statements say what image they are about.
-		envelope := parsed.GetDsseEnvelope()
-		if envelope != nil && (len(envelope.GetSignatures()) != 1 || envelope.GetPayloadType() != bundle.IntotoMediaType) {
-			return errEnvelope
-		}
-		parsed.certificate = content.PublicKey() == nil
-		parsed.ed25519 = isEd25519(content)
-		parsed.hint = parsed.GetVerificationMaterial().GetPublicKey().GetHint()
-		parsed.payload = envelope.GetPayload()
-		if message := parsed.GetMessageSignature(); message != nil {
-			parsed.message = true
-			parsed.digest = message.GetMessageDigest().GetDigest()
-			parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
-		}
-		return nil
+		return parsed.read()
 	})
 	return parsed, err
+}
+
+// read takes the bundle apart. It may panic.
+func (parsed *parsedBundle) read() error {
+	content, err := parsed.VerificationContent()
+	if err != nil {
+		return err
+	}
+	if _, err := parsed.SignatureContent(); err != nil {
+		return err
+	}
+	// A bundle's envelope has exactly one signature (sigstore_bundle.proto),
+	// and only in-toto statements say what image they are about.
+	envelope := parsed.GetDsseEnvelope()
+	if envelope != nil && (len(envelope.GetSignatures()) != 1 || envelope.GetPayloadType() != bundle.IntotoMediaType) {
+		return errEnvelope
+	}
+	parsed.certificate = content.PublicKey() == nil
+	parsed.ed25519 = isEd25519(content)
+	parsed.hint = parsed.GetVerificationMaterial().GetPublicKey().GetHint()
+	parsed.payload = envelope.GetPayload()
+	if message := parsed.GetMessageSignature(); message != nil {
+		parsed.message = true
+		parsed.digest = message.GetMessageDigest().GetDigest()
+		parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
+	}
+	return nil
 }
 
 // readStatement returns what an envelope's payload says about the image want;

@@ -26,6 +26,8 @@ const (
 	ReasonWrongAnnotations = "WrongAnnotations"
 	// ReasonWrongPredicate means that the statement is not an image signature.
 	ReasonWrongPredicate = "WrongPredicate"
+	// ReasonPredicate means that an attestation does not say what is demanded.
+	ReasonPredicate = "Predicate"
 	// ReasonTamperedPayload means that content was changed after it was signed
 	// or stored.
 	ReasonTamperedPayload = "TamperedPayload"

@@ -79,14 +79,14 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 // layer's annotations.
 func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, policy.Finding) {
 	if c.identities != nil {
-		rebuilt, err := rebuild(layer, payload, signature, "")
+		rebuilt, err := rebuild(layer, messageOf(payload, signature), "", true)
 		if err != nil {
 			return signer{}, malformed(err.Error())
 		}
 		return c.identities.checkPayload(rebuilt, bytes.NewReader(payload))
 	}
 	for _, key := range c.keys {
-		rebuilt, err := rebuild(layer, payload, signature, key.hint)
+		rebuilt, err := rebuild(layer, messageOf(payload, signature), key.hint, true)
 		if err != nil {
 			return signer{}, malformed(err.Error())
 		}

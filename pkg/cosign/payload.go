@@ -8,6 +8,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
+	"github.com/landwaiter/landwaiter/pkg/attest"
 	"github.com/landwaiter/landwaiter/pkg/image"
 )
 
@@ -26,7 +27,7 @@ type simpleSigning struct {
 // defined within "critical", as containers-signature(5) demands, and any type
 // but cosign's.
 func parsePayload(data []byte) (simpleSigning, error) {
-	document, err := parseObject(data)
+	document, err := attest.ParseObject(data, maxDepth)
 	if err != nil {
 		return simpleSigning{}, err
 	}
@@ -73,4 +74,15 @@ func rebuildPayload(ref image.Reference, want digest.Digest) ([]byte, bool) {
 		return nil, false
 	}
 	return built, true
+}
+
+// only reports whether object has no names but these.
+func only(object map[string]any, names ...string) bool {
+	known := 0
+	for _, name := range names {
+		if _, ok := object[name]; ok {
+			known++
+		}
+	}
+	return known == len(object)
 }

@@ -38,13 +38,19 @@ type rekorBundle struct {
 // so that one library judges certificates, log entries and timestamps of both
 // forms: cosign v2 itself checks only the leaf against the time of signing
 // (CVE-2026-24122). The hint stands for a key where there is no certificate.
-func rebuild(layer ocispec.Descriptor, payload, signature []byte, hint string) (*bundle.Bundle, error) {
-	sum := sha256.Sum256(payload)
+//
+// Without vouchers, log entry and timestamp are left out: they prove nothing about
+// a key, and can only do harm.
+func rebuild(layer ocispec.Descriptor, content any, hint string, vouchers bool) (*bundle.Bundle, error) {
 	material := &protobundle.VerificationMaterial{}
-	made := &protobundle.Bundle{
-		MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material,
-		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
-			MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]}, Signature: signature}},
+	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
+	switch content := content.(type) {
+	case *protobundle.Bundle_MessageSignature:
+		made.Content = content
+	case *protobundle.Bundle_DsseEnvelope:
+		made.Content = content
+	default:
+		return nil, fmt.Errorf("%T is no content of a bundle", content)
 	}
 	if hint != "" {
 		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: hint}}
@@ -56,14 +62,14 @@ func rebuild(layer ocispec.Descriptor, payload, signature []byte, hint string) (
 		material.Content = &protobundle.VerificationMaterial_X509CertificateChain{X509CertificateChain: &protocommon.X509CertificateChain{
 			Certificates: []*protocommon.X509Certificate{{RawBytes: certificate}}}}
 	}
-	if text := layer.Annotations[annotationBundle]; text != "" {
+	if text := layer.Annotations[annotationBundle]; text != "" && vouchers {
 		entry, err := logEntry(text)
 		if err != nil {
 			return nil, err
 		}
 		material.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
 	}
-	if text := layer.Annotations[annotationTimestamp]; text != "" {
+	if text := layer.Annotations[annotationTimestamp]; text != "" && vouchers {
 		timestamp, err := timestampOf(text)
 		if err != nil {
 			return nil, err
@@ -80,6 +86,13 @@ func rebuild(layer ocispec.Descriptor, payload, signature []byte, hint string) (
 		return nil, fmt.Errorf("the signature's annotations make no bundle: %w", err)
 	}
 	return rebuilt, nil
+}
+
+// messageOf is the content of a bundle that signs a payload.
+func messageOf(payload, signature []byte) *protobundle.Bundle_MessageSignature {
+	sum := sha256.Sum256(payload)
+	return &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
+		MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]}, Signature: signature}}
 }
 
 // leafOf returns the DER of the one certificate in PEM text.

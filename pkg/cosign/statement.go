@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/attest"
 )
 
 // PredicateTypeSignature is the predicate type of an image signature in a
@@ -49,7 +51,7 @@ func parseStatement(data []byte) (statement, error) {
 	if len(data) > maxPayload {
 		return statement{}, errTooLarge
 	}
-	document, err := parseObject(data)
+	document, err := attest.ParseObject(data, maxDepth)
 	if err != nil {
 		return statement{}, err
 	}

@@ -71,6 +71,9 @@ type Access struct {
 	UID       string
 	Stores    []Store             // the first that lists a host applies to it
 	Hosts     map[string]HostRule // by normalised host
+	// Attestations also reads cosign's tag for them when referrers are listed: one
+	// more request, which only those make who look at attestations.
+	Attestations bool
 }
 
 // Client holds what tenants share: connections, and what is known about hosts.

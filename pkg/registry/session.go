@@ -64,8 +64,9 @@ func answered(err error) bool {
 	return !verify.IsDefinite(err) && !transport(err)
 }
 
-// Referrers implements [verify.Registry]: the ".sig" tag and the referrers API,
-// or its fallback tag, asked in parallel.
+// Referrers implements [verify.Registry]: the ".sig" tag, for those who look at
+// attestations the ".att" tag, and the referrers API or its fallback tag, asked
+// in parallel.
 func (s *Session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
 		return nil, verify.Definite("NoDigest", fmt.Errorf("list referrers of %s: it has no digest", subject))
@@ -74,19 +75,22 @@ func (s *Session) Referrers(ctx context.Context, subject image.Reference) ([]oci
 	if err != nil {
 		return nil, fmt.Errorf("list referrers of %s: %w", subject, err)
 	}
-	var tagged, referring []ocispec.Descriptor
-	var tagErr, listErr error
-	var both sync.WaitGroup
-	both.Go(func() { tagged, tagErr = s.signatureTag(ctx, repository, subject) })
-	both.Go(func() { referring, listErr = s.referrers(ctx, repository, subject) })
-	both.Wait()
-	return dedupe(append(tagged, referring...)), errors.Join(tagErr, listErr)
+	var signed, attested, referring []ocispec.Descriptor
+	var signedErr, attestedErr, listErr error
+	var all sync.WaitGroup
+	all.Go(func() { signed, signedErr = s.evidenceTag(ctx, repository, subject, ".sig") })
+	if s.access.Attestations {
+		all.Go(func() { attested, attestedErr = s.evidenceTag(ctx, repository, subject, ".att") })
+	}
+	all.Go(func() { referring, listErr = s.referrers(ctx, repository, subject) })
+	all.Wait()
+	return dedupe(slices.Concat(signed, attested, referring)), errors.Join(signedErr, attestedErr, listErr)
 }
 
-// signatureTag returns the manifest under cosign's tag "sha256-<hex>.sig", with
-// its content.
-func (s *Session) signatureTag(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
-	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + ".sig"
+// evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
+// or "….att", with its content.
+func (s *Session) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
 		descriptor, content, err := fetchManifest(ctx, repository, tag)
 		if err != nil {
@@ -98,7 +102,7 @@ func (s *Session) signatureTag(ctx context.Context, repository *remote.Repositor
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, nil
 	}
-	return found, explain(err, "read signatures of "+subject.Name()+" under tag "+tag, subject.Host)
+	return found, explain(err, "read what is under tag "+tag+" of "+subject.Name(), subject.Host)
 }
 
 // referrers asks the API (OCI distribution specification, "Listing Referrers")

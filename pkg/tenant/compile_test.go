@@ -168,7 +168,7 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"keys and keyless":               {"Verifier", "release", "cosign: {keys: [{trustStore: keys}], keyless: {identities: [{issuer: i, subject: s}]}}", "exactly one of keys, keyless", "Verifier team-a/release"},
 		"transparency log":               {"Verifier", "release", "cosign: {keys: [{trustStore: keys}], transparencyLog: Required}", "spec.cosign.transparencyLog is Required, so spec.cosign.logTrustStore must name", "Verifier team-a/release"},
 		"unknown log mode":               {"Verifier", "release", "cosign: {keys: [{trustStore: keys}], transparencyLog: Maybe}", "must be Required or Ignore", "Verifier team-a/release"},
-		"attestation":                    {"Verifier", "release", "attestation: {predicateType: x}", "spec.attestation is not available", "Verifier team-a/release"},
+		"attestation":                    {"Verifier", "release", "attestation: {predicateType: x}", "spec.attestation.keys is empty", "Verifier team-a/release"},
 		"notation revocation":            {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], revocation: Check}", "revocation: Check is not available", "Verifier team-a/release"},
 		"notation level audit":           {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], level: Audit}", "must be Strict or Permissive", "Verifier team-a/release"},
 		"notation without trust":         {"Verifier", "release", "notation: {trustedIdentities: [\"*\"]}", "trustStores is empty", "Verifier team-a/release"},
@@ -192,7 +192,6 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"atLeast zero":                   {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: 0}"), "atLeast is 0", "VerificationPolicy team-a/strict"},
 		"atLeast negative":               {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: -1}"), "atLeast is -1", "VerificationPolicy team-a/strict"},
 		"unknown verifier type":          {"VerificationPolicy", "strict", policySpec("{types: [Pgp]}"), "must be one of", "VerificationPolicy team-a/strict"},
-		"attestation type":               {"VerificationPolicy", "strict", policySpec("{types: [Attestation]}"), "is not available", "VerificationPolicy team-a/strict"},
 		"unknown default":                {"VerificationPolicy", "strict", "default: Maybe", "must be Deny or Allow", "VerificationPolicy team-a/strict"},
 		"bad pattern in a rule":          {"VerificationPolicy", "strict", "rules: [{images: [\"*\"], require: [{anyOf: [release]}]}]", "spec.rules[0].images[0]", "VerificationPolicy team-a/strict"},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -58,13 +59,14 @@ func (s *Snapshot) link(own *level) *view {
 	stores, storeChoice := nearest(kindStore, func(st store) policy.Source { return st.Source }, own.stores, s.cluster.stores)
 	policies, policyChoice := nearest(kindPolicy, func(p compiledPolicy) policy.Source { return p.source }, own.policies, s.cluster.policies)
 
-	registry := s.open(s.access(own, stores))
+	attestations := attested(verifiers) || (len(s.cluster.floors) > 0 && attested(s.cluster.verifiers))
+	registry := s.open(s.access(own, stores, attestations))
 	config := &verify.Config{Namespace: own.namespace, UID: own.uid}
 	config.Layers = []verify.Layer{policyLayer(own, policies, verifiers, registry)}
 	choices := []Choice{verifierChoice, storeChoice, policyChoice}
 	if floors := s.cluster.floors; len(floors) > 0 {
 		if storeChoice.Level == "namespace" {
-			registry = s.open(s.access(own, s.cluster.stores))
+			registry = s.open(s.access(own, s.cluster.stores, attestations))
 		}
 		choices = append(choices, Choice{Kind: clusterPrefix + kindPolicy, Level: "cluster", Applied: sources(floors),
 			Why: "a floor is evaluated in every namespace, with cluster Verifiers and Stores"})
@@ -77,12 +79,17 @@ func (s *Snapshot) link(own *level) *view {
 }
 
 // access is what the registry client may do for a namespace.
-func (s *Snapshot) access(own *level, stores []store) registry.Access {
-	access := registry.Access{Namespace: own.namespace, UID: own.uid, Hosts: s.cluster.hosts}
+func (s *Snapshot) access(own *level, stores []store, attestations bool) registry.Access {
+	access := registry.Access{Namespace: own.namespace, UID: own.uid, Hosts: s.cluster.hosts, Attestations: attestations}
 	for _, st := range stores {
 		access.Stores = append(access.Stores, st.Store)
 	}
 	return access
+}
+
+// attested tells whether any verifier looks at attestations.
+func attested(verifiers []verifier) bool {
+	return slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Type == string(v1alpha1.TypeAttestation) })
 }
 
 // policyLayer joins policies, whose rules are tried in the order of the

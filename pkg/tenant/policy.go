@@ -100,9 +100,7 @@ func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
 	}
 	for _, t := range r.Types {
 		switch t {
-		case v1alpha1.TypeCosign, v1alpha1.TypeNotation:
-		case v1alpha1.TypeAttestation:
-			return verify.Demand{}, notBuilt("type Attestation", "use Cosign or Notation")
+		case v1alpha1.TypeCosign, v1alpha1.TypeNotation, v1alpha1.TypeAttestation:
 		default:
 			return verify.Demand{}, fmt.Errorf("type %q must be one of Cosign, Notation, Attestation", t)
 		}

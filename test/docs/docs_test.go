@@ -17,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/sigstore"
 )
 
 const root = "../.."
@@ -50,7 +51,7 @@ func indented(text []byte) string {
 
 // granted is what the documents take to be there: the Secrets and ConfigMaps
 // that their resources name.
-func granted(t *testing.T) string {
+func granted(t *testing.T, name string) string {
 	t.Helper()
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
@@ -62,6 +63,9 @@ func granted(t *testing.T) string {
 		field := map[string]string{"Secret": "stringData", "ConfigMap": "data"}[kind]
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
+	if name == "docs/attestations.md" { // the others bring their own
+		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
+	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
 	add("ConfigMap", "team-a", "notation-ca", "ca.crt", indented(authority.CertificatePEM))
@@ -71,11 +75,21 @@ func granted(t *testing.T) string {
 	return strings.Join(documents, "---\n")
 }
 
+// sigstoreRoot is a ConfigMap that docs/resources.md names.
+func sigstoreRoot(t *testing.T) string {
+	t.Helper()
+	instance, err := sigstore.New()
+	require.NoError(t, err)
+	text, err := instance.TrustedRoot()
+	require.NoError(t, err)
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sigstore, namespace: team-a}\ndata:\n  trusted_root.json: " + indented(text) + "\n"
+}
+
 func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
-	for _, name := range []string{"docs/install.md", "docs/resources.md", "README.md"} {
+	for _, name := range []string{"docs/install.md", "docs/resources.md", "docs/attestations.md", "README.md"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			text := strings.Join(append(resources(t, name), granted(t)), "---\n")
+			text := strings.Join(append(resources(t, name), granted(t, name), sigstoreRoot(t)), "---\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(text), 0o600))
 			objects, problems, err := configdir.Load(dir)
 			require.NoError(t, err)
@@ -132,7 +146,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "charts/landwaiter/README.md", "library/verified-images/README.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "docs/attestations.md", "charts/landwaiter/README.md", "library/verified-images/README.md", "CONTRIBUTING.md"} {
 		text := read(t, name)
 		for _, found := range path.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(root, found[1]))

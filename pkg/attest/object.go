@@ -1,23 +1,23 @@
-package cosign
+package attest
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"unicode/utf8"
 )
 
-// parseObject reads one JSON object. Unlike encoding/json it refuses duplicate
-// names, invalid UTF-8 and deep nesting, and names keep their case: two readers
-// must not see two documents in the same signed bytes (RFC 8259 section 4).
-func parseObject(data []byte) (map[string]any, error) {
+// ParseObject reads one JSON object that nests no deeper than maxDepth. Unlike
+// encoding/json it refuses duplicate names, invalid UTF-8 and deep nesting, and
+// names keep their case: two readers must not see two documents in the same
+// signed bytes (RFC 8259 section 4). Numbers are json.Number.
+func ParseObject(data []byte, maxDepth int) (map[string]any, error) {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return nil, errors.New("is not JSON")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	value, err := parseValue(decoder, 0)
+	value, err := parseValue(decoder, maxDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,10 @@ func parseObject(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
+// parseValue reads a value that nests no deeper than depth.
 func parseValue(decoder *json.Decoder, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nests deeper than %d", maxDepth)
+	if depth < 0 {
+		return nil, errors.New("nests too deep")
 	}
 	token, err := decoder.Token()
 	if err != nil {
@@ -42,7 +43,7 @@ func parseValue(decoder *json.Decoder, depth int) (any, error) {
 	case json.Delim('['):
 		var list []any
 		for decoder.More() {
-			value, err := parseValue(decoder, depth+1)
+			value, err := parseValue(decoder, depth-1)
 			if err != nil {
 				return nil, err
 			}
@@ -68,21 +69,10 @@ func parseMembers(decoder *json.Decoder, depth int) (any, error) {
 		if _, twice := object[name]; twice {
 			return nil, errors.New("has a name twice")
 		}
-		if object[name], err = parseValue(decoder, depth+1); err != nil {
+		if object[name], err = parseValue(decoder, depth-1); err != nil {
 			return nil, err
 		}
 	}
 	_, err := decoder.Token()
 	return object, err
-}
-
-// only reports whether object has no names but these.
-func only(object map[string]any, names ...string) bool {
-	known := 0
-	for _, name := range names {
-		if _, ok := object[name]; ok {
-			known++
-		}
-	}
-	return known == len(object)
 }

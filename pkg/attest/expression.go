@@ -1,0 +1,115 @@
+package attest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+)
+
+const (
+	// maxExpression is the length of an expression.
+	maxExpression = 8 << 10
+	// maxCost bounds one evaluation, in CEL's units: enough to look at each of
+	// some 10,000 packages a few times, and over in a fifth of a second.
+	maxCost = 500_000
+	// checkEvery is after how many iterations a deadline is noticed.
+	checkEvery = 100
+)
+
+// Expression is a condition on a predicate, in CEL (the Common Expression
+// Language). It is compiled once and safe for concurrent use.
+type Expression struct{ program cel.Program }
+
+// Compile reads an expression over
+//
+//   - predicate: the statement's predicate, as JSON
+//   - predicateType: its type, a string
+//   - now: the time of the check, a timestamp
+//
+// with CEL's standard functions and its extensions for strings, lists, sets and
+// encoders. It returns an error with the place of what is wrong, and for an
+// expression that is not a bool.
+func Compile(text string) (*Expression, error) {
+	if len(text) > maxExpression {
+		return nil, fmt.Errorf("the expression is longer than %d bytes", maxExpression)
+	}
+	environment, err := cel.NewEnv(
+		cel.Variable("predicate", cel.DynType), cel.Variable("predicateType", cel.StringType), cel.Variable("now", cel.TimestampType),
+		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(),
+		ext.Strings(), ext.Lists(), ext.Sets(), ext.Encoders(), ext.Regex(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make the CEL environment: %w", err)
+	}
+	ast, issues := environment.Compile(text)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("the expression is no CEL: %w", err)
+	}
+	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("the expression is of type %s, it must be true or false", kind)
+	}
+	program, err := environment.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(checkEvery), cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		return nil, fmt.Errorf("plan the expression: %w", err)
+	}
+	return &Expression{program: program}, nil
+}
+
+// Match reports whether the expression says true of a statement. An error means
+// that it says nothing: a field is missing, the cost is over the limit, ctx ended.
+func (e *Expression) Match(ctx context.Context, s Statement, now time.Time) (matched bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			matched, err = false, fmt.Errorf("the expression gave up: %v", r)
+		}
+	}()
+	result, _, err := e.program.ContextEval(ctx, map[string]any{
+		"predicate": native(s.Predicate), "predicateType": s.PredicateType, "now": now,
+	})
+	if err != nil {
+		return false, fmt.Errorf("evaluate the expression: %w", err)
+	}
+	return isTrue(result)
+}
+
+func isTrue(result ref.Val) (bool, error) {
+	value, ok := result.(types.Bool)
+	if !ok {
+		return false, errors.New("the expression is neither true nor false")
+	}
+	return bool(value), nil
+}
+
+// native makes numbers of CEL: whole ones int, others double.
+func native(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		made := make(map[string]any, len(value))
+		for name, inner := range value {
+			made[name] = native(inner)
+		}
+		return made
+	case []any:
+		made := make([]any, len(value))
+		for i, inner := range value {
+			made[i] = native(inner)
+		}
+		return made
+	case json.Number:
+		if whole, err := value.Int64(); err == nil {
+			return whole
+		}
+		if float, err := value.Float64(); err == nil {
+			return float
+		}
+		return value.String()
+	}
+	return value
+}

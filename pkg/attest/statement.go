@@ -1,0 +1,71 @@
+// Package attest reads in-toto statements whose signatures have been verified,
+// and matches their predicates with expressions. It is pure. It refuses
+// statements that two readers could read in two ways, and an expression that
+// fails, takes too long or does not say true is no match.
+package attest
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Statement types (in-toto attestation framework, "Statement" v0.1 and v1).
+const (
+	statementV01 = "https://in-toto.io/Statement/v0.1"
+	statementV1  = "https://in-toto.io/Statement/v1"
+)
+
+const (
+	// maxStatement is the size of a statement in bytes; SBOMs are the large ones.
+	maxStatement = 4 << 20
+	// maxDepth is how deep its JSON may nest; components of an SBOM nest.
+	maxDepth = 64
+)
+
+// Statement is what was attested of some subjects.
+type Statement struct {
+	// PredicateType says what the predicate is about.
+	PredicateType string
+	// Predicate is the statement's content, nil if it has none.
+	Predicate any
+	// Digests are the SHA-256 digests of the subjects, in lower-case hex.
+	Digests []string
+}
+
+// ParseStatement reads an in-toto statement of version 0.1 or 1, of at most 4 MiB.
+func ParseStatement(data []byte) (Statement, error) {
+	if len(data) > maxStatement {
+		return Statement{}, fmt.Errorf("is larger than %d bytes", maxStatement)
+	}
+	document, err := ParseObject(data, maxDepth)
+	if err != nil {
+		return Statement{}, err
+	}
+	if document["_type"] != statementV1 && document["_type"] != statementV01 {
+		return Statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
+	}
+	s := Statement{Predicate: document["predicate"]}
+	s.PredicateType, _ = document["predicateType"].(string)
+	if s.PredicateType == "" {
+		return Statement{}, errors.New("has no predicate type")
+	}
+	subjects, _ := document["subject"].([]any)
+	for _, entry := range subjects {
+		subject, _ := entry.(map[string]any)
+		digests, _ := subject["digest"].(map[string]any)
+		sum, ok := digests["sha256"].(string)
+		if !ok {
+			continue // about something else than an image
+		}
+		if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 || strings.ToLower(sum) != sum {
+			return Statement{}, errors.New("has a subject with a damaged digest")
+		}
+		s.Digests = append(s.Digests, sum)
+	}
+	if len(s.Digests) == 0 {
+		return Statement{}, errors.New("has no subject with a sha256 digest")
+	}
+	return s, nil
+}

@@ -1,0 +1,156 @@
+package cosign
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+
+	"github.com/landwaiter/landwaiter/pkg/attest"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// MediaTypeEnvelope is that of a layer with a DSSE envelope, in which cosign v2
+// attaches attestations under the tag "sha256-<hex>.att".
+const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
+
+// Attestation implements [verify.Checker] for in-toto attestations, in Sigstore
+// bundles and in cosign's legacy envelopes. It has no mutable state.
+type Attestation struct {
+	signers       *Checker
+	predicateType string
+	expression    *attest.Expression
+}
+
+var _ verify.Checker = (*Attestation)(nil)
+
+// NewAttestation returns a checker of attestations by the keys or identities of
+// options, whose predicate type is exactly the given one and of which expression,
+// unless it is nil, says true. Annotations and MatchRepository of options are not
+// for attestations.
+func NewAttestation(options Options, predicateType string, expression *attest.Expression) (*Attestation, error) {
+	if predicateType == "" {
+		return nil, errors.New("an attestation verifier without a predicate type would take any statement for any other")
+	}
+	if len(options.Annotations) > 0 || options.MatchRepository {
+		return nil, errors.New("annotations and repository are not for attestations")
+	}
+	signers, err := New(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Attestation{signers: signers, predicateType: predicateType, expression: expression}, nil
+}
+
+// Accepts reports whether the layer is a Sigstore bundle or a DSSE envelope.
+func (a *Attestation) Accepts(s verify.Signature) bool {
+	return s.Layer.MediaType == MediaTypeEnvelope || isBundle(s.Layer.MediaType)
+}
+
+// Check says whether s is an attestation of subject as it is wanted.
+func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
+	want := subject.Descriptor.Digest
+	if want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256 {
+		return malformed("the image to check has no single sha256 digest")
+	}
+	data, failure := read(ctx, fetch, s.Layer, "attestation", maxBundle)
+	if data == nil {
+		return failure
+	}
+	evidence, failure := a.evidence(ctx, s.Layer, data, want)
+	if evidence.Signer == "" {
+		return failure
+	}
+	return a.judge(ctx, evidence, s.Layer.Digest, want, now)
+}
+
+// evidence returns the signed statement and who signed it.
+func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, policy.Finding) {
+	if layer.MediaType != MediaTypeEnvelope {
+		return a.signers.VerifyBundle(ctx, data, want)
+	}
+	content, err := envelopeOf(data)
+	if err != nil {
+		return Evidence{}, malformed("the attestation " + err.Error())
+	}
+	if a.signers.identities != nil && layer.Annotations[annotationCertificate] == "" {
+		return Evidence{}, keyed()
+	}
+	hint := "" // stands for a certificate
+	if a.signers.identities == nil {
+		hint = "legacy" // names no key: all are tried
+	}
+	rebuilt, err := rebuild(layer, content, hint, a.signers.logged || a.signers.identities != nil)
+	if err != nil {
+		return Evidence{}, malformed(err.Error())
+	}
+	return a.signers.prove(ctx, rebuilt, want)
+}
+
+// envelopeOf reads a DSSE envelope (DSSE protocol v1.0.2) with one signature.
+func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
+	var envelope struct {
+		PayloadType string `json:"payloadType"`
+		Payload     string `json:"payload"`
+		Signatures  []struct {
+			Sig string `json:"sig"`
+		} `json:"signatures"`
+	}
+	if err := json.Unmarshal(data, &envelope); err != nil {
+		return nil, errors.New("is no DSSE envelope")
+	}
+	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
+	if err != nil || len(envelope.Signatures) != 1 || envelope.PayloadType != bundle.IntotoMediaType {
+		return nil, errors.New("does not hold one signed in-toto statement")
+	}
+	signature, err := base64.StdEncoding.DecodeString(envelope.Signatures[0].Sig)
+	if err != nil || len(signature) == 0 {
+		return nil, errors.New("has no readable signature")
+	}
+	return &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{PayloadType: envelope.PayloadType, Payload: payload,
+		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
+}
+
+// judge looks at what was signed. Only it makes a Valid finding.
+func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer, want digest.Digest, now time.Time) policy.Finding {
+	if evidence.Statement == nil {
+		return policy.Finding{Reason: ReasonWrongPredicate, Message: "the bundle signs the image itself, it is no attestation"}
+	}
+	statement, err := attest.ParseStatement(evidence.Statement)
+	switch {
+	case err != nil:
+		return malformed("the signed statement " + err.Error())
+	case statement.PredicateType != a.predicateType:
+		return policy.Finding{Reason: ReasonWrongPredicate,
+			Message: fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType)}
+	case !slices.Contains(statement.Digests, want.Encoded()):
+		return wrongDigest(want, digest.SHA256.String()+":"+statement.Digests[0])
+	}
+	if a.expression != nil {
+		matched, err := a.expression.Match(ctx, statement, now)
+		switch {
+		case ctx.Err() != nil:
+			return verify.FetchFailure(ctx.Err())
+		case err != nil:
+			return policy.Finding{Reason: ReasonPredicate, Message: fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
+				Remediation: "look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)"}
+		case !matched:
+			return policy.Finding{Reason: ReasonPredicate, Message: fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
+				Remediation: "look at the predicate with cosign download attestation"}
+		}
+	}
+	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true, "predicateType": a.predicateType, "signer": evidence.Signer}
+	return policy.Finding{Result: policy.Valid, Signer: evidence.Signer,
+		Message:    fmt.Sprintf("attestation of type %s verified, signed by %s", a.predicateType, evidence.Signer),
+		Extensions: map[string]any{"signatures": []map[string]any{facts}}}
+}

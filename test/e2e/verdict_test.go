@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/test/testenv"
 )
 
 func TestNamespaceWithoutResourcesUsesTheClustersAndDeniesWithAReason(t *testing.T) {
@@ -69,8 +71,11 @@ func TestBrokenTrustStoreDeniesItsNamespaceOnlyAndSaysWhy(t *testing.T) {
 	require.Contains(t, said.Message, "TrustStore "+broken+"/keys")
 	condition(t, &v1alpha1.TrustStore{}, other, "keys", metav1.ConditionTrue, "InForce")
 
+	eventOf(t, broken, "TrustStore", "keys", "Warning", "Invalid")
+
 	apply(t, trustStore(broken, "keys", w.teamA))
 	admitted(t, broken, w.byTeamA)
+	eventOf(t, broken, "TrustStore", "keys", "Normal", "InForce")
 	condition(t, &v1alpha1.TrustStore{}, broken, "keys", metav1.ConditionTrue, "InForce")
 	condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionTrue, "InForce")
 }
@@ -148,4 +153,21 @@ func TestBrokenImageStringsAreDenied(t *testing.T) {
 		"127.0.0.1:1/nobody:v1", fmt.Sprintf("%s@sha256:%064d", w.Registry.Host()+"/platform/app", 0)} {
 		require.Error(t, create(t, ns, image), image)
 	}
+}
+
+// eventOf waits for an event about a resource.
+func eventOf(t *testing.T, ns, kind, name, severity, reason string) {
+	t.Helper()
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		var list eventsv1.EventList
+		if err := w.Client.List(ctx, &list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, event := range list.Items {
+			if event.Regarding.Kind == kind && event.Regarding.Name == name && event.Type == severity && event.Reason == reason {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s %s of %s %s among %d", severity, reason, kind, name, len(list.Items))
+	}))
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/ext"
 )
 
 const (
@@ -33,17 +36,20 @@ type Expression struct{ program cel.Program }
 //   - predicateType: its type, a string
 //   - now: the time of the check, a timestamp
 //
-// with CEL's standard functions and its extensions for strings, lists, sets and
-// encoders. It returns an error with the place of what is wrong, and for an
-// expression that is not a bool.
+// with CEL's standard functions and optionals, and the macros has, all, exists and
+// exists_one. It returns an error with the place of what is wrong, for an
+// expression that is not a bool, and for one that could make large values.
 func Compile(text string) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes", maxExpression)
 	}
 	environment, err := cel.NewEnv(
 		cel.Variable("predicate", cel.DynType), cel.Variable("predicateType", cel.StringType), cel.Variable("now", cel.TimestampType),
+		// No extension libraries, and no macros that make lists: some of them make
+		// much out of little (lists.range, replace, map), and the cost limit does not
+		// see it where types are known only when the expression runs.
 		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(),
-		ext.Strings(), ext.Lists(), ext.Sets(), ext.Encoders(), ext.Regex(),
+		cel.ClearMacros(), cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
@@ -51,6 +57,9 @@ func Compile(text string) (*Expression, error) {
 	ast, issues := environment.Compile(text)
 	if err := issues.Err(); err != nil {
 		return nil, fmt.Errorf("the expression is no CEL: %w", err)
+	}
+	if err := onlyShrinks(ast.NativeRep()); err != nil {
+		return nil, err
 	}
 	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the expression is of type %s, it must be true or false", kind)
@@ -60,6 +69,40 @@ func Compile(text string) (*Expression, error) {
 		return nil, fmt.Errorf("plan the expression: %w", err)
 	}
 	return &Expression{program: program}, nil
+}
+
+// onlyShrinks refuses what could make a value larger than the predicate that it is
+// made of: doubling something forty times takes a short expression and all memory.
+func onlyShrinks(checked *celast.AST) error {
+	var refused error
+	refuse := func(why string) {
+		if refused == nil {
+			refused = errors.New(why)
+		}
+	}
+	celast.PreOrderVisit(checked.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		switch e.Kind() {
+		case celast.CallKind:
+			if e.AsCall().FunctionName() == operators.Add && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), joins) {
+				refuse("the expression adds what may be texts or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
+			}
+		case celast.ListKind:
+			if slices.ContainsFunc(e.AsList().Elements(), func(element celast.Expr) bool { return element.Kind() != celast.LiteralKind }) {
+				refuse("the expression has a list of something else than constants")
+			}
+		case celast.MapKind, celast.StructKind:
+			refuse("the expression makes a map, which is not available")
+		case celast.UnspecifiedExprKind:
+			refuse("the expression has a part of no kind")
+		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make nothing
+		}
+	}))
+	return refused
+}
+
+// joins tells whether a form of + makes a text or list of two.
+func joins(overload string) bool {
+	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList
 }
 
 // Match reports whether the expression says true of a statement. An error means

@@ -91,6 +91,9 @@ func labelled(namespace, name string) metav1.ObjectMeta {
 func team(namespace, pem string) []client.Object {
 	keys := &v1alpha1.TrustStore{ObjectMeta: labelled(namespace, "keys")}
 	keys.Spec = v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
+	if pem == "" {
+		keys.Spec.Source = v1alpha1.TrustSource{SecretRef: &v1alpha1.ObjectKeyRef{Name: "cosign-pub", Key: "cosign.pub"}}
+	}
 	release := &v1alpha1.Verifier{ObjectMeta: labelled(namespace, "release")}
 	release.Spec.Cosign = &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}
 	store := &v1alpha1.Store{ObjectMeta: labelled(namespace, "registry")}
@@ -121,7 +124,14 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 			if err := fast.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 				return err
 			}
-			for _, object := range team(name, string(key.PEM)) {
+			pem := string(key.PEM)
+			if i%2 == 0 { // every other team has its key in a Secret
+				pem = ""
+				if err := fast.Create(ctx, &corev1.Secret{ObjectMeta: labelled(name, "cosign-pub"), Data: map[string][]byte{"cosign.pub": key.PEM}}); err != nil {
+					return err
+				}
+			}
+			for _, object := range team(name, pem) {
 				if err := fast.Create(ctx, object); err != nil {
 					return err
 				}
@@ -144,7 +154,7 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	mine, theirs := generation("team-0500"), generation("team-0501")
 	changed := &v1alpha1.TrustStore{}
 	require.NoError(t, fast.Get(t.Context(), client.ObjectKey{Namespace: "team-0500", Name: "keys"}, changed))
-	changed.Spec.Source.Inline = string(other.PEM)
+	changed.Spec.Source = v1alpha1.TrustSource{Inline: string(other.PEM)}
 	began := time.Now()
 	require.NoError(t, fast.Update(t.Context(), changed))
 	eventually(t, time.Minute, func(context.Context) error {

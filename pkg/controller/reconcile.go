@@ -13,11 +13,16 @@ import (
 var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
 
 // Reconcile compiles one namespace anew and puts it in force; a change of the
-// cluster's resources, and the first call, compile everything. Calls never
+// cluster's resources, and the start, compile everything. Calls never
 // overlap, so that a later state is never replaced by an earlier one.
 func (c *Controller) Reconcile(ctx context.Context, namespace verify.Namespace) (reconcile.Result, error) {
-	if namespace == verify.Cluster || c.set.Snapshot() == nil {
+	switch {
+	case namespace == verify.Cluster:
 		return c.compileAll(ctx)
+	case c.set.Snapshot() == nil:
+		// Everything is compiled at first, and once for the many that ask.
+		c.enqueue(verify.Cluster)
+		return reconcile.Result{}, nil
 	}
 	return c.compileOne(ctx, namespace)
 }

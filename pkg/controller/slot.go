@@ -144,36 +144,32 @@ func (s *slot) run(ctx context.Context, clients kubernetes.Interface) {
 
 // listWatch reads and watches the one object, and gives an example of its type.
 func listWatch(clients kubernetes.Interface, source policy.Source) (cache.ListerWatcher, runtime.Object) {
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, source.Name).String()
-	secrets, configMaps := clients.CoreV1().Secrets(source.Namespace), clients.CoreV1().ConfigMaps(source.Namespace)
 	switch source.Kind {
 	case "Secret":
-		return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = only
-				return secrets.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = only
-				return secrets.Watch(ctx, o)
-			},
-		}, clients), &corev1.Secret{}
+		secrets := clients.CoreV1().Secrets(source.Namespace)
+		return cache.ToListWatcherWithWatchListSemantics(only(source.Name, secrets.List, secrets.Watch), clients), &corev1.Secret{}
 	case "ConfigMap":
-		return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				o.FieldSelector = only
-				return configMaps.List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				o.FieldSelector = only
-				return configMaps.Watch(ctx, o)
-			},
-		}, clients), &corev1.ConfigMap{}
-	default:
-		failure := func() error { return fmt.Errorf("follow %s: only Secrets and ConfigMaps are followed", source) }
-		return &cache.ListWatch{
-			ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, failure() },
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, failure() },
-		}, &corev1.ConfigMap{}
+		configMaps := clients.CoreV1().ConfigMaps(source.Namespace)
+		return cache.ToListWatcherWithWatchListSemantics(only(source.Name, configMaps.List, configMaps.Watch), clients), &corev1.ConfigMap{}
+	}
+	refused := fmt.Errorf("follow %s: only Secrets and ConfigMaps are followed", source)
+	return only(source.Name,
+		func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) { return nil, refused },
+		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refused }), &corev1.ConfigMap{}
+}
+
+// only narrows a list and a watch to the object of a name.
+func only[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return follow(ctx, o)
+		},
 	}
 }

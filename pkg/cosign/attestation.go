@@ -137,7 +137,9 @@ func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer, want 
 		return wrongDigest(want, digest.SHA256.String()+":"+statement.Digests[0])
 	}
 	if a.expression != nil {
-		matched, err := a.expression.Match(ctx, statement, now)
+		limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+		defer cancel()
+		matched, err := a.expression.Match(limited, statement, now)
 		switch {
 		case ctx.Err() != nil:
 			return verify.FetchFailure(ctx.Err())

@@ -1,5 +1,7 @@
 package cosign
 
+import "time"
+
 // Limits on what one signature may cost; past a limit it does not count.
 const (
 	// maxPayload is the size of a simple-signing payload or of the statement of
@@ -24,6 +26,9 @@ const (
 	// maxAnnotation is the length of a legacy signature's certificate, log entry
 	// or timestamp: a few KiB each.
 	maxAnnotation = 64 << 10
+	// maxExpressionTime is how long one expression may look at one attestation; it
+	// is far above what its cost limit lets it take.
+	maxExpressionTime = time.Second
 	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
 	minRSABits = 2048
 )

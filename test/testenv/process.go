@@ -94,21 +94,20 @@ const poll = 25 * time.Millisecond
 // Await calls ready until it returns nil, ctx ends, or the process ends, which
 // is an error with the end of its log.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		err := ready(ctx)
-		if err == nil {
-			return nil
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
 		select {
-		case <-ticker.C:
 		case <-p.ended:
-			return fmt.Errorf("%s ended (%w); its log ends with:\n%s", p.name, errors.Join(p.err, err), p.Tail(20))
+			cancel(errors.New("it ended"))
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w; its log ends with:\n%s", p.name, err, p.Tail(20))
 		}
+	}()
+	err := Until(ctx, ready)
+	if err == nil {
+		return nil
 	}
+	return fmt.Errorf("%s is not ready (%w): %w; its log ends with:\n%s", p.name, context.Cause(ctx), err, p.Tail(20))
 }
 
 // Until calls ready until it returns nil or ctx ends, and returns its last error.

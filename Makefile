@@ -40,7 +40,7 @@ verify: lint ## Check format, lint, generated files, go.mod files and the archit
 	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml charts/*/files/crds/*.yaml | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
-	@for module in . config/tools test/tools test/lint; do \
+	@for module in . config/tools test/lint test/tools test/tools/charts test/tools/cluster; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 

@@ -275,23 +275,3 @@ func TestConnectionsAreRefusedWithoutTellingThePassword(t *testing.T) {
 		require.Equal(t, mode == "cluster", isCluster)
 	}
 }
-
-func FuzzSealedValues(f *testing.F) {
-	server := miniredis.RunT(f)
-	master := masterKey(f)
-	writer := newReplica(f, server, "v1", master)
-	writer.Put(f.Context(), key("team-a", "i"), verdict(), time.Hour)
-	name := stored(f, server, 1)[0]
-	genuine, err := server.Get(name)
-	require.NoError(f, err)
-	f.Add([]byte(genuine))
-	f.Add([]byte{})
-	f.Add([]byte{1, 2, 3})
-	reader := newReplica(f, server, "v1", master)
-	f.Fuzz(func(t *testing.T, value []byte) {
-		require.NoError(t, server.Set(name, string(value)))
-		reader.Memory.Forget("team-a")
-		_, ok := reader.Get(t.Context(), key("team-a", "i"))
-		require.Equal(t, string(value) == genuine, ok)
-	})
-}

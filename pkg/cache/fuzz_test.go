@@ -1,0 +1,41 @@
+package cache
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Whatever is in Redis opens as nothing but the very value that was sealed.
+func FuzzSealedValues(f *testing.F) {
+	// Each process has a key of its own: what another sealed must not open either.
+	master := make([]byte, masterBytes)
+	_, err := rand.Read(master)
+	require.NoError(f, err)
+	seal, err := ParseSeal([]byte(base64.StdEncoding.EncodeToString(master)))
+	require.NoError(f, err)
+	r := &Redis{seal: seal}
+	const namespace, name = verify.Namespace("team-a"), "landwaiter:team-a:verdict:x"
+	plain, err := json.Marshal(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed"}})
+	require.NoError(f, err)
+	genuine, err := seal.close(namespace, name, plain, time.Unix(4e9, 0))
+	require.NoError(f, err)
+	f.Add(genuine)
+	f.Add([]byte{})
+	f.Add([]byte{sealFormat, 2, 3})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		entry, _, err := r.decode(namespace, name, value)
+		require.Equal(t, bytes.Equal(value, genuine), err == nil)
+		require.Equal(t, err == nil, entry.Verdict.Outcome == policy.Allowed)
+		_, _, err = r.decode("team-b", name, value)
+		require.Error(t, err, "another namespace has another key")
+	})
+}

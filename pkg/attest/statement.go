@@ -34,6 +34,12 @@ type Statement struct {
 	Digests []string
 }
 
+// IsStatement reports whether an object says that it is an in-toto statement of
+// version 0.1 or 1.
+func IsStatement(object map[string]any) bool {
+	return object["_type"] == statementV1 || object["_type"] == statementV01
+}
+
 // ParseStatement reads an in-toto statement of version 0.1 or 1, of at most 4 MiB.
 func ParseStatement(data []byte) (Statement, error) {
 	if len(data) > maxStatement {
@@ -43,7 +49,7 @@ func ParseStatement(data []byte) (Statement, error) {
 	if err != nil {
 		return Statement{}, err
 	}
-	if document["_type"] != statementV1 && document["_type"] != statementV01 {
+	if !IsStatement(document) {
 		return Statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
 	}
 	s := Statement{Predicate: document["predicate"]}

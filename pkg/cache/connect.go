@@ -40,8 +40,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, unreadable
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		options.ContextTimeoutEnabled, options.MaxRetries = true, -1
-		options.DialTimeout, options.ReadTimeout, options.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
 		return redis.NewClient(options), err
 	case "sentinel":
@@ -50,8 +49,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, unreadable
 		}
 		options.DisableIdentity = true
-		options.ContextTimeoutEnabled, options.MaxRetries = true, -1
-		options.DialTimeout, options.ReadTimeout, options.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
 		return redis.NewFailoverClient(options), err
 	case "cluster":
@@ -60,12 +58,18 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, unreadable
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		options.ContextTimeoutEnabled, options.MaxRetries = true, -1
-		options.DialTimeout, options.ReadTimeout, options.WriteTimeout = dialTimeout, ioTimeout, ioTimeout
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
 		return redis.NewClusterClient(options), err
 	}
 	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
+}
+
+// bound sets the options that keep a slow Redis from costing more than its budget;
+// each mode has them in a type of its own.
+func bound(heedContext *bool, retries *int, dial, read, write *time.Duration) {
+	*heedContext, *retries = true, -1 // -1 is none
+	*dial, *read, *write = dialTimeout, ioTimeout, ioTimeout
 }
 
 // trusting adds authorities to a TLS configuration; nil means no TLS.

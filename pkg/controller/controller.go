@@ -72,8 +72,8 @@ type Controller struct {
 	turns     atomic.Int64 // at rotating certificates
 }
 
-// Scheme returns the types that the controller works with.
-func Scheme() (*runtime.Scheme, error) {
+// newScheme returns the types that the controller works with.
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register types: %w", err)
@@ -116,7 +116,7 @@ func New(config *rest.Config, set *tenant.Set, open tenant.Open, log *logrus.Log
 // assemble makes the manager with its one controller, whose requests are
 // namespaces: any change within one asks for that one to be compiled.
 func (c *Controller) assemble() error {
-	scheme, err := Scheme()
+	scheme, err := newScheme()
 	if err != nil {
 		return err
 	}

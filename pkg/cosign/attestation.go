@@ -59,8 +59,8 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 
 // Check says whether s is an attestation of subject as it is wanted.
 func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
-	want := subject.Descriptor.Digest
-	if want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256 {
+	want, ok := soleDigest(subject)
+	if !ok {
 		return malformed("the image to check has no single sha256 digest")
 	}
 	data, failure := read(ctx, fetch, s.Layer, "attestation", maxBundle)
@@ -86,11 +86,7 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	if a.signers.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	hint := "" // stands for a certificate
-	if a.signers.identities == nil {
-		hint = "legacy" // names no key: all are tried
-	}
-	rebuilt, err := rebuild(layer, content, hint, a.signers.logged || a.signers.identities != nil)
+	rebuilt, err := a.signers.rebuild(layer, content)
 	if err != nil {
 		return Evidence{}, malformed(err.Error())
 	}

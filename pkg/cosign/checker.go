@@ -1,4 +1,4 @@
-// Package cosign checks image signatures in cosign's forms, legacy simple-signing
+// Package cosign checks image signatures and attestations in cosign's forms, legacy
 // layers and Sigstore bundles, made with a key or keyless. It takes bytes and
 // trust material and returns a finding. Log entries, certificates and timestamps
 // are verified with what the signature brings along: it never talks to a network
@@ -94,8 +94,10 @@ func New(options Options) (*Checker, error) {
 		return nil, errors.New("a cosign verifier has either keys or identities")
 	case options.Keyless != nil:
 		var err error
-		c.identities, err = newIdentities(*options.Keyless)
-		return c, err
+		if c.identities, err = newIdentities(*options.Keyless); err != nil {
+			return nil, err
+		}
+		return c, nil
 	}
 	if len(options.Keys) > maxKeys {
 		return nil, fmt.Errorf("a cosign verifier has %d keys, the limit is %d", len(options.Keys), maxKeys)
@@ -127,8 +129,7 @@ func isBundle(mediaType string) bool {
 // Check says whether s is a signature of subject by one of the keys, over the
 // wanted annotations. Keys do not expire, so now is not looked at.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) policy.Finding {
-	want := subject.Descriptor.Digest
-	if want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256 {
+	if _, ok := soleDigest(subject); !ok {
 		return malformed("the image to check has no single sha256 digest")
 	}
 	switch {
@@ -150,6 +151,13 @@ type signer struct {
 func (k trustedKey) signer() signer {
 	return signer{id: k.Fingerprint, message: fmt.Sprintf("signature verified by key %s of %s", k.Fingerprint, k.Name),
 		facts: map[string]any{"keyFingerprint": k.Fingerprint}}
+}
+
+// soleDigest returns the digest of the image to check, if it has one SHA-256
+// digest and no other.
+func soleDigest(subject verify.Subject) (digest.Digest, bool) {
+	d := subject.Descriptor.Digest
+	return d, d == subject.Reference.Digest && d.Validate() == nil && d.Algorithm() == digest.SHA256
 }
 
 // claims is what a signed document says beyond the digest of the image.

@@ -78,18 +78,14 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 // rebuiltSigner returns who signed a payload, judged as a bundle made of the
 // layer's annotations.
 func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, policy.Finding) {
+	rebuilt, err := c.rebuild(layer, messageOf(payload, signature))
+	if err != nil {
+		return signer{}, malformed(err.Error())
+	}
 	if c.identities != nil {
-		rebuilt, err := rebuild(layer, messageOf(payload, signature), "", true)
-		if err != nil {
-			return signer{}, malformed(err.Error())
-		}
 		return c.identities.checkPayload(rebuilt, bytes.NewReader(payload))
 	}
 	for _, key := range c.keys {
-		rebuilt, err := rebuild(layer, messageOf(payload, signature), key.hint, true)
-		if err != nil {
-			return signer{}, malformed(err.Error())
-		}
 		for _, algorithm := range key.algorithms {
 			if ctx.Err() != nil {
 				return signer{}, verify.FetchFailure(ctx.Err())

@@ -23,6 +23,10 @@ const (
 	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
+// legacyHint stands where a bundle names its key. Legacy signatures name none, so
+// all keys are tried.
+const legacyHint = "legacy"
+
 // rekorBundle is what cosign stores of a Rekor entry.
 type rekorBundle struct {
 	SignedEntryTimestamp []byte
@@ -37,11 +41,12 @@ type rekorBundle struct {
 // rebuild makes a Sigstore bundle v0.1 of a legacy signature and its annotations,
 // so that one library judges certificates, log entries and timestamps of both
 // forms: cosign v2 itself checks only the leaf against the time of signing
-// (CVE-2026-24122). The hint stands for a key where there is no certificate.
+// (CVE-2026-24122).
 //
-// Without vouchers, log entry and timestamp are left out: they prove nothing about
+// For keys alone, log entry and timestamp are left out: they prove nothing about
 // a key, and can only do harm.
-func rebuild(layer ocispec.Descriptor, content any, hint string, vouchers bool) (*bundle.Bundle, error) {
+func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
+	vouchers := c.identities != nil || c.logged
 	material := &protobundle.VerificationMaterial{}
 	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
 	switch content := content.(type) {
@@ -52,8 +57,8 @@ func rebuild(layer ocispec.Descriptor, content any, hint string, vouchers bool) 
 	default:
 		return nil, fmt.Errorf("%T is no content of a bundle", content)
 	}
-	if hint != "" {
-		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: hint}}
+	if c.identities == nil {
+		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: legacyHint}}
 	} else {
 		certificate, err := leafOf(layer.Annotations[annotationCertificate])
 		if err != nil {

@@ -14,12 +14,6 @@ import (
 // bundle. Statements of any other type say something else about the image.
 const PredicateTypeSignature = "https://sigstore.dev/cosign/sign/v1"
 
-// Statement types (in-toto attestation framework, v0.1 and v1).
-const (
-	statementV01 = "https://in-toto.io/Statement/v0.1"
-	statementV1  = "https://in-toto.io/Statement/v1"
-)
-
 var (
 	errPredicate = errors.New("is not an image signature")
 	errTooLarge  = errors.New("is too large")
@@ -55,7 +49,7 @@ func parseStatement(data []byte) (statement, error) {
 	if err != nil {
 		return statement{}, err
 	}
-	if document["_type"] != statementV1 && document["_type"] != statementV01 {
+	if !attest.IsStatement(document) {
 		return statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
 	}
 	// Again, from the strict reading: the one above ignores case.

@@ -221,8 +221,8 @@ func answers(ctx context.Context, httpClient *http.Client, url string) error {
 	return nil
 }
 
-// Scheme returns the types that the clients know.
-func Scheme() (*runtime.Scheme, error) {
+// newScheme returns the types that the clients know.
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 	if err != nil {
@@ -233,7 +233,7 @@ func Scheme() (*runtime.Scheme, error) {
 
 // NewClient returns a client for another configuration than the administrator's.
 func (c *Cluster) NewClient(config *rest.Config) (client.Client, error) {
-	scheme, err := Scheme()
+	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}

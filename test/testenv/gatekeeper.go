@@ -134,9 +134,6 @@ func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
 	})
 }
 
-// KillGatekeeper ends the process at once; its webhooks stay.
-func (c *Cluster) KillGatekeeper() { c.gatekeeper.process.Kill() }
-
 // GatekeeperCA returns the authority of its certificate.
 func (c *Cluster) GatekeeperCA() []byte { return c.gatekeeper.authority.CertificatePEM }
 

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -55,21 +54,8 @@ func StartProcess(dir string, c Command) (*Process, error) {
 	return p, nil
 }
 
-// Ended is closed when the process has ended, by itself or by Stop.
+// Ended is closed when the process has ended, by itself or by Kill.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
-
-// Stop asks the process to end, and kills it after grace. It returns once it has
-// ended, with an error if it had to be killed.
-func (p *Process) Stop(grace time.Duration) error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
-	select {
-	case <-p.ended:
-		return nil
-	case <-time.After(grace):
-	}
-	p.Kill()
-	return fmt.Errorf("stop %s: it did not end within %s", p.name, grace)
-}
 
 // Kill ends the process at once.
 func (p *Process) Kill() {

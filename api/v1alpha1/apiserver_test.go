@@ -70,7 +70,8 @@ func complete() map[string][]string {
 		"Verifier": {
 			"{images: [a], cosign: {keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, annotations: {a: b}, matchRepository: true}}",
 			"{cosign: {keyless: {" + identities + "{trustStore: r}}}}", "{cosign: {keyless: {" + identities + "{kind: TrustStore, name: r}}}}",
-			"{notation: {trustStores: [{trustStore: k}, {kind: ClusterTrustStore, name: k}], trustedIdentities: ['*'], level: Strict, revocation: Ignore}}",
+			"{notation: {trustStores: [{trustStore: k}, {kind: ClusterTrustStore, name: k}], trustedIdentities: ['*'], level: Strict, revocation: Ignore, " +
+				"timestampAuthorities: [{trustStore: t}, {kind: TrustStore, name: t}], verifyTimestamp: Always, overrides: {expiry: Log, authenticTimestamp: Log, revocation: Log}}}",
 			"{attestation: {predicateType: p, keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, expression: 'true'}}",
 			"{attestation: {predicateType: p, keyless: {" + identities + "{trustStore: r}}}}", "{attestation: {predicateType: p, keyless: {" + identities + "{kind: TrustStore, name: r}}}}",
 		},

@@ -62,6 +62,11 @@ func verifierRules() []rule {
 		kinds: both("Verifier"), path: "spec.notation.trustedIdentities", message: `"*" trusts every identity, so it must be the only entry of trustedIdentities`,
 		accepted: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: [%s]}}", "'*'", "'x509.subject: C=DE'", "'x509.subject: C=DE', 'x509.subject: C=FR'"),
 		rejected: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: [%s]}}", "'*', 'x509.subject: C=DE'", "'x509.subject: C=DE', '*'"),
+	}, {
+		kinds: both("Verifier"), path: "spec.notation", message: "spec.notation.verifyTimestamp is for spec.notation.timestampAuthorities; remove it or name authorities",
+		accepted: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: ['*']%s}}", "", ", timestampAuthorities: [{trustStore: t}]",
+			", timestampAuthorities: [{trustStore: t}], verifyTimestamp: Always"),
+		rejected: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: ['*']%s}}", ", verifyTimestamp: Always", ", verifyTimestamp: AfterCertificateExpiry"),
 	}}
 	for field, frame := range map[string]string{"cosign": "{cosign: {%s}}", "attestation": "{attestation: {predicateType: p, %s}}"} {
 		list = append(list, rule{
@@ -90,12 +95,13 @@ func referenceRules() []rule {
 	var list []rule
 	const identities = "identities: [{issuer: i, subject: s}]"
 	for path, frame := range map[string]string{
-		"spec.cosign.keys[]":                  "{cosign: {keys: [{%s}]}}",
-		"spec.cosign.keyless.trustStore":      "{cosign: {keyless: {" + identities + ", trustStore: {%s}}}}",
-		"spec.cosign.logTrustStore":           "{cosign: {keys: [{trustStore: k}], transparencyLog: Required, logTrustStore: {%s}}}",
-		"spec.notation.trustStores[]":         "{notation: {trustStores: [{%s}], trustedIdentities: ['*']}}",
-		"spec.attestation.keys[]":             "{attestation: {predicateType: p, keys: [{%s}]}}",
-		"spec.attestation.keyless.trustStore": "{attestation: {predicateType: p, keyless: {" + identities + ", trustStore: {%s}}}}",
+		"spec.cosign.keys[]":                   "{cosign: {keys: [{%s}]}}",
+		"spec.cosign.keyless.trustStore":       "{cosign: {keyless: {" + identities + ", trustStore: {%s}}}}",
+		"spec.cosign.logTrustStore":            "{cosign: {keys: [{trustStore: k}], transparencyLog: Required, logTrustStore: {%s}}}",
+		"spec.notation.trustStores[]":          "{notation: {trustStores: [{%s}], trustedIdentities: ['*']}}",
+		"spec.notation.timestampAuthorities[]": "{notation: {trustStores: [{trustStore: c}], trustedIdentities: ['*'], timestampAuthorities: [{%s}]}}",
+		"spec.attestation.keys[]":              "{attestation: {predicateType: p, keys: [{%s}]}}",
+		"spec.attestation.keyless.trustStore":  "{attestation: {predicateType: p, keyless: {" + identities + ", trustStore: {%s}}}}",
 	} {
 		list = append(list, rule{
 			kinds: both("Verifier"), path: path, message: "name a trust store either by trustStore or by kind and name",
@@ -196,6 +202,11 @@ func enums() map[string]string {
 		"Verifier spec.notation.trustStores[].kind":                     "{notation: {trustStores: [{kind: %s, name: k}], trustedIdentities: ['*']}}",
 		"Verifier spec.notation.level":                                  "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], level: %s}}",
 		"Verifier spec.notation.revocation":                             "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], revocation: %s}}",
+		"Verifier spec.notation.verifyTimestamp":                        "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], timestampAuthorities: [{trustStore: t}], verifyTimestamp: %s}}",
+		"Verifier spec.notation.timestampAuthorities[].kind":            "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], timestampAuthorities: [{kind: %s, name: k}]}}",
+		"Verifier spec.notation.overrides.expiry":                       "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], overrides: {expiry: %s}}}",
+		"Verifier spec.notation.overrides.authenticTimestamp":           "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], overrides: {authenticTimestamp: %s}}}",
+		"Verifier spec.notation.overrides.revocation":                   "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], overrides: {revocation: %s}}}",
 		"Verifier spec.attestation.transparencyLog":                     "{attestation: {predicateType: p, keys: [{trustStore: k}], transparencyLog: %s}}",
 		"Verifier spec.attestation.keys[].kind":                         "{attestation: {predicateType: p, keys: [{kind: %s, name: k}]}}",
 		"Verifier spec.attestation.keyless.trustStore.kind":             "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
@@ -237,6 +248,8 @@ func TestEnumerationsAreTheConstantsOfTheTypes(t *testing.T) {
 		"Verifier spec.cosign.transparencyLog":       {string(v1alpha1.TransparencyLogRequired), string(v1alpha1.TransparencyLogIgnore)},
 		"Verifier spec.notation.level":               {string(v1alpha1.LevelStrict), string(v1alpha1.LevelPermissive)},
 		"Verifier spec.notation.revocation":          {string(v1alpha1.RevocationIgnore), string(v1alpha1.RevocationCheck)},
+		"Verifier spec.notation.verifyTimestamp":     {string(v1alpha1.TimestampAlways), string(v1alpha1.TimestampAfterExpiry)},
+		"Verifier spec.notation.overrides.expiry":    {string(v1alpha1.OverrideEnforce), string(v1alpha1.OverrideLog)},
 		"TrustStore spec.hash":                       {string(v1alpha1.SHA256), string(v1alpha1.SHA384), string(v1alpha1.SHA512)},
 		"VerificationPolicy spec.default":            {string(v1alpha1.DefaultDeny), string(v1alpha1.DefaultAllow)},
 		"ClusterVerificationPolicy spec.enforcement": {string(v1alpha1.EnforcementDefault), string(v1alpha1.EnforcementFloor)},

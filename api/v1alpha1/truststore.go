@@ -30,8 +30,8 @@ const (
 // TrustStoreSpec is named trust material.
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 type TrustStoreSpec struct {
-	// Type of the material: PublicKeys and Certificates are PEM text, SigstoreRoot is
-	// a trusted_root.json. TimestampAuthorities is not available in this version.
+	// Type of the material: PublicKeys, Certificates and TimestampAuthorities (root
+	// certificates) are PEM text, SigstoreRoot is a trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
 	// Hash that signatures made with these keys use. Left out it is what cosign

@@ -25,27 +25,6 @@ const (
 	TransparencyLogIgnore   TransparencyLogMode = "Ignore"
 )
 
-// NotationLevel is a notation verification level; audit and skip do not exist
-// here because they accept untrusted signatures.
-// +kubebuilder:validation:Enum=Strict;Permissive
-type NotationLevel string
-
-// The notation levels.
-const (
-	LevelStrict     NotationLevel = "Strict"
-	LevelPermissive NotationLevel = "Permissive"
-)
-
-// RevocationMode says whether certificates are checked for revocation.
-// +kubebuilder:validation:Enum=Ignore;Check
-type RevocationMode string
-
-// The modes of revocation.
-const (
-	RevocationIgnore RevocationMode = "Ignore"
-	RevocationCheck  RevocationMode = "Check"
-)
-
 // TrustStoreKind is the kind of a referenced trust store.
 // +kubebuilder:validation:Enum=TrustStore;ClusterTrustStore
 type TrustStoreKind string
@@ -111,36 +90,6 @@ type CosignVerifier struct {
 	// repository. Leave it off where images are mirrored.
 	// +optional
 	MatchRepository bool `json:"matchRepository,omitempty"`
-}
-
-// NotationVerifier says which Notary Project signatures are valid.
-type NotationVerifier struct {
-	// TrustStores of type Certificates, to one of which the signer's certificate
-	// must lead.
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	TrustStores []TrustStoreRef `json:"trustStores"`
-
-	// TrustedIdentities are the subjects of signing certificates, such as
-	// "x509.subject: C=DE, O=Example, CN=release"; "*" alone trusts every
-	// certificate that leads to a trust store.
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.size() == 1",message="\"*\" trusts every identity, so it must be the only entry of trustedIdentities"
-	TrustedIdentities []string `json:"trustedIdentities"`
-
-	// Level is Strict (the default) or Permissive, which tolerates expired
-	// signatures and certificates.
-	// +optional
-	Level NotationLevel `json:"level,omitempty"`
-
-	// Revocation is Ignore (the default); Check is not available in this version.
-	// +optional
-	Revocation RevocationMode `json:"revocation,omitempty"`
 }
 
 // AttestationVerifier says which in-toto attestations are valid.

@@ -88,14 +88,14 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 	if err != nil {
 		return err
 	}
-	d, err := flags.newDesk()
+	d, err := flags.newDesk(false)
 	if err != nil {
 		return err
 	}
 	defer d.client.Close()
 	var server *provider.Server
-	watcher, err := controller.New(config, d.set, d.open, log, c.options(func(namespace verify.Namespace) {
-		d.kept.Forget(namespace)
+	watcher, err := controller.New(config, d.set, d.outside(), log, c.options(func(namespace verify.Namespace) {
+		d.forget(namespace)
 		server.Forget(namespace)
 	}))
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return watcher.Run(ctx) })
-	group.Go(func() error { return d.share(ctx) })
+	group.Go(func() error { return d.work(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
 }

@@ -104,7 +104,7 @@ func (s *scene) certificates() (*gatekeeper, provider.Options, error) {
 
 // play starts the provider, asks it everything, and stays if it should.
 func (s *scene) play(ctx context.Context, out io.Writer, asking *gatekeeper, options provider.Options, resources string, log *logrus.Logger, once bool) error {
-	d, err := (&engineFlags{}).newDesk()
+	d, err := (&engineFlags{}).newDesk(false)
 	if err != nil {
 		return err
 	}

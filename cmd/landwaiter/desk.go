@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -22,6 +24,7 @@ import (
 type engineFlags struct {
 	configDir    string
 	clusterCIDRs []string
+	egressHosts  []string
 	cacheBytes   int64
 	redis        redisFlags
 	engine       verify.Options
@@ -36,6 +39,8 @@ func (f *engineFlags) register(cmd *cobra.Command, configRequired bool) {
 	flags.StringVar(&f.configDir, "config-dir", "", usage)
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
+	flags.StringSliceVar(&f.egressHosts, "egress-host", nil,
+		"host or host:port that certificates may name as OCSP responder or for revocation lists (repeatable; default none)")
 	if configRequired {
 		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
 			panic(err) // the flag is declared just above
@@ -51,6 +56,8 @@ type desk struct {
 	kept   keeper
 	client *registry.Client
 	redis  *cache.Redis // nil without one
+
+	revocation *revocation.Ahead
 }
 
 // keeper is a cache that can forget a namespace.
@@ -59,15 +66,26 @@ type keeper interface {
 	Forget(namespace verify.Namespace)
 }
 
-// share lets replicas share verdicts until ctx ends, if there is a Redis.
-func (d *desk) share(ctx context.Context) error {
-	if d.redis == nil {
-		return nil
+// work does what goes on beside requests until ctx ends: sharing verdicts, if
+// there is a Redis, and fetching what checks need ahead of them.
+func (d *desk) work(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if d.redis != nil {
+		group.Go(func() error { return d.redis.Run(ctx) })
 	}
-	return d.redis.Run(ctx)
+	group.Go(func() error { return d.revocation.Run(ctx) })
+	return group.Wait()
 }
 
-func (f *engineFlags) newDesk() (*desk, error) {
+// forget drops what is kept for a namespace that is gone.
+func (d *desk) forget(namespace verify.Namespace) {
+	d.kept.Forget(namespace)
+	d.revocation.Forget(namespace)
+}
+
+// newDesk makes the parts. With patient, checks wait for what they need from
+// elsewhere, as commands can and a server cannot.
+func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 	var denied []netip.Prefix
 	for _, s := range f.clusterCIDRs {
 		prefix, err := netip.ParsePrefix(s)
@@ -86,6 +104,9 @@ func (f *engineFlags) newDesk() (*desk, error) {
 	}
 	d := &desk{set: &tenant.Set{}, kept: memory,
 		client: registry.NewClient(registry.Options{DeniedPrefixes: denied, UserAgent: "landwaiter/" + versionText()})}
+	if d.revocation, err = revocation.New(revocation.Options{Hosts: f.egressHosts, Wait: patient}, time.Now); err != nil {
+		return nil, fmt.Errorf("--egress-host: %w", err)
+	}
 	if d.redis, err = f.redis.open(); err != nil {
 		return nil, err
 	}
@@ -97,22 +118,29 @@ func (f *engineFlags) newDesk() (*desk, error) {
 	return d, nil
 }
 
-// open makes the registry client for what one tenant may reach.
-func (d *desk) open(a registry.Access) verify.Registry { return d.client.For(a) }
+// outside is how what is compiled reaches beyond this process.
+func (d *desk) outside() tenant.Outside {
+	return tenant.Outside{
+		Registry:   func(a registry.Access) verify.Registry { return d.client.For(a) },
+		Revocation: d.revocation.For,
+	}
+}
 
 // compile puts objects in force and returns what their owners should correct.
 func (d *desk) compile(objects tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
-	snapshot, problems := tenant.Compile(objects, d.open)
+	snapshot, problems := tenant.Compile(objects, d.outside())
 	d.set.Swap(snapshot)
 	return snapshot, problems
 }
 
-// load reads --config-dir once and puts it in force; problems go to stderr.
-func (f *engineFlags) load(stderr io.Writer) (*desk, *tenant.Snapshot, error) {
-	d, err := f.newDesk()
+// load reads --config-dir once and puts it in force, for a command that ends
+// soon after with ctx; problems go to stderr.
+func (f *engineFlags) load(ctx context.Context, stderr io.Writer) (*desk, *tenant.Snapshot, error) {
+	d, err := f.newDesk(true)
 	if err != nil {
 		return nil, nil, err
 	}
+	go func() { _ = d.work(ctx) }() // without a Redis nothing of it can fail
 	objects, problems, err := configdir.Load(f.configDir)
 	if err != nil {
 		return nil, nil, err

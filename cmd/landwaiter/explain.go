@@ -76,7 +76,7 @@ Exit codes are those of verify.`,
 
 // explainImage verifies one image and says how.
 func explainImage(cmd *cobra.Command, flags engineFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
-	d, snapshot, err := flags.load(cmd.ErrOrStderr())
+	d, snapshot, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
 		return explanation{}, verify.Result{}, err
 	}

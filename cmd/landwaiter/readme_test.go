@@ -35,7 +35,7 @@ func TestTheResourcesInTheReadmeAreGood(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.yaml"), []byte(resources+secrets), 0o600))
 	var complaints bytes.Buffer
 	flags := engineFlags{configDir: dir}
-	d, _, err := flags.load(&complaints)
+	d, _, err := flags.load(t.Context(), &complaints)
 	require.NoError(t, err)
 	d.client.Close()
 	require.Empty(t, complaints.String())

@@ -64,10 +64,10 @@ image, 2 if it could not be asked or the command was used wrongly.`,
 // loadOptional is load, with nothing in force where no directory is given.
 func (f *engineFlags) loadOptional(cmd *cobra.Command) (*desk, error) {
 	if f.configDir != "" {
-		d, _, err := f.load(cmd.ErrOrStderr())
+		d, _, err := f.load(cmd.Context(), cmd.ErrOrStderr())
 		return d, err
 	}
-	d, err := f.newDesk()
+	d, err := f.newDesk(true)
 	if err == nil {
 		d.compile(tenant.Objects{})
 	}

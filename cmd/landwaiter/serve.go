@@ -110,7 +110,7 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 
 // serve runs until ctx ends or something cannot go on.
 func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
-	d, err := flags.newDesk()
+	d, err := flags.newDesk(false)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (d *desk) run(ctx context.Context, server *provider.Server, configDir strin
 			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
 	})
-	group.Go(func() error { return d.share(ctx) })
+	group.Go(func() error { return d.work(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
 }

@@ -50,7 +50,7 @@ decided or the command was used wrongly.`,
 			if err != nil {
 				return err
 			}
-			d, _, err := flags.load(cmd.ErrOrStderr())
+			d, _, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

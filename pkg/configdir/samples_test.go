@@ -19,7 +19,7 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)
-	snapshot, problems := tenant.Compile(objects, func(registry.Access) verify.Registry { return closed{} })
+	snapshot, problems := tenant.Compile(objects, tenant.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }})
 	require.Empty(t, problems)
 	for namespace, layers := range map[verify.Namespace][]string{
 		verify.Cluster: {"signed-by-platform", "platform-floor"},

@@ -54,7 +54,7 @@ type Options struct {
 // Follow for the Secrets that the server needs, Run.
 type Controller struct {
 	set     *tenant.Set
-	open    tenant.Open
+	outside tenant.Outside
 	log     *logrus.Logger
 	options Options
 
@@ -81,9 +81,9 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// New returns a Controller for the API server of config. It compiles with open
-// into set and logs to log.
-func New(config *rest.Config, set *tenant.Set, open tenant.Open, log *logrus.Logger, options Options) (*Controller, error) {
+// New returns a Controller for the API server of config. It compiles with
+// outside into set and logs to log.
+func New(config *rest.Config, set *tenant.Set, outside tenant.Outside, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && (options.LeaderElection || options.Rotation != nil) {
 		return nil, errors.New("new controller: leader election and rotation need the own namespace")
 	}
@@ -96,7 +96,7 @@ func New(config *rest.Config, set *tenant.Set, open tenant.Open, log *logrus.Log
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c := &Controller{set: set, open: open, log: log, options: options, config: config, clients: clients, reports: newReports()}
+	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, reports: newReports()}
 	// Tenants decide how many watches come and go: those must not keep the lease,
 	// statuses and look-ups waiting for their turn.
 	watching, err := kubernetes.NewForConfig(config)

@@ -52,7 +52,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	for _, wanted := range references {
 		c.materials.fill(&objects, wanted)
 	}
-	snapshot, problems := tenant.Compile(objects, c.open)
+	snapshot, problems := tenant.Compile(objects, c.outside)
 	c.set.Swap(snapshot)
 	c.reports.replace(objects, problems)
 	if first {

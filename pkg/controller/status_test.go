@@ -159,7 +159,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 
 func TestRefusesToElectOrRotateWithoutANamespace(t *testing.T) {
 	for _, options := range []Options{{LeaderElection: true}, {Rotation: &Rotation{}}} {
-		_, err := New(&rest.Config{}, &tenant.Set{}, nil, nil, options)
+		_, err := New(&rest.Config{}, &tenant.Set{}, tenant.Outside{}, nil, options)
 		require.ErrorContains(t, err, "own namespace")
 	}
 }

@@ -2,18 +2,16 @@
 // envelope bytes, certificates and identities, and returns a finding. The
 // notation library does the cryptography; this package binds the result to the
 // image, refuses what the library lets pass (unknown critical attributes) and
-// says in its own words what is wrong. It refuses the levels audit and skip,
-// plugins, timestamps and revocation checks, and never talks to a network but
-// through the fetch function that it is given.
+// says in its own words what is wrong. It refuses the levels audit and skip and
+// plugins, and never talks to a network but through the fetch function and the
+// transport for revocation that it is given.
 package notation
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
 	"fmt"
+	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	notationgo "github.com/notaryproject/notation-go"
@@ -38,48 +36,24 @@ const (
 	anyIdentity   = "*"
 	subjectPrefix = "x509.subject:"
 	storeName     = "trusted"
+	tsaStoreName  = "timestamps"
 )
-
-// Level says which checks deny. Audit and skip, which the Notary Project also
-// knows, do not exist here: both accept signatures of anybody.
-type Level int
-
-const (
-	// Strict denies whatever is not in order, expired certificates and expired
-	// signatures among it. It is the zero value.
-	Strict Level = iota
-	// Permissive accepts expired and not yet valid certificates, anywhere in the
-	// chain, and expired signatures: a key that leaked after its certificate
-	// expired still signs. Integrity, the way to a trust anchor and the identity
-	// are enforced as in Strict. The finding says what was let pass.
-	Permissive
-)
-
-// Options says what a Checker accepts.
-type Options struct {
-	// Name is the verifier, for messages.
-	Name string
-	// Certificates are the trust anchors, 1 to 256 (a store of type "ca"). Each
-	// is an authority or self-signed; a signature must present one of them in its
-	// certificate chain.
-	Certificates []*x509.Certificate
-	// TrustedIdentities are 1 to 64 identities: "x509.subject:" with a
-	// distinguished name that has at least C, ST and O, all of which the signing
-	// certificate's subject must have; or "*" alone, which trusts whatever the
-	// anchors certify.
-	TrustedIdentities []string
-	// Level is Strict or Permissive.
-	Level Level
-}
 
 // Checker implements [verify.Checker] for Notary Project signatures. It has no
 // mutable state.
 type Checker struct {
-	name     string
-	anchors  anchors
-	level    Level
-	verifier notationgo.Verifier
+	name        string
+	anchors     anchors
+	authorities anchors // of timestamps
+	afterExpiry bool
+	logs        logs
+	revocation  http.RoundTripper
+	plain       notationgo.Verifier // certificates must be valid now
+	stamped     notationgo.Verifier // or at the time of a timestamp; nil without authorities
 }
+
+// logs says which failed checks are let pass.
+type logs struct{ expiry, timestamp, revocation bool }
 
 var _ verify.Checker = (*Checker)(nil)
 
@@ -89,6 +63,9 @@ func New(options Options) (*Checker, error) {
 	if err := checkAnchors(options.Certificates); err != nil {
 		return nil, err
 	}
+	if err := checkAuthorities(options.TimestampAuthorities); err != nil {
+		return nil, err
+	}
 	if err := checkIdentities(options.TrustedIdentities); err != nil {
 		return nil, err
 	}
@@ -96,72 +73,55 @@ func New(options Options) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), level: options.Level}
+	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), authorities: slices.Clone(options.TimestampAuthorities),
+		afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation}
+	if c.logs, err = options.logs(); err != nil {
+		return nil, err
+	}
+	if c.plain, err = c.verifier(level, options.TrustedIdentities, string(truststore.TypeCA)+":"+storeName); err != nil {
+		return nil, err
+	}
+	if len(c.authorities) > 0 {
+		c.stamped, err = c.verifier(level, options.TrustedIdentities, string(truststore.TypeCA)+":"+storeName, string(truststore.TypeTSA)+":"+tsaStoreName)
+	}
+	return c, err
+}
+
+// verifier makes the library's verifier. Revocation of signing certificates is
+// checked after it, because the library's errors do not tell a revoked
+// certificate from an answer that is not there yet.
+func (c *Checker) verifier(level string, identities []string, stores ...string) (notationgo.Verifier, error) {
+	action := func(log bool) trustpolicy.ValidationAction {
+		if log {
+			return trustpolicy.ActionLog
+		}
+		return trustpolicy.ActionEnforce
+	}
 	document := &trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{{
 		Name:           "landwaiter",
 		RegistryScopes: []string{anyIdentity}, // the engine has chosen the images
 		SignatureVerification: trustpolicy.SignatureVerification{
 			VerificationLevel: level,
-			Override:          map[trustpolicy.ValidationType]trustpolicy.ValidationAction{trustpolicy.TypeRevocation: trustpolicy.ActionSkip},
+			Override: map[trustpolicy.ValidationType]trustpolicy.ValidationAction{
+				trustpolicy.TypeExpiry:             action(c.logs.expiry),
+				trustpolicy.TypeAuthenticTimestamp: action(c.logs.timestamp),
+				trustpolicy.TypeRevocation:         trustpolicy.ActionSkip,
+			},
+			VerifyTimestamp: trustpolicy.OptionAlways,
 		},
-		TrustStores:       []string{string(truststore.TypeCA) + ":" + storeName},
-		TrustedIdentities: slices.Clone(options.TrustedIdentities),
+		TrustStores:       stores,
+		TrustedIdentities: slices.Clone(identities),
 	}}}
 	// The plugin manager must be a literal nil: then a signature that demands a
 	// plugin fails, and no program is ever looked for.
-	c.verifier, err = verifier.NewWithOptions(document, c.anchors, nil, verifier.VerifierOptions{
+	made, err := verifier.NewWithOptions(document, c, nil, verifier.VerifierOptions{
 		RevocationCodeSigningValidator:  offline{},
-		RevocationTimestampingValidator: offline{},
+		RevocationTimestampingValidator: timestampRevocation{c},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("trusted identities: %w", err)
 	}
-	return c, nil
-}
-
-func (l Level) library() (string, error) {
-	switch l {
-	case Strict:
-		return trustpolicy.LevelStrict.Name, nil
-	case Permissive:
-		return trustpolicy.LevelPermissive.Name, nil
-	}
-	return "", fmt.Errorf("level %d is neither strict nor permissive", l)
-}
-
-func checkAnchors(certificates []*x509.Certificate) error {
-	switch n := len(certificates); {
-	case n == 0:
-		return errors.New("a notation verifier without certificates could prove nothing")
-	case n > maxCertificates:
-		return fmt.Errorf("a notation verifier has %d certificates, the limit is %d", n, maxCertificates)
-	case slices.Contains(certificates, nil):
-		return errors.New("a certificate is nil")
-	}
-	if err := truststore.ValidateCertificates(certificates); err != nil {
-		return fmt.Errorf("trust anchors: %w", err)
-	}
-	return nil
-}
-
-// checkIdentities refuses what the library would quietly ignore: identities of
-// another kind than x509.subject. The library checks the names themselves.
-func checkIdentities(identities []string) error {
-	switch n := len(identities); {
-	case n == 0:
-		return errors.New(`a notation verifier without trusted identities could prove nothing; "*" trusts whatever the certificates certify`)
-	case n > maxIdentities:
-		return fmt.Errorf("a notation verifier has %d trusted identities, the limit is %d", n, maxIdentities)
-	}
-	for _, identity := range identities {
-		switch {
-		case len(identity) > maxIdentity:
-			return fmt.Errorf("a trusted identity has %d bytes, the limit is %d", len(identity), maxIdentity)
-		case identity != anyIdentity && !strings.HasPrefix(identity, subjectPrefix):
-			return fmt.Errorf("trusted identity %q is neither %q with a distinguished name nor %q", identity, subjectPrefix, anyIdentity)
-		}
-	}
-	return nil
+	return made, nil
 }
 
 // Accepts reports whether the manifest is a notation signature, by its own

@@ -9,23 +9,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/notaryproject/notation-core-go/revocation"
-	"github.com/notaryproject/notation-core-go/revocation/result"
 	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/veraison/go-cose"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// anchors is the trust store that the library asks.
+// anchors are certificates that are trusted.
 type anchors []*x509.Certificate
 
-// GetCertificates returns the anchors, for the one store that is in the policy.
-func (a anchors) GetCertificates(_ context.Context, kind truststore.Type, name string) ([]*x509.Certificate, error) {
-	if kind != truststore.TypeCA || name != storeName {
-		return nil, fmt.Errorf("there is no trust store %s:%s", kind, name)
+// GetCertificates answers for the stores that are in the library's policy.
+func (c *Checker) GetCertificates(_ context.Context, kind truststore.Type, name string) ([]*x509.Certificate, error) {
+	switch {
+	case kind == truststore.TypeCA && name == storeName:
+		return c.anchors, nil
+	case kind == truststore.TypeTSA && name == tsaStoreName:
+		return c.authorities, nil
 	}
-	return a, nil
+	return nil, fmt.Errorf("there is no trust store %s:%s", kind, name)
 }
 
 func (a anchors) contain(chain []*x509.Certificate) bool {
@@ -34,24 +35,16 @@ func (a anchors) contain(chain []*x509.Certificate) bool {
 	})
 }
 
-// offline stands where the library would ask OCSP responders and fetch lists
-// from addresses in the certificates. The policy skips revocation, so that it is
-// never called; should it be, it fails.
-type offline struct{}
-
-// ValidateContext fails.
-func (offline) ValidateContext(context.Context, revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
-	return nil, errors.New("revocation is not checked here")
-}
-
 // presented returns the certificates that an envelope comes with, unverified.
 // The finding has a reason if it has none or they would cost too much to check:
 // the library verifies the whole chain before it asks whom to trust.
 func presented(mediaType string, envelope []byte) ([]*x509.Certificate, policy.Finding) {
-	raw, err := rawChain(mediaType, envelope)
+	raw, timestamp, err := rawHeaders(mediaType, envelope)
 	switch {
 	case err != nil:
 		return nil, malformed(fmt.Sprintf("the signature envelope is not well-formed %s", mediaType))
+	case timestamp > maxTimestamp:
+		return nil, limitExceeded(fmt.Sprintf("the timestamp of the signature has %d bytes", timestamp), maxTimestamp)
 	case len(raw) == 0:
 		return nil, malformed("the signature envelope has no certificates")
 	case len(raw) > maxChain:
@@ -71,47 +64,55 @@ func presented(mediaType string, envelope []byte) ([]*x509.Certificate, policy.F
 	return chain, policy.Finding{}
 }
 
-func rawChain(mediaType string, envelope []byte) ([][]byte, error) {
+// rawHeaders returns the certificates of an envelope and the size of its
+// timestamp in bytes.
+func rawHeaders(mediaType string, envelope []byte) (chain [][]byte, timestamp int, err error) {
 	switch mediaType {
 	case MediaTypeJWS:
-		return rawChainJWS(envelope)
+		return rawHeadersJWS(envelope)
 	case MediaTypeCOSE:
-		return rawChainCOSE(envelope)
+		return rawHeadersCOSE(envelope)
 	}
-	return nil, fmt.Errorf("unknown envelope type %q", mediaType)
+	return nil, 0, fmt.Errorf("unknown envelope type %q", mediaType)
 }
 
-// rawChainJWS reads the "x5c" header. The names and types are those that the
+// timestampHeader is the unsigned attribute with the RFC 3161 countersignature
+// (signature specification, section "Unsigned Attributes").
+const timestampHeader = "io.cncf.notary.timestampSignature"
+
+// rawHeadersJWS reads the "x5c" header. The names and types are those that the
 // library decodes into, so that a repeated key means the same to both.
-func rawChainJWS(envelope []byte) ([][]byte, error) {
+func rawHeadersJWS(envelope []byte) ([][]byte, int, error) {
 	var jws struct {
 		Header struct {
-			CertChain [][]byte `json:"x5c"`
+			TimestampSignature []byte   `json:"io.cncf.notary.timestampSignature"`
+			CertChain          [][]byte `json:"x5c"`
 		} `json:"header"`
 	}
 	if err := json.Unmarshal(envelope, &jws); err != nil {
-		return nil, fmt.Errorf("decode JWS: %w", err)
+		return nil, 0, fmt.Errorf("decode JWS: %w", err)
 	}
-	return jws.Header.CertChain, nil
+	return jws.Header.CertChain, len(jws.Header.TimestampSignature), nil
 }
 
-// rawChainCOSE reads the "x5chain" header (RFC 9360 section 2).
-func rawChainCOSE(envelope []byte) ([][]byte, error) {
+// rawHeadersCOSE reads the "x5chain" header (RFC 9360 section 2).
+func rawHeadersCOSE(envelope []byte) ([][]byte, int, error) {
 	var message cose.Sign1Message
 	if err := message.UnmarshalCBOR(envelope); err != nil {
-		return nil, fmt.Errorf("decode COSE: %w", err)
+		return nil, 0, fmt.Errorf("decode COSE: %w", err)
 	}
 	values, ok := message.Headers.Unprotected[cose.HeaderLabelX5Chain].([]any)
 	if !ok {
-		return nil, errors.New("x5chain is not a list")
+		return nil, 0, errors.New("x5chain is not a list")
 	}
 	chain := make([][]byte, 0, len(values))
 	for _, value := range values {
 		der, ok := value.([]byte)
 		if !ok {
-			return nil, errors.New("x5chain is not a list of byte strings")
+			return nil, 0, errors.New("x5chain is not a list of byte strings")
 		}
 		chain = append(chain, der)
 	}
-	return chain, nil
+	timestamp, _ := message.Headers.Unprotected[timestampHeader].([]byte)
+	return chain, len(timestamp), nil
 }

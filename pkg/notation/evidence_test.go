@@ -3,6 +3,8 @@ package notation_test
 import (
 	"context"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -112,4 +114,30 @@ func requireDenied(t testing.TB, reason string, finding policy.Finding) {
 	require.Equal(t, reason, finding.Reason, finding.Message)
 	require.NotEmpty(t, finding.Message)
 	require.Empty(t, finding.Signer)
+}
+
+// stapled returns envelope with the timestamp of donor; both are JWS.
+func stapled(t testing.TB, envelope, donor []byte) []byte {
+	t.Helper()
+	var from struct {
+		Header struct {
+			Timestamp []byte `json:"io.cncf.notary.timestampSignature"`
+		} `json:"header"`
+	}
+	require.NoError(t, json.Unmarshal(donor, &from))
+	require.NotEmpty(t, from.Header.Timestamp)
+	return withTimestamp(t, envelope, from.Header.Timestamp)
+}
+
+// withTimestamp returns envelope, a JWS, with a timestamp, which nobody signs.
+func withTimestamp(t testing.TB, envelope, timestamp []byte) []byte {
+	t.Helper()
+	var whole map[string]any
+	require.NoError(t, json.Unmarshal(envelope, &whole))
+	header, ok := whole["header"].(map[string]any)
+	require.True(t, ok)
+	header["io.cncf.notary.timestampSignature"] = base64.StdEncoding.EncodeToString(timestamp)
+	text, err := json.Marshal(whole)
+	require.NoError(t, err)
+	return text
 }

@@ -31,6 +31,17 @@ const (
 	// ReasonExpiredSignature means that the signer limited the signature's time,
 	// and that it is over.
 	ReasonExpiredSignature = "ExpiredSignature"
+	// ReasonNoTimestamp means that a timestamp is demanded and there is none,
+	// ReasonInvalidTimestamp that no trusted authority made it for this signature,
+	// ReasonTimestampOutOfTime that a certificate was not valid at its time.
+	ReasonNoTimestamp        = "NoTimestamp"
+	ReasonInvalidTimestamp   = "InvalidTimestamp"
+	ReasonTimestampOutOfTime = "TimestampOutOfTime"
+	// ReasonRevokedCertificate means that an authority has revoked a certificate,
+	// ReasonRevocationUnknown that its answer does not tell, or that there will
+	// be none.
+	ReasonRevokedCertificate = "RevokedCertificate"
+	ReasonRevocationUnknown  = "RevocationUnknown"
 	// ReasonWrongDigest means that another artifact was signed.
 	ReasonWrongDigest = "WrongDigest"
 	// ReasonTamperedEnvelope means that content was changed after it was signed

@@ -12,6 +12,9 @@ const (
 	// maxRSABits bounds the time of one RSA verification, which grows with the
 	// square of the key's length; the presented keys are not ours to choose.
 	maxRSABits = 8192
+	// maxTimestamp is the size of a timestamp in bytes: one with the chain of its
+	// authority takes 4 to 8 KiB.
+	maxTimestamp = 64 << 10
 	// maxCertificates is how many trust anchors a verifier may have: every
 	// presented certificate is compared with each of them.
 	maxCertificates = 256

@@ -34,20 +34,29 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		// Before any cryptography: strangers' signatures cost next to nothing.
 		return c.untrustedCertificate()
 	}
-	outcome, err := c.verifier.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
+	stamped := c.stamped != nil && (!c.afterExpiry || outOfTime(chain, now).Reason == ReasonExpiredCertificate)
+	library := c.plain
+	if stamped {
+		library = c.stamped
+	}
+	outcome, err := library.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
 		ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
 		SignatureMediaType: mediaType,
 	})
 	if err != nil || outcome == nil || outcome.EnvelopeContent == nil {
-		return c.rejected(outcome, subject, chain, now)
+		return c.rejected(outcome, subject, chain, stamped, now)
 	}
-	return c.accept(outcome, subject, now)
+	finding = c.accept(outcome, subject, stamped, now)
+	if finding.Result != policy.Valid || c.revocation == nil {
+		return finding
+	}
+	return c.unlessRevoked(ctx, outcome.EnvelopeContent.SignerInfo.CertificateChain, finding)
 }
 
 // accept is the only place that makes a Valid finding. It judges what the
 // library has accepted once more, by what it does not look at: other critical
-// attributes, and the time that the caller gives.
-func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, now time.Time) policy.Finding {
+// attributes, and the time that the caller gives. Revocation comes after it.
+func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) policy.Finding {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if len(signer.CertificateChain) == 0 {
 		return malformed("the signature envelope has no certificates")
@@ -60,17 +69,24 @@ func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify
 	if finding := mismatch(outcome, subject); finding.Reason != "" {
 		return finding
 	}
+	inTime := outOfTime(signer.CertificateChain, now)
+	if stamped {
+		inTime = timestampFailure(outcome)
+	}
 	caveat := ""
-	for _, finding := range []policy.Finding{
-		outOfTime(signer.CertificateChain, now),
-		expired(signer.SignedAttributes.Expiry, now),
+	for _, check := range []struct {
+		finding policy.Finding
+		logged  bool
+	}{
+		{inTime, c.logs.timestamp},
+		{expired(signer.SignedAttributes.Expiry, now), c.logs.expiry},
 	} {
 		switch {
-		case finding.Reason == "":
-		case c.level == Permissive:
-			caveat += "; the verifier is permissive: " + finding.Message
+		case check.finding.Reason == "":
+		case check.logged:
+			caveat += letPass + check.finding.Message
 		default:
-			return finding
+			return check.finding
 		}
 	}
 	return c.valid(signer.CertificateChain[0], caveat)
@@ -94,7 +110,7 @@ func mismatch(outcome *notationgo.VerificationOutcome, subject verify.Subject) p
 
 // rejected says in our words why the library did not accept an envelope. The
 // library's own texts repeat what strangers wrote into the envelope.
-func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, now time.Time) policy.Finding {
+func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) policy.Finding {
 	if outcome == nil {
 		return malformed("the signature envelope cannot be verified")
 	}
@@ -110,6 +126,9 @@ func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject veri
 		case trustpolicy.TypeExpiry:
 			return orElse(expired(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), ReasonExpiredSignature, "the signature has expired")
 		case trustpolicy.TypeAuthenticTimestamp:
+			if stamped {
+				return timestampFailure(outcome)
+			}
 			return orElse(outOfTime(chain, now), ReasonExpiredCertificate, "a certificate of the signature is not valid now")
 		case trustpolicy.TypeRevocation:
 		}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -17,14 +18,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Open makes the registry client for what one tenant may reach. The function
-// given to Compile is called for every namespace and must be cheap.
-type Open func(registry.Access) verify.Registry
+// Outside is how what is compiled reaches beyond this process. Its functions are
+// called for every namespace and must be cheap.
+type Outside struct {
+	// Registry makes the registry client for what one tenant may reach.
+	Registry func(registry.Access) verify.Registry
+	// Revocation makes the transport by which one tenant's checks of revocation
+	// are answered; it never waits for a network.
+	Revocation func(verify.Namespace) http.RoundTripper
+}
 
 // Snapshot is the compiled state of all namespaces at one moment. It is
 // immutable but for a memory of namespaces that declare nothing.
 type Snapshot struct {
-	open       Open
+	outside    Outside
 	cluster    *level
 	namespaces map[verify.Namespace]*view
 	undeclared memo
@@ -47,10 +54,10 @@ type level struct {
 // Compile turns objects into a Snapshot, and says what their owners should
 // correct. It never fails: what is wrong with one namespace's objects denies in
 // that namespace, what is wrong with cluster objects wherever they apply.
-func Compile(o Objects, open Open) (*Snapshot, []Problem) {
+func Compile(o Objects, outside Outside) (*Snapshot, []Problem) {
 	declared, m := levels(o), newMaterial(o)
-	c := &compiler{material: m}
-	s := &Snapshot{open: open, cluster: c.level(declared[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
+	c := &compiler{material: m, outside: outside}
+	s := &Snapshot{outside: outside, cluster: c.level(declared[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
 	for _, namespace := range slices.Sorted(maps.Keys(declared)) {
 		if namespace != verify.Cluster {
 			s.namespaces[namespace] = s.link(c.level(declared[namespace], s.cluster))
@@ -69,13 +76,13 @@ func (s *Snapshot) With(namespace verify.Namespace, o Objects) (*Snapshot, []Pro
 	if namespace == verify.Cluster {
 		panic("tenant: a change of cluster objects needs Compile")
 	}
-	next := &Snapshot{open: s.open, cluster: s.cluster, namespaces: maps.Clone(s.namespaces)}
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, namespaces: maps.Clone(s.namespaces)}
 	declared, ok := levels(o)[namespace]
 	if !ok {
 		delete(next.namespaces, namespace)
 		return next, nil
 	}
-	c := &compiler{material: newMaterial(o)}
+	c := &compiler{material: newMaterial(o), outside: s.outside}
 	next.namespaces[namespace] = next.link(c.level(declared, s.cluster))
 	return next, c.problems
 }
@@ -83,6 +90,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o Objects) (*Snapshot, []Pro
 // compiler collects problems while it goes through the levels.
 type compiler struct {
 	material material
+	outside  Outside
 	problems []Problem
 }
 
@@ -116,7 +124,7 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 		reach.cluster = cluster.trustStores
 	}
 	for _, r := range d.verifiers {
-		v, err := compileVerifier(r, reach)
+		v, err := compileVerifier(r, reach, c.outside)
 		l.verifiers = append(l.verifiers, v)
 		c.problem(r.source, err)
 	}

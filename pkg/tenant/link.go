@@ -60,13 +60,13 @@ func (s *Snapshot) link(own *level) *view {
 	policies, policyChoice := nearest(kindPolicy, func(p compiledPolicy) policy.Source { return p.source }, own.policies, s.cluster.policies)
 
 	attestations := attested(verifiers) || (len(s.cluster.floors) > 0 && attested(s.cluster.verifiers))
-	registry := s.open(s.access(own, stores, attestations))
+	registry := s.outside.Registry(s.access(own, stores, attestations))
 	config := &verify.Config{Namespace: own.namespace, UID: own.uid}
 	config.Layers = []verify.Layer{policyLayer(own, policies, verifiers, registry)}
 	choices := []Choice{verifierChoice, storeChoice, policyChoice}
 	if floors := s.cluster.floors; len(floors) > 0 {
 		if storeChoice.Level == "namespace" {
-			registry = s.open(s.access(own, s.cluster.stores, attestations))
+			registry = s.outside.Registry(s.access(own, s.cluster.stores, attestations))
 		}
 		choices = append(choices, Choice{Kind: clusterPrefix + kindPolicy, Level: "cluster", Applied: sources(floors),
 			Why: "a floor is evaluated in every namespace, with cluster Verifiers and Stores"})

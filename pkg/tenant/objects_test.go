@@ -2,6 +2,7 @@ package tenant_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -96,5 +97,8 @@ type noRegistry struct {
 }
 
 func compile(o tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
-	return tenant.Compile(o, func(a registry.Access) verify.Registry { return &noRegistry{access: a} })
+	return tenant.Compile(o, tenant.Outside{
+		Registry:   func(a registry.Access) verify.Registry { return &noRegistry{access: a} },
+		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
+	})
 }

@@ -73,7 +73,7 @@ func (t *trustStore) parse(spec v1alpha1.TrustStoreSpec, content []byte) (err er
 		if t.hash, err = hashOf(spec.Hash); err == nil {
 			t.keys, err = trust.ParsePublicKeys(content)
 		}
-	case v1alpha1.Certificates:
+	case v1alpha1.Certificates, v1alpha1.TimestampAuthorities:
 		if spec.Hash != "" {
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
 		}
@@ -83,8 +83,6 @@ func (t *trustStore) parse(spec v1alpha1.TrustStoreSpec, content []byte) (err er
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
 		}
 		t.root, err = trust.ParseSigstoreRoot(content)
-	case v1alpha1.TimestampAuthorities:
-		err = notBuilt("spec.type "+string(spec.Type), "use a SigstoreRoot, which has timestamp authorities too")
 	default:
 		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, TimestampAuthorities, SigstoreRoot", spec.Type)
 	}

@@ -1,12 +1,10 @@
 package tenant
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -16,7 +14,7 @@ type verifier struct {
 	fingerprint string
 }
 
-func compileVerifier(r resource[v1alpha1.VerifierSpec], stores trustStores) (verifier, error) {
+func compileVerifier(r resource[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
 	v := &verify.Verifier{Source: r.source, Type: typeOf(r.spec)}
 	err := r.broken
 	if err == nil {
@@ -26,7 +24,7 @@ func compileVerifier(r resource[v1alpha1.VerifierSpec], stores trustStores) (ver
 	}
 	var used []string
 	if err == nil {
-		v.Checker, used, err = checkerOf(r, stores)
+		v.Checker, used, err = checkerOf(r, stores, outside)
 	}
 	if err != nil {
 		v.Checker, v.Broken = nil, fmt.Sprintf("%s cannot be used: %v", r.source, err)
@@ -48,7 +46,7 @@ func typeOf(spec v1alpha1.VerifierSpec) string {
 
 // checkerOf makes the checker that the one-of field asks for, and returns the
 // fingerprints of the trust stores that it uses.
-func checkerOf(r resource[v1alpha1.VerifierSpec], stores trustStores) (verify.Checker, []string, error) {
+func checkerOf(r resource[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verify.Checker, []string, error) {
 	given := 0
 	for _, set := range []bool{r.spec.Cosign != nil, r.spec.Notation != nil, r.spec.Attestation != nil} {
 		if set {
@@ -61,45 +59,9 @@ func checkerOf(r resource[v1alpha1.VerifierSpec], stores trustStores) (verify.Ch
 	case r.spec.Cosign != nil:
 		return cosignChecker(*r.spec.Cosign, stores)
 	case r.spec.Notation != nil:
-		return notationChecker(r.source.String(), *r.spec.Notation, stores)
+		return notationChecker(r.source.String(), *r.spec.Notation, stores, outside)
 	}
 	return attestationChecker(*r.spec.Attestation, stores)
-}
-
-func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustStores) (verify.Checker, []string, error) {
-	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
-	switch spec.Level {
-	case "", v1alpha1.LevelStrict:
-		options.Level = notation.Strict
-	case v1alpha1.LevelPermissive:
-		options.Level = notation.Permissive
-	default:
-		return nil, nil, fmt.Errorf("spec.notation.level is %q, it must be Strict or Permissive", spec.Level)
-	}
-	switch spec.Revocation {
-	case "", v1alpha1.RevocationIgnore:
-	case v1alpha1.RevocationCheck:
-		return nil, nil, notBuilt("spec.notation.revocation: Check", "use Ignore, the default")
-	default:
-		return nil, nil, fmt.Errorf("spec.notation.revocation is %q, it must be Ignore or Check", spec.Revocation)
-	}
-	if len(spec.TrustStores) == 0 {
-		return nil, nil, errors.New("spec.notation.trustStores is empty: without a certificate nothing can be verified")
-	}
-	var used []string
-	for i, ref := range spec.TrustStores {
-		store, err := stores.find(ref, v1alpha1.Certificates)
-		if err != nil {
-			return nil, nil, fmt.Errorf("spec.notation.trustStores[%d]: %w", i, err)
-		}
-		used = append(used, store.fingerprint)
-		options.Certificates = append(options.Certificates, store.certificates...)
-	}
-	checker, err := notation.New(options)
-	if err != nil {
-		return nil, nil, fmt.Errorf("spec.notation: %w", err)
-	}
-	return checker, used, nil
 }
 
 // patterns parses image patterns; an empty list means every image where that is

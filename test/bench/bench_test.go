@@ -71,7 +71,7 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 	client := registry.NewClient(registry.Options{})
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), func(a registry.Access) verify.Registry { return client.For(a) })
+	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	ref := img.Reference
@@ -153,7 +153,7 @@ func BenchmarkCompile(b *testing.B) {
 	client := registry.NewClient(registry.Options{})
 	b.Cleanup(client.Close)
 	for b.Loop() {
-		_, problems := tenant.Compile(objects, func(a registry.Access) verify.Registry { return client.For(a) })
+		_, problems := tenant.Compile(objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 		require.Empty(b, problems)
 	}
 }

@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -69,6 +70,7 @@ func granted(t *testing.T, name string) string {
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
 	add("ConfigMap", "team-a", "notation-ca", "ca.crt", indented(authority.CertificatePEM))
+	add("ConfigMap", "team-a", "timestamp-roots", "ca.crt", indented(authority.CertificatePEM))
 	add("ConfigMap", "team-a", "registry-ca", "ca.crt", indented(authority.CertificatePEM))
 	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
@@ -94,7 +96,10 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			objects, problems, err := configdir.Load(dir)
 			require.NoError(t, err)
 			require.Empty(t, problems)
-			_, problems = tenant.Compile(objects, func(registry.Access) verify.Registry { return nil })
+			_, problems = tenant.Compile(objects, tenant.Outside{
+				Registry:   func(registry.Access) verify.Registry { return nil },
+				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
+			})
 			require.Empty(t, problems)
 		})
 	}

@@ -4,6 +4,7 @@ package tenancy
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/fixture"
@@ -27,6 +29,8 @@ type world struct {
 	client   *registry.Client
 	registry *fixture.Registry
 	key      map[string]*fixture.CosignKey
+
+	revocation *revocation.Ahead // asks nobody unless a test says so
 }
 
 func newWorld(t *testing.T, options fixture.RegistryOptions) *world {
@@ -38,6 +42,8 @@ func newWorld(t *testing.T, options fixture.RegistryOptions) *world {
 	require.NoError(t, err)
 	w := &world{set: &tenant.Set{}, client: registry.NewClient(registry.Options{RequestTimeout: 2 * time.Second}), registry: r, key: map[string]*fixture.CosignKey{}}
 	t.Cleanup(w.client.Close)
+	w.revocation, err = revocation.New(revocation.Options{}, time.Now)
+	require.NoError(t, err)
 	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(memory, time.Now, verify.Options{}), nil)
 	return w
 }
@@ -73,7 +79,10 @@ func (w *world) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant
 	for _, add := range resources {
 		add(&o)
 	}
-	snapshot, problems := tenant.Compile(o, func(a registry.Access) verify.Registry { return w.client.For(a) })
+	snapshot, problems := tenant.Compile(o, tenant.Outside{
+		Registry:   func(a registry.Access) verify.Registry { return w.client.For(a) },
+		Revocation: func(n verify.Namespace) http.RoundTripper { return w.revocation.For(n) },
+	})
 	w.set.Swap(snapshot)
 	return problems
 }

@@ -59,6 +59,9 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- range .Values.egressHosts }}
+- --egress-host={{ . }}
+{{- end }}
 {{- range .Values.clusterCIDRs }}
 - --cluster-cidr={{ . }}
 {{- end }}

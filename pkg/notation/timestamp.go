@@ -1,0 +1,74 @@
+package notation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	notationgo "github.com/notaryproject/notation-go"
+	"github.com/notaryproject/notation-go/verifier/trustpolicy"
+	"github.com/notaryproject/tspclient-go"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// timestampFailure says in our words why the library did not accept the
+// timestamp; the finding's reason is empty if it did.
+func timestampFailure(outcome *notationgo.VerificationOutcome) policy.Finding {
+	var failure error
+	checked := false
+	for _, result := range outcome.VerificationResults {
+		if result.Type == trustpolicy.TypeAuthenticTimestamp {
+			failure, checked = result.Error, true
+		}
+	}
+	var revoked revocationError
+	signer := outcome.EnvelopeContent.SignerInfo
+	switch {
+	case checked && failure == nil:
+		return policy.Finding{}
+	case errors.As(failure, &revoked):
+		return revoked.finding
+	case len(signer.UnsignedAttributes.TimestampSignature) == 0:
+		return policy.Finding{Reason: ReasonNoTimestamp, Message: "the signature has no timestamp, and one is needed",
+			Remediation: "sign the image again with a timestamp (notation sign --timestamp-url)"}
+	}
+	at, err := timestampOf(signer.UnsignedAttributes.TimestampSignature, signer.Signature)
+	if err != nil {
+		return invalidTimestamp("the timestamp is not one of this signature")
+	}
+	for _, certificate := range signer.CertificateChain {
+		if !at.BoundedAfter(certificate.NotBefore) || !at.BoundedBefore(certificate.NotAfter) {
+			return policy.Finding{
+				Reason: ReasonTimestampOutOfTime,
+				Message: fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
+					at.Value.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
+				Remediation: "sign the image again with a certificate that is valid",
+			}
+		}
+	}
+	return invalidTimestamp("the timestamp is of no trusted timestamp authority")
+}
+
+func invalidTimestamp(message string) policy.Finding {
+	return policy.Finding{Reason: ReasonInvalidTimestamp, Message: message,
+		Remediation: "sign the image again with a timestamp of a trusted authority, or have the authority's root added to the trust store"}
+}
+
+// timestampOf reads the time from a token (RFC 3161 section 2.4.2) that is about
+// signature, without saying who made it.
+func timestampOf(token, signature []byte) (*tspclient.Timestamp, error) {
+	signed, err := tspclient.ParseSignedToken(token)
+	if err != nil {
+		return nil, fmt.Errorf("parse timestamp: %w", err)
+	}
+	info, err := signed.Info()
+	if err != nil {
+		return nil, fmt.Errorf("read timestamp: %w", err)
+	}
+	at, err := info.Validate(signature)
+	if err != nil {
+		return nil, fmt.Errorf("compare timestamp and signature: %w", err)
+	}
+	return at, nil
+}

@@ -1,0 +1,155 @@
+package tenancy
+
+import (
+	"context"
+	"encoding/pem"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/revocation"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// store gives a namespace a trust store with one certificate.
+func store(namespace, name string, kind v1alpha1.TrustStoreType, authority *fixture.Authority) func(*tenant.Objects) {
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Chain[0].Raw})
+	made := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: kind, Source: v1alpha1.TrustSource{Inline: string(text)}}}
+	made.Namespace, made.Name = namespace, name
+	return func(o *tenant.Objects) { o.TrustStores = append(o.TrustStores, made) }
+}
+
+// verifier gives a namespace a Verifier with a specification in YAML.
+func verifier(t *testing.T, namespace, name, spec string) func(*tenant.Objects) {
+	t.Helper()
+	made := v1alpha1.Verifier{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &made.Spec), spec)
+	made.Namespace, made.Name = namespace, name
+	return func(o *tenant.Objects) { o.Verifiers = append(o.Verifiers, made) }
+}
+
+// ask lets the world's revocation answers come from a host, until the test ends.
+func (w *world) ask(t *testing.T, host string) {
+	t.Helper()
+	var err error
+	w.revocation, err = revocation.New(revocation.Options{Hosts: []string{host}, Wait: false}, time.Now)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.revocation.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+}
+
+const fixtureIdentity = `"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures, CN=release"`
+
+// Each field of a notation verifier flips the verdict on one signature.
+func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	now := time.Now()
+	then := now.AddDate(-1, 0, 0)
+	root, err := fixture.NewAuthorityWith("root", fixture.CertificateOptions{NotBefore: now.AddDate(-2, 0, 0)})
+	require.NoError(t, err)
+	other, err := fixture.NewAuthority("other")
+	require.NoError(t, err)
+	expired, err := root.IssueSigner("release", fixture.CertificateOptions{NotBefore: then.Add(-time.Hour), NotAfter: then.Add(time.Hour)})
+	require.NoError(t, err)
+	valid, err := root.IssueSigner("release", fixture.CertificateOptions{NotBefore: now.Add(-48 * time.Hour)})
+	require.NoError(t, err)
+	stamps, err := fixture.NewTimestampAuthority("stamps", fixture.CertificateOptions{})
+	require.NoError(t, err)
+	strange, err := fixture.NewTimestampAuthority("strange", fixture.CertificateOptions{})
+	require.NoError(t, err)
+	stamps.Time = then
+	images := map[string]fixture.Image{}
+	for name, signed := range map[string]struct {
+		by      *fixture.Certificate
+		options fixture.NotationOptions
+	}{
+		"stamped": {expired, fixture.NotationOptions{Timestamps: stamps, COSE: true}},
+		"plain":   {valid, fixture.NotationOptions{}},
+		"overdue": {valid, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour), Expiry: now.Add(-time.Hour)}},
+	} {
+		images[name] = w.signed(t, "app/"+name)
+		_, err = w.registry.SignNotation(t.Context(), images[name], signed.by, signed.options)
+		require.NoError(t, err)
+	}
+	const base = "trustStores: [{trustStore: ca}], trustedIdentities: [" + fixtureIdentity + "]"
+	for _, c := range []struct{ image, allowed, denied, says string }{
+		{"plain", base, "trustStores: [{trustStore: other}], trustedIdentities: [" + fixtureIdentity + "]", "does not lead to a trust store"},
+		{"plain", base, "trustStores: [{trustStore: ca}], trustedIdentities: [" + strings.Replace(fixtureIdentity, "release", "nightly", 1) + "]", "none of the trusted identities"},
+		{"plain", base, base + ", timestampAuthorities: [{trustStore: stamps}]", "has no timestamp"},
+		{"plain", base + ", timestampAuthorities: [{trustStore: stamps}], verifyTimestamp: AfterCertificateExpiry",
+			base + ", timestampAuthorities: [{trustStore: stamps}], verifyTimestamp: Always", "has no timestamp"},
+		{"stamped", base + ", timestampAuthorities: [{trustStore: stamps}]", base, "expired at"},
+		{"stamped", base + ", timestampAuthorities: [{trustStore: stamps}]", base + ", timestampAuthorities: [{trustStore: strange}]", "no trusted timestamp authority"},
+		{"stamped", base + ", level: Permissive", base + ", level: Strict", "expired at"},
+		{"stamped", base + ", overrides: {authenticTimestamp: Log}", base + ", level: Permissive, overrides: {authenticTimestamp: Enforce}", "expired at"},
+		{"overdue", base + ", overrides: {expiry: Log}", base + ", overrides: {expiry: Enforce}", "the signature expired"},
+		{"overdue", base + ", level: Permissive", base + ", level: Permissive, overrides: {expiry: Enforce}", "the signature expired"},
+	} {
+		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
+			problems := w.apply(t, verifier(t, "team-a", "release", "{notation: {"+spec+"}}"), store("team-a", "ca", v1alpha1.Certificates, root),
+				store("team-a", "other", v1alpha1.Certificates, other), store("team-a", "stamps", v1alpha1.TimestampAuthorities, stamps.Root),
+				store("team-a", "strange", v1alpha1.TimestampAuthorities, strange.Root))
+			require.Empty(t, problems)
+			verdict := w.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
+			require.Equal(t, want, verdict.Outcome, "%s: %s", spec, verdict.Reason)
+			if want == policy.Denied {
+				require.Contains(t, verdict.Reason, c.says)
+			}
+		}
+	}
+}
+
+// Nothing is asked on the request path: the first answer is undecided, and the
+// retry finds what was fetched meanwhile.
+func TestRevocationIsFetchedBesideRequests(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	responder := fixture.NewResponder()
+	t.Cleanup(responder.Close)
+	root, err := fixture.NewAuthority("root")
+	require.NoError(t, err)
+	responder.For(root)
+	good, err := root.IssueSigner("release", fixture.CertificateOptions{Responder: responder.OCSP})
+	require.NoError(t, err)
+	bad, err := root.IssueSigner("release", fixture.CertificateOptions{Lists: responder.List})
+	require.NoError(t, err)
+	responder.Revoke(bad.Chain[0])
+	byGood, byBad := w.signed(t, "good"), w.signed(t, "bad")
+	for img, by := range map[*fixture.Image]*fixture.Certificate{&byGood: good, &byBad: bad} {
+		_, err := w.registry.SignNotation(t.Context(), *img, by, fixture.NotationOptions{})
+		require.NoError(t, err)
+	}
+	demand := func(more string) []func(*tenant.Objects) {
+		return []func(*tenant.Objects){store("team-a", "ca", v1alpha1.Certificates, root),
+			verifier(t, "team-a", "release", "{notation: {trustStores: [{trustStore: ca}], trustedIdentities: ['*']"+more+"}}")}
+	}
+	verdict := func(img fixture.Image) policy.Verdict { return w.Verify(t.Context(), "team-a", img.Reference).Verdict }
+
+	require.Empty(t, w.apply(t, demand("")...))
+	require.Equal(t, policy.Allowed, verdict(byBad).Outcome, "revocation is not asked for")
+
+	require.Empty(t, w.apply(t, demand(", revocation: Check")...))
+	denied := verdict(byGood)
+	require.Equal(t, policy.Denied, denied.Outcome, "nobody may be asked")
+	require.Contains(t, denied.Reason, "--egress-host")
+	require.Zero(t, responder.Asked())
+
+	w.ask(t, responder.Host())
+	require.Empty(t, w.apply(t, demand(", revocation: Check, overrides: {revocation: Enforce}")...))
+	require.Equal(t, policy.Undecided, verdict(byGood).Outcome)
+	require.Eventually(t, func() bool { return verdict(byGood).Outcome == policy.Allowed }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		got := verdict(byBad)
+		return got.Outcome == policy.Denied && strings.Contains(got.Reason, "is revoked")
+	}, 10*time.Second, time.Millisecond)
+
+	require.Empty(t, w.apply(t, demand(", revocation: Check, overrides: {revocation: Log}")...))
+	require.Equal(t, policy.Allowed, verdict(byBad).Outcome)
+}

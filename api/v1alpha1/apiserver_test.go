@@ -65,7 +65,7 @@ func submit(ctx context.Context, server client.Client, kind string, spec map[str
 // every field of a kind.
 func complete() map[string][]string {
 	const identities = "identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}], signedCertificateTimestamps: Ignore, " +
-		"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, trustStore: "
+		"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, expression: 'true', trustStore: "
 	return map[string][]string{
 		"Verifier": {
 			"{images: [a], cosign: {keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, annotations: {a: b}, matchRepository: true}}",

@@ -19,6 +19,13 @@ type Keyless struct {
 	// +optional
 	SignedCertificateTimestamps TransparencyLogMode `json:"signedCertificateTimestamps,omitempty"`
 
+	// Expression in CEL that must be true of the signer. It sees issuer, subject and
+	// claims: the certificate's extensions, such as claims.sourceRepositoryURI.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Expression string `json:"expression,omitempty"`
+
 	// Thresholds are how many different logs and authorities must vouch; 1 each if
 	// left out.
 	// +optional

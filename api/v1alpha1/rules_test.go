@@ -54,11 +54,6 @@ func verifierRules() []rule {
 		rejected: []string{"{}", "{images: ['**']}", "{cosign: {" + keys + "}, attestation: {predicateType: p, " + keys + "}}",
 			"{cosign: {" + keys + "}, notation: {trustStores: [{trustStore: c}], trustedIdentities: ['*']}}"},
 	}, {
-		kinds: both("Verifier"), path: "spec.cosign", message: "spec.cosign.logTrustStore is for spec.cosign.keys with transparencyLog Required; remove it",
-		accepted: []string{"{cosign: {" + keys + ", transparencyLog: Required, logTrustStore: {trustStore: r}}}", "{cosign: {" + keys + ", transparencyLog: Required}}"},
-		rejected: []string{"{cosign: {" + keys + ", logTrustStore: {trustStore: r}}}", "{cosign: {" + keys + ", transparencyLog: Ignore, logTrustStore: {trustStore: r}}}",
-			"{cosign: {" + keyless + ", transparencyLog: Required, logTrustStore: {trustStore: r}}}"},
-	}, {
 		kinds: both("Verifier"), path: "spec.notation.trustedIdentities", message: `"*" trusts every identity, so it must be the only entry of trustedIdentities`,
 		accepted: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: [%s]}}", "'*'", "'x509.subject: C=DE'", "'x509.subject: C=DE', 'x509.subject: C=FR'"),
 		rejected: in("{notation: {trustStores: [{trustStore: c}], trustedIdentities: [%s]}}", "'*', 'x509.subject: C=DE'", "'x509.subject: C=DE', '*'"),
@@ -72,6 +67,13 @@ func verifierRules() []rule {
 		list = append(list, rule{
 			kinds: both("Verifier"), path: "spec." + field, message: fmt.Sprintf("set exactly one of spec.%s.keys and spec.%s.keyless", field, field),
 			accepted: in(frame, keys, keyless), rejected: in(frame, "", keys+", "+keyless),
+		})
+		list = append(list, rule{
+			kinds: both("Verifier"), path: "spec." + field,
+			message:  fmt.Sprintf("spec.%s.logTrustStore is for spec.%s.keys with transparencyLog Required; remove it", field, field),
+			accepted: in(frame, keys+", transparencyLog: Required, logTrustStore: {trustStore: r}", keys+", transparencyLog: Required"),
+			rejected: in(frame, keys+", logTrustStore: {trustStore: r}", keys+", transparencyLog: Ignore, logTrustStore: {trustStore: r}",
+				keyless+", transparencyLog: Required, logTrustStore: {trustStore: r}"),
 		})
 		for _, name := range []string{"issuer", "subject"} {
 			other := map[string]string{"issuer": "subject: s", "subject": "issuer: i"}[name]
@@ -101,6 +103,7 @@ func referenceRules() []rule {
 		"spec.notation.trustStores[]":          "{notation: {trustStores: [{%s}], trustedIdentities: ['*']}}",
 		"spec.notation.timestampAuthorities[]": "{notation: {trustStores: [{trustStore: c}], trustedIdentities: ['*'], timestampAuthorities: [{%s}]}}",
 		"spec.attestation.keys[]":              "{attestation: {predicateType: p, keys: [{%s}]}}",
+		"spec.attestation.logTrustStore":       "{attestation: {predicateType: p, keys: [{trustStore: k}], transparencyLog: Required, logTrustStore: {%s}}}",
 		"spec.attestation.keyless.trustStore":  "{attestation: {predicateType: p, keyless: {" + identities + ", trustStore: {%s}}}}",
 	} {
 		list = append(list, rule{
@@ -208,6 +211,7 @@ func enums() map[string]string {
 		"Verifier spec.notation.overrides.authenticTimestamp":           "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], overrides: {authenticTimestamp: %s}}}",
 		"Verifier spec.notation.overrides.revocation":                   "{notation: {trustStores: [{trustStore: k}], trustedIdentities: ['*'], overrides: {revocation: %s}}}",
 		"Verifier spec.attestation.transparencyLog":                     "{attestation: {predicateType: p, keys: [{trustStore: k}], transparencyLog: %s}}",
+		"Verifier spec.attestation.logTrustStore.kind":                  "{attestation: {predicateType: p, keys: [{trustStore: k}], transparencyLog: Required, logTrustStore: {kind: %s, name: k}}}",
 		"Verifier spec.attestation.keys[].kind":                         "{attestation: {predicateType: p, keys: [{kind: %s, name: k}]}}",
 		"Verifier spec.attestation.keyless.trustStore.kind":             "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
 		"TrustStore spec.type":                                          "{type: %s, source: {inline: x}}",

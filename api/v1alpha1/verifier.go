@@ -93,6 +93,7 @@ type CosignVerifier struct {
 }
 
 // AttestationVerifier says which in-toto attestations are valid.
+// +kubebuilder:validation:XValidation:rule="!has(self.logTrustStore) || (has(self.keys) && has(self.transparencyLog) && self.transparencyLog == 'Required')",message="spec.attestation.logTrustStore is for spec.attestation.keys with transparencyLog Required; remove it"
 // +kubebuilder:validation:XValidation:rule="has(self.keys) != has(self.keyless)",message="set exactly one of spec.attestation.keys and spec.attestation.keyless"
 type AttestationVerifier struct {
 	// PredicateType that the statement must have, exactly.
@@ -108,11 +109,15 @@ type AttestationVerifier struct {
 	// Keyless trusts identities instead of keys.
 	// +optional
 	Keyless *Keyless `json:"keyless,omitempty"`
-	// TransparencyLog is as for cosign keyless; for keys it is Ignore, and Required is
-	// not available in this version.
+	// TransparencyLog is as for cosign.
 	// +optional
 	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
-	// Expression in CEL that must be true. It sees predicate, predicateType and now.
+	// LogTrustStore is of type SigstoreRoot and has the transparency logs for
+	// attestations by keys, where transparencyLog is Required.
+	// +optional
+	LogTrustStore *TrustStoreRef `json:"logTrustStore,omitempty"`
+	// Expression in CEL that must be true. It sees predicate, predicateType, now
+	// and signer.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`

@@ -1,7 +1,5 @@
-// Package attest reads in-toto statements whose signatures have been verified,
-// and matches their predicates with expressions. It is pure. It refuses
-// statements that two readers could read in two ways, and an expression that
-// fails, takes too long or does not say true is no match.
+// Package attest reads in-toto statements whose signatures have been verified. It
+// is pure. It refuses statements that two readers could read in two ways.
 package attest
 
 import (

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 
 	"github.com/landwaiter/landwaiter/pkg/attest"
+	"github.com/landwaiter/landwaiter/pkg/expression"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -29,16 +31,17 @@ const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
 type Attestation struct {
 	signers       *Checker
 	predicateType string
-	expression    *attest.Expression
+	expression    *expression.Expression // nil without one
 }
 
 var _ verify.Checker = (*Attestation)(nil)
 
 // NewAttestation returns a checker of attestations by the keys or identities of
-// options, whose predicate type is exactly the given one and of which expression,
-// unless it is nil, says true. Annotations and MatchRepository of options are not
-// for attestations.
-func NewAttestation(options Options, predicateType string, expression *attest.Expression) (*Attestation, error) {
+// options, whose predicate type is exactly the given one and of which condition,
+// unless it is empty, says true: CEL over predicate, predicateType, now, and
+// signer, which has keyFingerprint or issuer, subject and claims. Annotations and
+// MatchRepository of options are not for attestations.
+func NewAttestation(options Options, predicateType, condition string) (*Attestation, error) {
 	if predicateType == "" {
 		return nil, errors.New("an attestation verifier without a predicate type would take any statement for any other")
 	}
@@ -49,7 +52,15 @@ func NewAttestation(options Options, predicateType string, expression *attest.Ex
 	if err != nil {
 		return nil, err
 	}
-	return &Attestation{signers: signers, predicateType: predicateType, expression: expression}, nil
+	made := &Attestation{signers: signers, predicateType: predicateType}
+	if condition != "" {
+		made.expression, err = expression.Compile(condition, expression.Variables{
+			"predicate": expression.Any, "predicateType": expression.Text, "now": expression.Time, "signer": expression.Any})
+		if err != nil {
+			return nil, fmt.Errorf("expression: %w", err)
+		}
+	}
+	return made, nil
 }
 
 // Accepts reports whether the layer is a Sigstore bundle or a DSSE envelope.
@@ -135,7 +146,8 @@ func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer, want 
 	if a.expression != nil {
 		limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
 		defer cancel()
-		matched, err := a.expression.Match(limited, statement, now)
+		matched, err := a.expression.Match(limited, map[string]any{
+			"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
 		switch {
 		case ctx.Err() != nil:
 			return verify.FetchFailure(ctx.Err())
@@ -148,6 +160,7 @@ func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer, want 
 		}
 	}
 	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true, "predicateType": a.predicateType, "signer": evidence.Signer}
+	maps.Copy(facts, evidence.Facts)
 	return policy.Finding{Result: policy.Valid, Signer: evidence.Signer,
 		Message:    fmt.Sprintf("attestation of type %s verified, signed by %s", a.predicateType, evidence.Signer),
 		Extensions: map[string]any{"signatures": []map[string]any{facts}}}

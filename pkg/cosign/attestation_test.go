@@ -10,7 +10,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/attest"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -22,13 +21,7 @@ const provenance = "https://slsa.dev/provenance/v1"
 
 func newAttestation(t testing.TB, options cosign.Options, expression string) *cosign.Attestation {
 	t.Helper()
-	var compiled *attest.Expression
-	if expression != "" {
-		var err error
-		compiled, err = attest.Compile(expression)
-		require.NoError(t, err)
-	}
-	made, err := cosign.NewAttestation(options, provenance, compiled)
+	made, err := cosign.NewAttestation(options, provenance, expression)
 	require.NoError(t, err)
 	return made
 }
@@ -153,9 +146,9 @@ func TestSignaturesAndMalformedEnvelopesAreNoAttestations(t *testing.T) {
 func TestAttestationOptionsThatMeanNothingAreRefused(t *testing.T) {
 	keys := trusted(newKey(t, fixture.ECDSAP256))
 	for name, options := range map[string]cosign.Options{"annotations": {Keys: keys, Annotations: map[string]string{"a": "b"}}, "repository": {Keys: keys, MatchRepository: true}, "nobody": {}} {
-		_, err := cosign.NewAttestation(options, provenance, nil)
+		_, err := cosign.NewAttestation(options, provenance, "")
 		require.Error(t, err, name)
 	}
-	_, err := cosign.NewAttestation(cosign.Options{Keys: keys}, "", nil)
+	_, err := cosign.NewAttestation(cosign.Options{Keys: keys}, "", "")
 	require.ErrorContains(t, err, "predicate type")
 }

@@ -46,6 +46,8 @@ func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer
 type Evidence struct {
 	// Signer tells who signed; distinct for distinct signers.
 	Signer string
+	// Facts about the signer: keyFingerprint, or issuer, subject and claims.
+	Facts map[string]any
 	// Statement is the signed in-toto statement, nil for a signature of the
 	// artifact's bytes. It is about the artifact, by a subject's digest; whether
 	// its predicate means anything is for the caller to say.
@@ -89,7 +91,7 @@ func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact dige
 	if by.id == "" {
 		return Evidence{}, failure
 	}
-	return Evidence{Signer: by.id, Statement: parsed.payload}, policy.Finding{}
+	return Evidence{Signer: by.id, Facts: by.facts, Statement: parsed.payload}, policy.Finding{}
 }
 
 // open takes a bundle apart that is signed in the way that the checker wants.
@@ -206,7 +208,7 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 // it plays no part but in that finding.
 func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
 	if c.identities != nil {
-		return c.identities.checkIdentity(parsed, want)
+		return c.identities.checkIdentity(ctx, parsed, want)
 	}
 	hinted := false
 	for _, key := range c.keys {

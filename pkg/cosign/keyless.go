@@ -1,19 +1,25 @@
 package cosign
 
 import (
+	"context"
 	"crypto/ed25519"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/landwaiter/landwaiter/pkg/expression"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // Identity matches who a signing certificate was issued to. Exactly one of each
@@ -38,6 +44,10 @@ type Keyless struct {
 	IgnoreLog, IgnoreSCT bool
 	// Thresholds are how many different logs or authorities must vouch; 0 is 1.
 	Thresholds Thresholds
+	// Expression, unless it is empty, is CEL that must say true of who signed:
+	// issuer and subject, and claims, the extensions of the certificate by their
+	// names in Fulcio's certificate specification, such as sourceRepositoryURI.
+	Expression string
 }
 
 // Thresholds are numbers of different logs or authorities.
@@ -50,6 +60,7 @@ type identities struct {
 	name     string
 	bundles  *bundleverify.Verifier
 	policies []bundleverify.PolicyOption
+	demand   *expression.Expression // nil without one
 }
 
 func newIdentities(k Keyless) (*identities, error) {
@@ -62,6 +73,13 @@ func newIdentities(k Keyless) (*identities, error) {
 		return nil, errors.New("a keyless verifier needs a root of trust")
 	}
 	made := &identities{name: k.Name}
+	if k.Expression != "" {
+		var err error
+		made.demand, err = expression.Compile(k.Expression, expression.Variables{"issuer": expression.Text, "subject": expression.Text, "claims": expression.Any})
+		if err != nil {
+			return nil, fmt.Errorf("expression: %w", err)
+		}
+	}
 	for i, identity := range k.Identities {
 		option, err := identity.policy()
 		if err != nil {
@@ -127,15 +145,52 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 		}
 		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
 			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, summary.Issuer, k.name),
-			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName}}
+			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
 		return nil
 	})
 	return by, err
 }
 
+// claimsOf are the extensions that a certificate has (Fulcio's certificate
+// specification, "Extension values"), by their names there.
+func claimsOf(extensions certificate.Extensions) map[string]any {
+	found := map[string]any{}
+	text, err := json.Marshal(extensions)
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+	if err != nil {
+		return map[string]any{}
+	}
+	maps.DeleteFunc(found, func(_ string, value any) bool { return value == "" || value == nil })
+	return found
+}
+
+// admit asks the expression about a signer; the finding has a reason if the
+// signer is not one that is wanted.
+func (k *identities) admit(ctx context.Context, by signer) policy.Finding {
+	if k.demand == nil {
+		return policy.Finding{}
+	}
+	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+	defer cancel()
+	matched, err := k.demand.Match(limited, by.facts)
+	switch {
+	case ctx.Err() != nil:
+		return verify.FetchFailure(ctx.Err())
+	case err != nil:
+		return policy.Finding{Reason: ReasonWrongIdentity, Message: fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
+			Remediation: "look at the certificate's claims, and guard missing ones in the expression with has(…)"}
+	case !matched:
+		return policy.Finding{Reason: ReasonWrongIdentity, Message: "the signer's certificate does not say what the verifier's keyless expression demands",
+			Remediation: "sign as the expression demands: from the named repository, workflow or runner"}
+	}
+	return policy.Finding{}
+}
+
 // checkIdentity returns who signed the bundle as a signature of want; without a
 // signer, the finding says why.
-func (k *identities) checkIdentity(parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
+func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
 	// A plain Ed25519 signature cannot be verified knowing a digest only, and the
 	// library would verify it over no bytes at all.
 	if parsed.message && parsed.ed25519 {
@@ -149,16 +204,24 @@ func (k *identities) checkIdentity(parsed parsedBundle, want digest.Digest) (sig
 	if err != nil {
 		return signer{}, k.refused(err)
 	}
+	return k.admitted(ctx, by)
+}
+
+// admitted returns by, if it is wanted.
+func (k *identities) admitted(ctx context.Context, by signer) (signer, policy.Finding) {
+	if failure := k.admit(ctx, by); failure.Reason != "" {
+		return signer{}, failure
+	}
 	return by, policy.Finding{}
 }
 
 // checkPayload returns who signed a payload whose bytes are known.
-func (k *identities) checkPayload(rebuilt *bundle.Bundle, payload io.Reader) (signer, policy.Finding) {
+func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, policy.Finding) {
 	by, err := k.verify(rebuilt, bundleverify.WithArtifact(payload))
 	if err != nil {
 		return signer{}, k.refused(err)
 	}
-	return by, policy.Finding{}
+	return k.admitted(ctx, by)
 }
 
 // maxRefusal bounds what is repeated of the library's words: some of them are the

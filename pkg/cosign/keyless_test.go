@@ -102,6 +102,39 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 	}
 }
 
+func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	forms := map[string]*evidence{
+		"bundle": keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}),
+		"legacy": keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{}),
+	}
+	for expression, want := range map[string]policy.Result{
+		`claims.issuer == issuer && subject.endsWith("@example.com")`: policy.Valid,
+		`!has(claims.sourceRepositoryURI)`:                            policy.Valid,
+		`claims.sourceRepositoryURI == "https://github.com/a/b"`:      policy.Invalid, // there is none: an error
+		`has(claims.sourceRepositoryURI)`:                             policy.Invalid,
+		`subject == "other@example.com"`:                              policy.Invalid,
+	} {
+		for form, e := range forms {
+			finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = expression })), img, e)
+			require.Equal(t, want, finding.Result, "%s, %s: %s", expression, form, finding.Message)
+			if want == policy.Invalid {
+				requireInvalid(t, finding, cosign.ReasonWrongIdentity)
+			}
+		}
+	}
+	for _, wrong := range []string{"claims.", "unknown == 1", "1 + 1", "predicate.a"} {
+		_, err := cosign.New(keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = wrong }))
+		require.ErrorContains(t, err, "expression")
+	}
+	signed := newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "`+someone+`" && signer.claims.issuer == signer.issuer`)
+	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{})
+	require.Equal(t, policy.Valid, judge(t, signed, img, e).Result)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "x"`), img, e), cosign.ReasonPredicate)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = `subject == "x"` }), ""), img, e), cosign.ReasonWrongIdentity)
+}
+
 func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")

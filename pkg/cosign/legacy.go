@@ -83,7 +83,7 @@ func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, p
 		return signer{}, malformed(err.Error())
 	}
 	if c.identities != nil {
-		return c.identities.checkPayload(rebuilt, bytes.NewReader(payload))
+		return c.identities.checkPayload(ctx, rebuilt, bytes.NewReader(payload))
 	}
 	for _, key := range c.keys {
 		for _, algorithm := range key.algorithms {

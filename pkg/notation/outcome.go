@@ -84,7 +84,7 @@ func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify
 		switch {
 		case check.finding.Reason == "":
 		case check.logged:
-			caveat += letPass + check.finding.Message
+			caveat += permitted + check.finding.Message
 		default:
 			return check.finding
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// letPass begins what a finding says of a check that failed and is not enforced.
-const letPass = "; the verifier is permissive: "
+// permitted begins what a finding says of a check that failed and is not enforced.
+const permitted = "; the verifier is permissive: "
 
 // unlessRevoked returns valid, or what keeps it from being so: a certificate of
 // the chain is revoked, or nobody can tell.
@@ -28,7 +28,7 @@ func (c *Checker) unlessRevoked(ctx context.Context, chain []*x509.Certificate, 
 	case finding.Reason == "":
 		return valid
 	case c.logs.revocation:
-		valid.Message += letPass + finding.Message
+		valid.Message += permitted + finding.Message
 		return valid
 	}
 	return finding

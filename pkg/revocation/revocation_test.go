@@ -76,7 +76,7 @@ func TestAnswersFromMemoryAndNeverOnTheSpot(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/ocsp", strings.NewReader("question"))
 	require.NoError(t, err)
-	_, err = a.For("team-a").RoundTrip(request)
+	_, err = a.For("team-a").RoundTrip(request) //nolint:bodyclose // there is no response
 	require.Error(t, err, "another question")
 	_, err = get(t, a, "team-b", address+"/list")
 	require.ErrorIs(t, err, errPending, "each namespace has its own answers")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/attest"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -23,7 +22,7 @@ func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Che
 	default:
 		used, err = keys("spec.cosign", &options, spec.Keys, stores)
 		if err == nil {
-			used, err = logged(&options, spec, used, stores)
+			used, err = logged("spec.cosign", &options, spec.TransparencyLog, spec.LogTrustStore, used, stores)
 		}
 	}
 	if err != nil {
@@ -56,26 +55,28 @@ func keys(field string, options *cosign.Options, refs []v1alpha1.TrustStoreRef, 
 }
 
 // logged adds the logs that signatures by keys must be in, if they must.
-func logged(options *cosign.Options, spec v1alpha1.CosignVerifier, used []string, stores trustStores) ([]string, error) {
-	switch spec.TransparencyLog {
+func logged(field string, options *cosign.Options, mode v1alpha1.TransparencyLogMode, ref *v1alpha1.TrustStoreRef, used []string,
+	stores trustStores,
+) ([]string, error) {
+	switch mode {
 	case "", v1alpha1.TransparencyLogIgnore:
-		if spec.LogTrustStore != nil {
-			return nil, errors.New("spec.cosign.logTrustStore is for transparencyLog Required; remove it")
+		if ref != nil {
+			return nil, fmt.Errorf("%s.logTrustStore is for transparencyLog Required; remove it", field)
 		}
 		return used, nil
 	case v1alpha1.TransparencyLogRequired:
 	default:
-		return nil, fmt.Errorf("spec.cosign.transparencyLog is %q, it must be Required or Ignore", spec.TransparencyLog)
+		return nil, fmt.Errorf("%s.transparencyLog is %q, it must be Required or Ignore", field, mode)
 	}
-	if spec.LogTrustStore == nil {
-		return nil, errors.New("spec.cosign.transparencyLog is Required, so spec.cosign.logTrustStore must name a trust store of type SigstoreRoot with the logs")
+	if ref == nil {
+		return nil, fmt.Errorf("%s.transparencyLog is Required, so %s.logTrustStore must name a trust store of type SigstoreRoot with the logs", field, field)
 	}
-	store, err := stores.find(*spec.LogTrustStore, v1alpha1.SigstoreRoot)
+	store, err := stores.find(*ref, v1alpha1.SigstoreRoot)
 	if err != nil {
-		return nil, fmt.Errorf("spec.cosign.logTrustStore: %w", err)
+		return nil, fmt.Errorf("%s.logTrustStore: %w", field, err)
 	}
 	if len(store.root.RekorLogs()) == 0 {
-		return nil, fmt.Errorf("spec.cosign.logTrustStore: %s has no transparency log", store.source)
+		return nil, fmt.Errorf("%s.logTrustStore: %s has no transparency log", field, store.source)
 	}
 	options.Log = store.root
 	return append(used, store.fingerprint), nil
@@ -90,7 +91,7 @@ func keyless(field string, options *cosign.Options, spec v1alpha1.Keyless, log v
 	if err != nil {
 		return nil, fmt.Errorf("%s.keyless.trustStore: %w", field, err)
 	}
-	k := &cosign.Keyless{Root: store.root, Name: store.source.String()}
+	k := &cosign.Keyless{Root: store.root, Name: store.source.String(), Expression: spec.Expression}
 	if k.IgnoreLog, err = ignored(field+".transparencyLog", log); err != nil {
 		return nil, err
 	}
@@ -150,21 +151,16 @@ func attestationChecker(spec v1alpha1.AttestationVerifier, stores trustStores) (
 		return nil, nil, errors.New("spec.attestation must have exactly one of keys, keyless; it has both")
 	case spec.Keyless != nil:
 		used, err = keyless("spec.attestation", &options, *spec.Keyless, spec.TransparencyLog, stores)
-	case spec.TransparencyLog == v1alpha1.TransparencyLogRequired:
-		return nil, nil, notBuilt("spec.attestation.transparencyLog: Required for keys", "use Ignore, or keyless")
 	default:
 		used, err = keys("spec.attestation", &options, spec.Keys, stores)
+		if err == nil {
+			used, err = logged("spec.attestation", &options, spec.TransparencyLog, spec.LogTrustStore, used, stores)
+		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	var expression *attest.Expression
-	if spec.Expression != "" {
-		if expression, err = attest.Compile(spec.Expression); err != nil {
-			return nil, nil, fmt.Errorf("spec.attestation.expression: %w", err)
-		}
-	}
-	checker, err := cosign.NewAttestation(options, spec.PredicateType, expression)
+	checker, err := cosign.NewAttestation(options, spec.PredicateType, spec.Expression)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spec.attestation: %w", err)
 	}

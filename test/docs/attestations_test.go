@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/attest"
+	"github.com/landwaiter/landwaiter/pkg/expression"
 )
 
 // expressions are the CEL blocks of a document by the heading above them.
@@ -54,12 +54,12 @@ func TestDocumentedExpressionsDoWhatTheySay(t *testing.T) {
 	for title, text := range documented {
 		c, ok := cases[title]
 		require.True(t, ok, "no cases for %s", title)
-		compiled, err := attest.Compile(text)
+		compiled, err := expression.Compile(text, expression.Variables{"predicate": expression.Any, "predicateType": expression.Text, "now": expression.Time})
 		require.NoError(t, err, title)
 		match := func(predicate string) bool {
 			var value any
 			require.NoError(t, json.Unmarshal([]byte(predicate), &value), predicate)
-			matched, err := compiled.Match(t.Context(), attest.Statement{PredicateType: "t", Predicate: value}, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+			matched, err := compiled.Match(t.Context(), map[string]any{"predicateType": "t", "predicate": value, "now": time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)})
 			return matched && err == nil
 		}
 		for _, predicate := range c.taken {

@@ -1,4 +1,7 @@
-package attest
+// Package expression evaluates conditions in CEL (the Common Expression Language)
+// over facts. It refuses what could take long or make large values out of small
+// ones, and it has no functions that do anything but compute.
+package expression
 
 import (
 	"context"
@@ -6,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	celast "github.com/google/cel-go/common/ast"
@@ -26,31 +28,42 @@ const (
 	checkEvery = 100
 )
 
-// Expression is a condition on a predicate, in CEL (the Common Expression
-// Language). It is compiled once and safe for concurrent use.
+// Expression is a condition on values. It is compiled once and safe for concurrent
+// use.
 type Expression struct{ program cel.Program }
 
-// Compile reads an expression over
-//
-//   - predicate: the statement's predicate, as JSON
-//   - predicateType: its type, a string
-//   - now: the time of the check, a timestamp
-//
-// with CEL's standard functions and optionals, and the macros has, all, exists and
-// exists_one. It returns an error with the place of what is wrong, for an
-// expression that is not a bool, and for one that could make large values.
-func Compile(text string) (*Expression, error) {
+// Kind is the type of a variable.
+type Kind int
+
+// The kinds of variables.
+const (
+	Any  Kind = iota // whatever JSON can say, with numbers as [json.Number] or float64
+	Text             // a string
+	Time             // a [time.Time]
+)
+
+// Variables are the names that an expression may use.
+type Variables map[string]Kind
+
+// Compile reads an expression over variables, with CEL's standard functions and
+// optionals, and the macros has, all, exists and exists_one. It returns an error
+// with the place of what is wrong, for an expression that is not a bool, and for
+// one that could make large values.
+func Compile(text string, variables Variables) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes", maxExpression)
 	}
-	environment, err := cel.NewEnv(
-		cel.Variable("predicate", cel.DynType), cel.Variable("predicateType", cel.StringType), cel.Variable("now", cel.TimestampType),
+	options := []cel.EnvOption{
 		// No extension libraries, and no macros that make lists: some of them make
 		// much out of little (lists.range, replace, map), and the cost limit does not
 		// see it where types are known only when the expression runs.
 		cel.CrossTypeNumericComparisons(true), cel.OptionalTypes(),
 		cel.ClearMacros(), cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro),
-	)
+	}
+	for name, kind := range variables {
+		options = append(options, cel.Variable(name, map[Kind]*cel.Type{Any: cel.DynType, Text: cel.StringType, Time: cel.TimestampType}[kind]))
+	}
+	environment, err := cel.NewEnv(options...)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
@@ -105,17 +118,20 @@ func joins(overload string) bool {
 	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList
 }
 
-// Match reports whether the expression says true of a statement. An error means
-// that it says nothing: a field is missing, the cost is over the limit, ctx ended.
-func (e *Expression) Match(ctx context.Context, s Statement, now time.Time) (matched bool, err error) {
+// Match reports whether the expression says true of values, which are given for
+// every variable. An error means that it says nothing: a field is missing, the
+// cost is over the limit, ctx ended.
+func (e *Expression) Match(ctx context.Context, values map[string]any) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			matched, err = false, fmt.Errorf("the expression gave up: %v", r)
 		}
 	}()
-	result, _, err := e.program.ContextEval(ctx, map[string]any{
-		"predicate": native(s.Predicate), "predicateType": s.PredicateType, "now": now,
-	})
+	facts := make(map[string]any, len(values))
+	for name, value := range values {
+		facts[name] = native(value)
+	}
+	result, _, err := e.program.ContextEval(ctx, facts)
 	if err != nil {
 		return false, fmt.Errorf("evaluate the expression: %w", err)
 	}

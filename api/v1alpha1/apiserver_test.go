@@ -77,7 +77,7 @@ func complete() map[string][]string {
 		},
 		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}"},
 		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}"},
-		"VerificationPolicy":        {"{default: Deny, rules: [{images: [a], require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
+		"VerificationPolicy":        {"{default: Deny, mode: Warn, rules: [{images: [a], index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{enforcement: Floor}"},
 	}
 }

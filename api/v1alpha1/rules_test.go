@@ -86,9 +86,9 @@ func verifierRules() []rule {
 		}
 	}
 	return append(list, rule{
-		kinds: both("VerificationPolicy"), path: "spec.rules[].require[]", message: "set exactly one of anyOf, allOf and types in a requirement",
-		accepted: in("{rules: [{images: ['**'], require: [{%s}]}]}", "anyOf: [v]", "allOf: [v, w]", "types: [Cosign]", "anyOf: [v], atLeast: 2"),
-		rejected: in("{rules: [{images: ['**'], require: [{%s}]}]}", "", "atLeast: 2", "anyOf: [v], allOf: [v]", "anyOf: [v], types: [Cosign]", "allOf: [v], types: [Cosign]"),
+		kinds: both("VerificationPolicy"), path: "spec.rules[].require[]", message: "set exactly one of anyOf, allOf, types and expression in a requirement",
+		accepted: in("{rules: [{images: ['**'], require: [{%s}]}]}", "anyOf: [v]", "allOf: [v, w]", "types: [Cosign]", "expression: 'true'", "anyOf: [v], atLeast: 2"),
+		rejected: in("{rules: [{images: ['**'], require: [{%s}]}]}", "", "atLeast: 2", "anyOf: [v], allOf: [v]", "anyOf: [v], types: [Cosign]", "types: [Cosign], expression: 'true'", "allOf: [v], types: [Cosign]"),
 	})
 }
 
@@ -218,6 +218,8 @@ func enums() map[string]string {
 		"TrustStore spec.hash":                                          "{type: PublicKeys, hash: %s, source: {inline: x}}",
 		"VerificationPolicy spec.default":                               "{default: %s}",
 		"VerificationPolicy spec.rules[].require[].types[]":             "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
+		"VerificationPolicy spec.mode":                                  "{mode: %s}",
+		"VerificationPolicy spec.rules[].index":                         "{rules: [{images: ['**'], require: [{types: [Cosign]}], index: %s}]}",
 		"ClusterVerificationPolicy spec.enforcement":                    "{enforcement: %s}",
 	}
 }
@@ -256,6 +258,8 @@ func TestEnumerationsAreTheConstantsOfTheTypes(t *testing.T) {
 		"Verifier spec.notation.overrides.expiry":    {string(v1alpha1.OverrideEnforce), string(v1alpha1.OverrideLog)},
 		"TrustStore spec.hash":                       {string(v1alpha1.SHA256), string(v1alpha1.SHA384), string(v1alpha1.SHA512)},
 		"VerificationPolicy spec.default":            {string(v1alpha1.DefaultDeny), string(v1alpha1.DefaultAllow)},
+		"VerificationPolicy spec.mode":               {string(v1alpha1.ModeEnforce), string(v1alpha1.ModeWarn)},
+		"VerificationPolicy spec.rules[].index":      {string(v1alpha1.IndexItself), string(v1alpha1.IndexOrManifests)},
 		"ClusterVerificationPolicy spec.enforcement": {string(v1alpha1.EnforcementDefault), string(v1alpha1.EnforcementFloor)},
 		"TrustStore spec.type": {string(v1alpha1.PublicKeys), string(v1alpha1.Certificates),
 			string(v1alpha1.TimestampAuthorities), string(v1alpha1.SigstoreRoot)},

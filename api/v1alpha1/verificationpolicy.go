@@ -14,6 +14,26 @@ const (
 	DefaultAllow DefaultAction = "Allow"
 )
 
+// PolicyMode says what happens to images that a policy does not allow.
+// +kubebuilder:validation:Enum=Enforce;Warn
+type PolicyMode string
+
+// The modes.
+const (
+	ModeEnforce PolicyMode = "Enforce"
+	ModeWarn    PolicyMode = "Warn"
+)
+
+// IndexMode says what proves an image index (a multi-platform image).
+// +kubebuilder:validation:Enum=Itself;ItselfOrEveryManifest
+type IndexMode string
+
+// The index modes.
+const (
+	IndexItself      IndexMode = "Itself"
+	IndexOrManifests IndexMode = "ItselfOrEveryManifest"
+)
+
 // Enforcement says whom a cluster policy binds.
 // +kubebuilder:validation:Enum=Default;Floor
 type Enforcement string
@@ -36,6 +56,11 @@ type VerificationPolicySpec struct {
 	// Default is for images that no rule matches: Deny (the default) or Allow.
 	// +optional
 	Default DefaultAction `json:"default,omitempty"`
+
+	// Mode is Enforce (the default), or Warn: images that this policy does not
+	// allow, or that could not be verified, are allowed and reported.
+	// +optional
+	Mode PolicyMode `json:"mode,omitempty"`
 }
 
 // PolicyRule is what some images need.
@@ -53,10 +78,15 @@ type PolicyRule struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Require []Requirement `json:"require"`
+
+	// Index says what proves an image index: Itself (the default), or
+	// ItselfOrEveryManifest, which takes an index of which every manifest is proven.
+	// +optional
+	Index IndexMode `json:"index,omitempty"`
 }
 
 // Requirement is one thing that must hold.
-// +kubebuilder:validation:XValidation:rule="[has(self.anyOf), has(self.allOf), has(self.types)].filter(x, x).size() == 1",message="set exactly one of anyOf, allOf and types in a requirement"
+// +kubebuilder:validation:XValidation:rule="[has(self.anyOf), has(self.allOf), has(self.types), has(self.expression)].filter(x, x).size() == 1",message="set exactly one of anyOf, allOf, types and expression in a requirement"
 type Requirement struct {
 	// AnyOf names verifiers of which one must be satisfied.
 	// +optional
@@ -80,6 +110,12 @@ type Requirement struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	Types []VerifierType `json:"types,omitempty"`
+	// Expression in CEL that must be true of findings, what all verifiers that apply
+	// to the image have proven.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Expression string `json:"expression,omitempty"`
 	// AtLeast is how many different signers are needed. Left out it is 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

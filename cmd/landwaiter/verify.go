@@ -138,6 +138,7 @@ type printedResult struct {
 	Digest    string           `json:"digest,omitempty"`
 	Policy    policy.Source    `json:"policy"`
 	Reason    string           `json:"reason"`
+	Warning   string           `json:"warning,omitempty"`
 	Findings  []printedFinding `json:"findings"`
 }
 
@@ -149,7 +150,7 @@ type printedFinding struct {
 
 func printable(arg string, r verify.Result) printedResult {
 	p := printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: r.Verdict.Outcome.String(), Digest: r.Digest.String(),
-		Policy: r.Verdict.Policy, Reason: r.Verdict.Reason, Findings: []printedFinding{}}
+		Policy: r.Verdict.Policy, Reason: r.Verdict.Reason, Warning: r.Verdict.Warning, Findings: []printedFinding{}}
 	for _, f := range r.Findings {
 		p.Findings = append(p.Findings, printedFinding{Finding: f, Result: f.Result.String()})
 	}
@@ -167,7 +168,11 @@ func printResults(out io.Writer, format string, args []string, results []verify.
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "IMAGE\tVERDICT\tDIGEST\tREASON")
 	for _, p := range printed {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Image, strings.ToUpper(p.Outcome), short(p.Digest), p.Reason)
+		outcome := strings.ToUpper(p.Outcome)
+		if p.Warning != "" {
+			outcome += " (warning)"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Image, outcome, short(p.Digest), p.Reason)
 	}
 	return table.Flush()
 }

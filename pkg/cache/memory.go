@@ -86,7 +86,7 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 func weigh(key verify.Key, entry verify.Entry) uint32 {
 	const structure, perFinding, perExtension = 512, 320, 64
 	n := structure + len(key.Namespace) + len(key.UID) + len(key.Generation) + len(key.Image) +
-		len(entry.Verdict.Reason) + len(entry.Descriptor.Data)
+		len(entry.Verdict.Reason) + len(entry.Verdict.Warning) + len(entry.Descriptor.Data)
 	for _, f := range entry.Findings {
 		n += perFinding + len(f.Message) + len(f.Remediation) + len(f.Signer) + len(f.Digest)
 		for name, value := range f.Extensions {

@@ -121,7 +121,22 @@ func joins(overload string) bool {
 // Match reports whether the expression says true of values, which are given for
 // every variable. An error means that it says nothing: a field is missing, the
 // cost is over the limit, ctx ended.
-func (e *Expression) Match(ctx context.Context, values map[string]any) (matched bool, err error) {
+func (e *Expression) Match(ctx context.Context, values map[string]any) (bool, error) {
+	return e.match(values, func(facts map[string]any) (ref.Val, error) {
+		result, _, err := e.program.ContextEval(ctx, facts)
+		return result, err
+	})
+}
+
+// Holds is Match where there is no deadline but the limit on the cost.
+func (e *Expression) Holds(values map[string]any) (bool, error) {
+	return e.match(values, func(facts map[string]any) (ref.Val, error) {
+		result, _, err := e.program.Eval(facts)
+		return result, err
+	})
+}
+
+func (e *Expression) match(values map[string]any, evaluate func(map[string]any) (ref.Val, error)) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			matched, err = false, fmt.Errorf("the expression gave up: %v", r)
@@ -131,7 +146,7 @@ func (e *Expression) Match(ctx context.Context, values map[string]any) (matched 
 	for name, value := range values {
 		facts[name] = native(value)
 	}
-	result, _, err := e.program.ContextEval(ctx, facts)
+	result, err := evaluate(facts)
 	if err != nil {
 		return false, fmt.Errorf("evaluate the expression: %w", err)
 	}

@@ -29,7 +29,10 @@ func match(t *testing.T, text, predicate string) (bool, error) {
 	t.Helper()
 	compiled, err := expression.Compile(text, variables)
 	require.NoError(t, err, text)
-	return compiled.Match(t.Context(), values(t, predicate))
+	matched, err := compiled.Match(t.Context(), values(t, predicate))
+	held, without := compiled.Holds(values(t, predicate))
+	require.Equal(t, [2]bool{matched, err == nil}, [2]bool{held, without == nil}, text)
+	return matched, err
 }
 
 func TestOnlyTrueMatches(t *testing.T) {

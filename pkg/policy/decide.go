@@ -38,16 +38,37 @@ type Verdict struct {
 	Outcome Outcome
 	Policy  Source
 	Reason  string
+	// Warning is why the image would not be allowed if the policy were enforced;
+	// it is empty unless the outcome is Allowed all the same.
+	Warning string
+	// Doubtful marks a warning about evidence that could not be read: like an
+	// Undecided verdict it is never kept.
+	Doubtful bool
 }
 
-// Requirement is one thing that must hold. Only AnyOf and AllOf construct a
-// valid one: the zero value never holds.
+// Warn returns what v comes to under a policy that only warns: whatever is not
+// allowed is, with a warning.
+func (v Verdict) Warn() Verdict {
+	if v.Outcome == Allowed {
+		return v
+	}
+	return Verdict{Outcome: Allowed, Policy: v.Policy, Warning: v.Reason, Doubtful: v.Outcome == Undecided,
+		Reason: fmt.Sprintf("%s only warns: %s", v.Policy, v.Reason)}
+}
+
+// Requirement is one thing that must hold. Only AnyOf, AllOf and Matching construct
+// a valid one: the zero value never holds.
 type Requirement struct {
 	source    Source
 	all       bool
 	verifiers []string
 	atLeast   int
+	condition Condition // nil for AnyOf and AllOf
 }
+
+// Condition says whether proven findings are what is demanded. An error means no.
+// It is pure.
+type Condition func(proven []Finding) (bool, error)
 
 // AnyOf requires valid evidence of at least atLeast distinct signers, from any
 // of the named verifiers. It returns an error for an empty list or atLeast < 1.
@@ -59,6 +80,19 @@ func AnyOf(source Source, atLeast int, verifiers ...string) (Requirement, error)
 // at least atLeast distinct signers. It returns an error as AnyOf does.
 func AllOf(source Source, atLeast int, verifiers ...string) (Requirement, error) {
 	return newRequirement(source, true, atLeast, verifiers)
+}
+
+// Matching requires that condition holds for the valid evidence of the named
+// verifiers, which is of at least atLeast distinct signers. A condition may also
+// look at what is missing, so nothing may be unknown. It returns an error as AnyOf
+// does, and without a condition.
+func Matching(source Source, atLeast int, condition Condition, verifiers ...string) (Requirement, error) {
+	if condition == nil {
+		return Requirement{}, errors.New("a requirement without a condition would hold for every signature")
+	}
+	made, err := newRequirement(source, false, atLeast, verifiers)
+	made.condition = condition
+	return made, err
 }
 
 func newRequirement(source Source, all bool, atLeast int, verifiers []string) (Requirement, error) {
@@ -116,8 +150,11 @@ func Decide(rules Rules, findings []Finding) Verdict {
 
 // Settled reports whether more findings cannot change the verdict, so that the
 // search for evidence may stop. Findings only ever add proof, so this is so
-// exactly when the rules are met.
+// exactly when the rules are met; but a condition wants to see all of them.
 func (r Rules) Settled(findings []Finding) bool {
+	if slices.ContainsFunc(r.Require, func(r Requirement) bool { return r.condition != nil }) {
+		return false
+	}
 	return Decide(r, findings).Outcome == Allowed
 }
 
@@ -127,6 +164,9 @@ func (r Requirement) decide(findings []Finding) Verdict {
 		if slices.Contains(r.verifiers, f.Verifier) {
 			relevant = append(relevant, f)
 		}
+	}
+	if r.condition != nil {
+		return r.match(relevant)
 	}
 	if r.holds(relevant, false) {
 		return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.proof(relevant)}
@@ -165,6 +205,29 @@ func (r Requirement) holds(findings []Finding, hope bool) bool {
 		}
 	}
 	return len(signers)+unknown >= r.atLeast
+}
+
+// match decides a requirement with a condition.
+func (r Requirement) match(findings []Finding) Verdict {
+	if !r.holds(findings, true) {
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: r.lack(findings)}
+	}
+	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Result == Unknown }) {
+		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.doubt(findings)}
+	}
+	var proven []Finding
+	for _, f := range findings {
+		if f.Result == Valid && f.Signer != "" {
+			proven = append(proven, f)
+		}
+	}
+	switch met, err := r.condition(proven); {
+	case err != nil:
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.author(), err.Error())}
+	case !met:
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("%s has an expression that does not hold: %s", r.author(), r.partly(findings))}
+	}
+	return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.proof(findings)}
 }
 
 func unique(s []string) []string {

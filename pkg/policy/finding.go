@@ -4,6 +4,8 @@
 // refuses to allow anything that is not proven: its zero values deny.
 package policy
 
+import "maps"
+
 // Result is what one piece of evidence turned out to be. The zero value is
 // Invalid.
 type Result uint8
@@ -71,3 +73,24 @@ type Finding struct {
 	Remediation string         `json:"remediation,omitempty"`
 	Extensions  map[string]any `json:"extensions,omitempty"`
 }
+
+// Facts are what expressions see of f: verifier, type, signer, digest, artifactType,
+// and facts, what the checker knows of the signer (for cosign keyFingerprint, or
+// issuer, subject and claims; for attestations predicateType too; for notation
+// Issuer and SN).
+func (f Finding) Facts() map[string]any {
+	facts := map[string]any{}
+	for name, value := range f.Extensions {
+		if name != extensionSignatures {
+			facts[name] = value
+		}
+	}
+	if signatures, ok := f.Extensions[extensionSignatures].([]map[string]any); ok && len(signatures) == 1 {
+		maps.Copy(facts, signatures[0])
+	}
+	return map[string]any{"verifier": f.Verifier, "type": f.Type, "signer": f.Signer, "digest": f.Digest,
+		"artifactType": f.ArtifactType, "facts": facts}
+}
+
+// extensionSignatures is where Ratify's templates look for cosign's facts.
+const extensionSignatures = "signatures"

@@ -25,6 +25,7 @@ type keyOutcome string
 
 const (
 	keyAllowed   keyOutcome = "allowed" // or, for mutation, pinned
+	keyWarned    keyOutcome = "warned"  // allowed by a policy that only warns
 	keyDenied    keyOutcome = "denied"
 	keyInvalid   keyOutcome = "invalid" // the key is malformed
 	keyUndecided keyOutcome = "undecided"
@@ -42,6 +43,8 @@ func (q question) outcome(decisions []decision) (keyOutcome, string) {
 		return keyInvalid, q.err.Error()
 	}
 	switch d := &decisions[q.target]; {
+	case d.known && d.allow && d.result.Verdict.Warning != "":
+		return keyWarned, d.reason
 	case d.known && d.allow:
 		return keyAllowed, d.reason
 	case d.known:

@@ -29,7 +29,7 @@ func (h *handler) record(x *exchange, status int) {
 	h.log.WithFields(logrus.Fields{
 		"traceID": x.traceID, "endpoint": x.endpoint.label(), "namespace": x.namespace(), "outcome": string(x.outcome),
 		"status": status, "duration": duration.String(), "keys": x.asked, "images": len(x.plan.targets),
-		"allowed": counts[keyAllowed], "denied": counts[keyDenied], "invalid": counts[keyInvalid], "undecided": counts[keyUndecided],
+		"allowed": counts[keyAllowed], "warned": counts[keyWarned], "denied": counts[keyDenied], "invalid": counts[keyInvalid], "undecided": counts[keyUndecided],
 	}).Log(level, "request")
 	h.recordKeys(x)
 }
@@ -46,8 +46,12 @@ func (h *handler) recordKeys(x *exchange) {
 	for _, q := range x.plan.questions {
 		outcome, reason := q.outcome(x.decisions)
 		level := logrus.InfoLevel
-		if outcome == keyAllowed {
+		switch outcome {
+		case keyAllowed:
 			level = logrus.DebugLevel
+		case keyWarned:
+			level = logrus.WarnLevel
+		case keyDenied, keyInvalid, keyUndecided:
 		}
 		if !h.log.IsLevelEnabled(level) {
 			continue

@@ -177,3 +177,21 @@ func TestOutcomesHaveTheirWords(t *testing.T) {
 	require.Equal(t, keyUndecided, func() keyOutcome { o, _ := question{}.outcome([]decision{{}}); return o }(), "nothing known is undecided")
 	require.Equal(t, policy.Denied, policy.Outcome(0))
 }
+
+func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
+	warns := verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := verdict(policy.Allowed, ns, ref)
+		result.Verdict.Warning = "not signed"
+		return result
+	})
+	h := testHandler(warns, pinning, nil)
+	logs := &bytes.Buffer{}
+	h.log.SetOutput(logs)
+	h.log.SetFormatter(&logrus.JSONFormatter{})
+	response := ask(t, h, "/v1/verify", "[team-a]r.example.com/app")
+	require.True(t, succeeded(response.Items[0]))
+	require.Contains(t, fmt.Sprint(response.Items[0].Value), "warning:not signed")
+	require.Contains(t, logs.String(), `"verdict":"warned"`)
+	require.Contains(t, logs.String(), `"level":"warning"`)
+	require.Equal(t, 1.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned")))
+}

@@ -29,6 +29,8 @@ type value struct {
 	Namespace       string        `json:"namespace"` // empty: cluster resources only
 	Policy          policy.Source `json:"policy"`
 	Reason          string        `json:"reason"`
+	// Warning is why the image would be denied if its policy were enforced.
+	Warning string `json:"warning,omitempty"`
 }
 
 // report is one finding. Ratify renamed name and type and kept both.
@@ -55,7 +57,7 @@ func newValue(d *decision, traceID string, now time.Time) *value {
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]report, 0, len(result.Findings)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
-		Policy: result.Verdict.Policy, Reason: result.Verdict.Reason,
+		Policy: result.Verdict.Policy, Reason: result.Verdict.Reason, Warning: result.Verdict.Warning,
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for i := range result.Findings {
@@ -115,7 +117,7 @@ func (p plan) mutated(decisions []decision, dropTag bool) []externaldata.Item {
 	for i, q := range p.questions {
 		items[i].Key = q.key
 		switch outcome, reason := q.outcome(decisions); outcome {
-		case keyAllowed:
+		case keyAllowed, keyWarned:
 			items[i].Value = pinned(q.key, &decisions[q.target], dropTag)
 		case keyDenied, keyInvalid, keyUndecided:
 			items[i].Error = orUnknown(reason)

@@ -28,7 +28,7 @@ func doubt(p plan, decisions []decision) string {
 		outcome, reason := q.outcome(decisions)
 		entry := fmt.Sprintf("%s %s: %s", outcome, shown(q.key), cut(reason, maxReasonBytes))
 		switch outcome {
-		case keyAllowed:
+		case keyAllowed, keyWarned:
 		case keyUndecided:
 			undecided = append(undecided, entry)
 		case keyDenied, keyInvalid:

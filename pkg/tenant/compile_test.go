@@ -196,6 +196,14 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"atLeast negative":               {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: -1}"), "atLeast is -1", "VerificationPolicy team-a/strict"},
 		"unknown verifier type":          {"VerificationPolicy", "strict", policySpec("{types: [Pgp]}"), "must be one of", "VerificationPolicy team-a/strict"},
 		"unknown default":                {"VerificationPolicy", "strict", "default: Maybe", "must be Deny or Allow", "VerificationPolicy team-a/strict"},
+		"unknown mode":                   {"VerificationPolicy", "strict", "mode: Audit\n" + policySpec("{anyOf: [release]}"), "must be Enforce or Warn", "VerificationPolicy team-a/strict"},
+		"unknown index mode":             {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], index: Any, require: [{anyOf: [release]}]}]", "must be Itself or ItselfOrEveryManifest", "VerificationPolicy team-a/strict"},
+		"expression that is no CEL":      {"VerificationPolicy", "strict", policySpec("{expression: \"findings.\"}"), "spec.rules[0].require[0]: expression: ", "VerificationPolicy team-a/strict"},
+		"expression of something else":   {"VerificationPolicy", "strict", policySpec("{expression: \"predicate.a == 1\"}"), "undeclared reference", "VerificationPolicy team-a/strict"},
+		"expression that grows":          {"VerificationPolicy", "strict", policySpec("{expression: \"[findings, findings].exists(a, true)\"}"), "something else than constants", "VerificationPolicy team-a/strict"},
+		"expression and anyOf":           {"VerificationPolicy", "strict", policySpec("{anyOf: [release], expression: \"true\"}"), "exactly one of", "VerificationPolicy team-a/strict"},
+		"signer's expression":            {"Verifier", "release", "attestation: {predicateType: x, keys: [{trustStore: keys}], expression: \"unknown\"}", "expression: ", "Verifier team-a/release"},
+		"log of attestations":            {"Verifier", "release", "attestation: {predicateType: x, keys: [{trustStore: keys}], transparencyLog: Required}", "spec.attestation.logTrustStore must name", "Verifier team-a/release"},
 		"bad pattern in a rule":          {"VerificationPolicy", "strict", "rules: [{images: [\"*\"], require: [{anyOf: [release]}]}]", "spec.rules[0].images[0]", "VerificationPolicy team-a/strict"},
 	}
 	good, problems := compile(objects(t, append(healthy, team("team-a")...)...))

@@ -100,12 +100,11 @@ func policyLayer(own *level, policies []compiledPolicy, verifiers []verifier, re
 		layer.Verifiers = append(layer.Verifiers, v.Verifier)
 	}
 	for i, p := range policies {
-		if i == 0 {
-			layer.Source, layer.Default = p.source, p.fallback
-		}
-		// One policy that denies by default makes all of them do so.
-		if p.fallback != policy.Allowed && layer.Default == policy.Allowed {
-			layer.Source, layer.Default = p.source, p.fallback
+		// One policy that denies by default makes all of them do so, and one that
+		// does more than warn goes before those that warn.
+		stricter := p.fallback != policy.Allowed && (layer.Default == policy.Allowed || (layer.DefaultWarns && !p.warns))
+		if i == 0 || stricter {
+			layer.Source, layer.Default, layer.DefaultWarns = p.source, p.fallback, p.warns
 		}
 		layer.Rules = append(layer.Rules, p.rules...)
 		// What a broken policy says of an image is unknown, so it may be a deny.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/expression"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -14,6 +15,7 @@ type compiledPolicy struct {
 	rules       []verify.Rule
 	fallback    policy.Outcome // for images that no rule matches
 	floor       bool
+	warns       bool // what it does not allow is allowed with a warning
 	broken      string
 	fingerprint string
 }
@@ -23,13 +25,16 @@ func compilePolicy(r resource[v1alpha1.ClusterVerificationPolicySpec]) (compiled
 	floor, err := isFloor(r)
 	p.floor = floor
 	if err == nil {
-		p.rules, err = rules(r.source, r.spec.Rules)
+		p.warns, err = warns(r.spec.Mode)
+	}
+	if err == nil {
+		p.rules, err = rules(r.source, r.spec.Rules, p.warns)
 	}
 	if err == nil {
 		p.fallback, err = fallback(r.spec.Default)
 	}
 	if err != nil {
-		p.rules, p.fallback = nil, policy.Denied
+		p.rules, p.fallback, p.warns = nil, policy.Denied, false
 		p.broken = fmt.Sprintf("%s cannot be used: %v", r.source, err)
 	}
 	p.fingerprint = fingerprint(r.source, r.spec, nil, err)
@@ -53,6 +58,16 @@ func isFloor(r resource[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
 	return inCluster, fmt.Errorf("spec.enforcement is %q, it must be Default or Floor", r.spec.Enforcement)
 }
 
+func warns(mode v1alpha1.PolicyMode) (bool, error) {
+	switch mode {
+	case "", v1alpha1.ModeEnforce:
+		return false, nil
+	case v1alpha1.ModeWarn:
+		return true, nil
+	}
+	return false, fmt.Errorf("spec.mode is %q, it must be Enforce or Warn", mode)
+}
+
 func fallback(action v1alpha1.DefaultAction) (policy.Outcome, error) {
 	switch action {
 	case "", v1alpha1.DefaultDeny:
@@ -63,7 +78,7 @@ func fallback(action v1alpha1.DefaultAction) (policy.Outcome, error) {
 	return policy.Denied, fmt.Errorf("spec.default is %q, it must be Deny or Allow", action)
 }
 
-func rules(source policy.Source, specs []v1alpha1.PolicyRule) ([]verify.Rule, error) {
+func rules(source policy.Source, specs []v1alpha1.PolicyRule, warns bool) ([]verify.Rule, error) {
 	compiled := make([]verify.Rule, 0, len(specs))
 	for i, spec := range specs {
 		field := fmt.Sprintf("spec.rules[%d]", i)
@@ -74,7 +89,14 @@ func rules(source policy.Source, specs []v1alpha1.PolicyRule) ([]verify.Rule, er
 		if len(spec.Require) == 0 {
 			return nil, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing", field)
 		}
-		rule := verify.Rule{Source: source, Images: images}
+		rule := verify.Rule{Source: source, Images: images, Warns: warns}
+		switch spec.Index {
+		case "", v1alpha1.IndexItself:
+		case v1alpha1.IndexOrManifests:
+			rule.Parts = true
+		default:
+			return nil, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index)
+		}
 		for j, requirement := range spec.Require {
 			demand, err := demandOf(requirement)
 			if err != nil {
@@ -90,13 +112,13 @@ func rules(source policy.Source, specs []v1alpha1.PolicyRule) ([]verify.Rule, er
 func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
 	demand := verify.Demand{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
 	given := 0
-	for _, n := range []int{len(r.AnyOf), len(r.AllOf), len(r.Types)} {
+	for _, n := range []int{len(r.AnyOf), len(r.AllOf), len(r.Types), len(r.Expression)} {
 		if n > 0 {
 			given++
 		}
 	}
 	if given != 1 {
-		return verify.Demand{}, fmt.Errorf("exactly one of anyOf, allOf, types must be given and not empty; there are %d", given)
+		return verify.Demand{}, fmt.Errorf("exactly one of anyOf, allOf, types, expression must be given and not empty; there are %d", given)
 	}
 	for _, t := range r.Types {
 		switch t {
@@ -106,6 +128,12 @@ func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
 		}
 		demand.Types = append(demand.Types, string(t))
 	}
+	if r.Expression != "" {
+		var err error
+		if demand.Condition, err = condition(r.Expression); err != nil {
+			return verify.Demand{}, fmt.Errorf("expression: %w", err)
+		}
+	}
 	if r.AtLeast != nil {
 		demand.AtLeast = int(*r.AtLeast)
 	}
@@ -113,4 +141,20 @@ func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
 		return verify.Demand{}, fmt.Errorf("atLeast is %d, it must be 1 or more", demand.AtLeast)
 	}
 	return demand, nil
+}
+
+// condition compiles an expression over what was proven. Its cost is limited, so
+// that it needs no deadline.
+func condition(text string) (policy.Condition, error) {
+	compiled, err := expression.Compile(text, expression.Variables{"findings": expression.Any})
+	if err != nil {
+		return nil, err
+	}
+	return func(proven []policy.Finding) (bool, error) {
+		findings := make([]any, len(proven))
+		for i, f := range proven {
+			findings[i] = f.Facts()
+		}
+		return compiled.Holds(map[string]any{"findings": findings})
+	}, nil
 }

@@ -35,6 +35,8 @@ type Layer struct {
 	Rules     []Rule // the first one that matches the image decides
 	// Default is for images that no rule matches; only Allowed allows them.
 	Default policy.Outcome
+	// DefaultWarns says that the policy which states Default only warns.
+	DefaultWarns bool
 	// RequireMatching replaces Rules where there is no policy at all: every
 	// verifier that matches the image must pass, and at least one must match.
 	RequireMatching bool
@@ -47,13 +49,20 @@ type Rule struct {
 	Source  policy.Source
 	Images  []image.Pattern
 	Require []Demand
+	// Warns says that what the rule does not allow is allowed with a warning.
+	Warns bool
+	// Parts says that an index is as good as its manifests: where it is not
+	// allowed itself, every one of them must be.
+	Parts bool
 }
 
-// Demand is one entry of a rule. Exactly one of AnyOf, AllOf and Types is set.
+// Demand is one entry of a rule. Exactly one of AnyOf, AllOf, Types and Condition
+// is set.
 type Demand struct {
-	AnyOf, AllOf []string // names of verifiers
-	Types        []string // any verifier of these types that matches the image
-	AtLeast      int      // distinct signers, 1 or more
+	AnyOf, AllOf []string         // names of verifiers
+	Types        []string         // any verifier of these types that matches the image
+	Condition    policy.Condition // on what every verifier that matches the image has proven
+	AtLeast      int              // distinct signers, 1 or more
 }
 
 // Verifier is one way to check evidence, for the images it matches.
@@ -83,6 +92,8 @@ type task struct {
 	layer     *Layer
 	verdict   policy.Verdict // when known
 	known     bool
+	warns     bool // what is not allowed is, with a warning
+	parts     bool // an index may be allowed by its manifests
 	rules     policy.Rules
 	verifiers []*Verifier // that the rules look at and that match the image
 	// missing holds findings known without evidence: broken verifiers, and those
@@ -130,8 +141,10 @@ func (l *Layer) plan(ref image.Reference) task {
 		return known(l, policy.Verdict{Outcome: policy.Allowed, Policy: l.Source,
 			Reason: fmt.Sprintf("no rule of %s matches %s, and its default is Allow", l.Source, ref.Name())})
 	}
-	return known(l, policy.Verdict{Policy: l.Source,
+	t := known(l, policy.Verdict{Policy: l.Source,
 		Reason: fmt.Sprintf("no rule of %s matches %s, and its default is Deny", l.Source, ref.Name())})
+	t.warns = l.DefaultWarns
+	return t
 }
 
 // planMatching is for levels without any policy: all that match must pass.
@@ -151,11 +164,15 @@ func (l *Layer) planMatching(ref image.Reference) task {
 }
 
 func (l *Layer) planRule(rule Rule, ref image.Reference) task {
-	t := task{layer: l, rules: policy.Rules{Source: rule.Source}}
+	t := task{layer: l, rules: policy.Rules{Source: rule.Source}, warns: rule.Warns, parts: rule.Parts}
+	deny := func(verdict policy.Verdict) task {
+		t.known, t.verdict = true, verdict
+		return t
+	}
 	for _, demand := range rule.Require {
 		requirement, err := l.requirement(rule.Source, demand, ref)
 		if err != nil {
-			return known(l, policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("%s: %v", rule.Source, err)})
+			return deny(policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("%s: %v", rule.Source, err)})
 		}
 		t.rules.Require = append(t.rules.Require, requirement)
 		for _, name := range requirement.Verifiers() {
@@ -165,7 +182,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	// Nothing that is still to be found could change a requirement that only
 	// looks at verifiers that are missing: deny before any network call.
 	if verdict := policy.Decide(t.rules, append(t.hopes(), t.missing...)); verdict.Outcome == policy.Denied {
-		return known(l, verdict)
+		return deny(verdict)
 	}
 	return t
 }
@@ -177,6 +194,8 @@ func (l *Layer) requirement(source policy.Source, demand Demand, ref image.Refer
 		return policy.AllOf(source, demand.AtLeast, demand.AllOf...)
 	case len(demand.AnyOf) > 0:
 		return policy.AnyOf(source, demand.AtLeast, demand.AnyOf...)
+	case demand.Condition != nil:
+		return l.matching(source, demand, ref)
 	}
 	var names []string
 	for _, v := range l.Verifiers {
@@ -190,6 +209,25 @@ func (l *Layer) requirement(source policy.Source, demand Demand, ref image.Refer
 		return policy.Requirement{}, fmt.Errorf("no Verifier of type %s applies to %s", strings.Join(demand.Types, " or "), ref.Name())
 	}
 	return policy.AnyOf(source, demand.AtLeast, names...)
+}
+
+// matching is a requirement over every verifier that matches. A broken one must
+// not look like one that has found nothing.
+func (l *Layer) matching(source policy.Source, demand Demand, ref image.Reference) (policy.Requirement, error) {
+	var names []string
+	for _, v := range l.Verifiers {
+		switch {
+		case !v.matches(ref):
+		case v.Broken != "":
+			return policy.Requirement{}, fmt.Errorf("its expression needs every Verifier: %s", v.Broken)
+		default:
+			names = append(names, v.Source.Name)
+		}
+	}
+	if len(names) == 0 {
+		return policy.Requirement{}, fmt.Errorf("no Verifier applies to %s", ref.Name())
+	}
+	return policy.Matching(source, demand.AtLeast, demand.Condition, names...)
 }
 
 // add looks name up and notes it as a verifier to run or as one that is missing.

@@ -75,7 +75,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	trace := newTrace(e.now)
 	subject, err := e.pin(ctx, config, registryOf(tasks), ref, trace)
 	if err != nil {
-		result.Verdict, result.Stages = failure(err), trace.stages()
+		result.Verdict, result.Stages = failed(tasks, err), trace.stages()
 		return result
 	}
 	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
@@ -86,10 +86,10 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	if !cached {
 		entry, err = e.once(ctx, key, func(ctx context.Context) (Entry, time.Duration, error) {
 			entry := e.examine(ctx, tasks, subject, trace)
-			return entry, e.ttl(entry.Verdict.Outcome), nil
+			return entry, e.ttl(entry.Verdict), nil
 		})
 		if err != nil {
-			entry = Entry{Verdict: failure(err)}
+			entry = Entry{Verdict: failed(tasks, err)}
 		}
 		result.Stages = trace.stages()
 	}
@@ -188,9 +188,15 @@ func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (E
 	return entry, err
 }
 
-func (e *Engine) ttl(outcome policy.Outcome) time.Duration {
-	switch outcome {
+func (e *Engine) ttl(verdict policy.Verdict) time.Duration {
+	switch verdict.Outcome {
 	case policy.Allowed:
+		switch {
+		case verdict.Doubtful:
+			return 0
+		case verdict.Warning != "":
+			return e.options.DenyTTL
+		}
 		return e.options.PassTTL
 	case policy.Denied:
 		return e.options.DenyTTL

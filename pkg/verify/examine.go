@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -12,29 +13,58 @@ import (
 // one denies, or all allow.
 func decided(tasks []task) (policy.Verdict, bool) {
 	for _, t := range tasks {
-		if t.known && t.verdict.Outcome != policy.Allowed {
+		if t.known && t.softened(t.verdict).Outcome != policy.Allowed {
 			return t.verdict, true
 		}
 	}
 	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {
 		return policy.Verdict{}, false
 	}
-	return combine(tasks, func(t task) policy.Verdict { return t.verdict }), true
+	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
+}
+
+// softened is what a verdict on t comes to if t only warns.
+func (t task) softened(verdict policy.Verdict) policy.Verdict {
+	if t.warns {
+		return verdict.Warn()
+	}
+	return verdict
+}
+
+// failed is the verdict on an image whose verification ended with err. It is a
+// warning if nothing but policies that warn asked for evidence.
+func failed(tasks []task, err error) policy.Verdict {
+	verdict := failure(err)
+	for _, t := range tasks {
+		if !t.known && !t.warns {
+			return verdict
+		}
+	}
+	for _, t := range tasks {
+		if !t.known {
+			verdict.Policy = t.rules.Source
+			return verdict.Warn()
+		}
+	}
+	return verdict
 }
 
 // combine joins the verdicts of the layers: one that denies denies all, else one
 // that is undecided leaves all undecided. No layers, no pass.
-func combine(tasks []task, verdict func(task) policy.Verdict) policy.Verdict {
+func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 	var all policy.Verdict
 	var undecided *policy.Verdict
 	for i, t := range tasks {
-		v := verdict(t)
+		v := t.softened(verdict(i))
 		switch v.Outcome {
 		case policy.Allowed:
 			if i == 0 {
 				all = v
 			} else {
 				all.Reason += "; " + v.Reason
+				all.Doubtful = all.Doubtful || v.Doubtful
+				all.Warning = strings.TrimPrefix(all.Warning+"; "+v.Warning, "; ")
+				all.Warning = strings.TrimSuffix(all.Warning, "; ")
 			}
 		case policy.Undecided:
 			if undecided == nil {
@@ -74,8 +104,8 @@ func registryOf(tasks []task) Registry {
 
 // examine gathers the evidence for subject, lets every verifier look at it, and
 // decides. Layers with the same registry look at the same evidence.
-func (e *Engine) examine(ctx context.Context, tasks []task, subject Subject, trace *trace) Entry {
-	ctx, cancel := context.WithCancel(ctx)
+func (e *Engine) examine(work context.Context, tasks []task, subject Subject, trace *trace) Entry {
+	ctx, cancel := context.WithCancel(work)
 	defer cancel()
 	board := &board{tasks: tasks, found: map[*Verifier][]ranked{}, settled: cancel}
 	var searches sync.WaitGroup
@@ -85,7 +115,12 @@ func (e *Engine) examine(ctx context.Context, tasks []task, subject Subject, tra
 	}
 	searches.Wait()
 	defer trace.start("decide", "")()
-	return board.entry()
+	return board.entry(func(t task, verdict policy.Verdict) (policy.Verdict, []policy.Finding) {
+		if !t.parts || verdict.Outcome != policy.Denied {
+			return verdict, nil
+		}
+		return e.examineParts(work, t, subject, verdict, trace)
+	})
 }
 
 // byRegistry groups the verifiers that have to run by where they look.
@@ -152,18 +187,22 @@ func (b *board) findings(t task) []policy.Finding {
 	return findings
 }
 
-// entry decides every task on what was found.
-func (b *board) entry() Entry {
+// entry decides every task on what was found; appeal may find more.
+func (b *board) entry(appeal func(task, policy.Verdict) (policy.Verdict, []policy.Finding)) Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
 	var entry Entry
+	var more []policy.Finding
 	seen := map[*Verifier]bool{}
-	entry.Verdict = combine(b.tasks, func(t task) policy.Verdict {
+	entry.Verdict = combine(b.tasks, func(i int) policy.Verdict {
+		t := b.tasks[i]
 		if t.known {
 			return t.verdict
 		}
-		return policy.Decide(t.rules, b.findings(t))
+		verdict, found := appeal(t, policy.Decide(t.rules, b.findings(t)))
+		more = append(more, found...)
+		return verdict
 	})
 	for _, t := range b.tasks {
 		shown := t
@@ -173,5 +212,6 @@ func (b *board) entry() Entry {
 		}
 		entry.Findings = append(entry.Findings, b.findings(shown)...)
 	}
+	entry.Findings = append(entry.Findings, more...)
 	return entry
 }

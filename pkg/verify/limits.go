@@ -14,6 +14,11 @@ const (
 	// distribution specification asks registries to accept 4 MiB, signature
 	// manifests are a few KiB.
 	MaxManifestBytes = 1 << 20
+	// MaxParts is how many manifests of an index are looked at, where a policy takes
+	// them for the index; partsAtOnce of them at a time. Images for ten platforms
+	// with attestations of the build tool have 20.
+	MaxParts    = 32
+	partsAtOnce = 4
 	// MaxImageBytes is what is fetched in all for one image: it keeps many large
 	// pieces of evidence, each within its own limit, from adding up. Usual evidence
 	// is some 10 KiB; many images may be verified at a time.

@@ -7,9 +7,12 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
+# aws,azure,gcp make the image landwaiter:full, with the clouds' key management
+# services and registry logins.
+ARG TAGS=""
 ARG TARGETOS
 ARG TARGETARCH
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -buildvcs=false \
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -buildvcs=false -tags "$TAGS" \
     -ldflags "-s -w -X main.version=$VERSION" -o /out/landwaiter ./cmd/landwaiter
 
 FROM scratch

@@ -10,6 +10,8 @@ DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
 E2E_ARGS  ?=
+CLOUDS    := aws,azure,gcp
+TAGS      ?=
 
 .PHONY: help demo build test lint verify generate fuzz bench interop e2e dev image cover clean
 
@@ -21,17 +23,19 @@ demo: build ## Run everything in one process until Ctrl-C (DEMO_ARGS=--once ends
 
 # No -trimpath, here or anywhere: with it every dependency is compiled a second
 # time beside what `go test` has compiled, minutes for paths in stack traces.
-build: ## Build bin/landwaiter
-	go build -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
+build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key management services)
+	go build -buildvcs=false -tags '$(TAGS)' -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
 
 test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
 	go test -race -timeout 10m ./...
+	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/remote
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
 	go vet ./...
 	go vet -tags interop,e2e ./...
+	go vet -tags $(CLOUDS) ./pkg/remote ./cmd/landwaiter
 	"$$(test/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files and the architecture
@@ -83,8 +87,9 @@ dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go run ./test/dev
 
-image: ## Build the container image IMAGE with DOCKER
+image: ## Build the container images IMAGE and IMAGE-full with DOCKER
 	$(DOCKER) build --build-arg VERSION="$(VERSION)" -t "$(IMAGE)" .
+	$(DOCKER) build --build-arg VERSION="$(VERSION)" --build-arg TAGS="$(CLOUDS)" -t "$(IMAGE)-full" .
 
 cover: ## Print the coverage of every function
 	go test -coverprofile=cover.out -coverpkg=./api/...,./cmd/...,./pkg/... ./...

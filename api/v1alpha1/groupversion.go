@@ -58,4 +58,19 @@ type Status struct {
 	// ObservedGeneration is the generation that the conditions are about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Material is what a trust store holds.
+	// +optional
+	Material *Material `json:"material,omitempty"`
+}
+
+// Material is what a trust store holds.
+type Material struct {
+	// Fingerprints of keys and certificates ("sha256:" of the public key), or of a
+	// trusted root ("sha256:" of the text); the first 16.
+	// +optional
+	// +listType=atomic
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	// FetchedAt is when it was fetched last, if it is kept outside of the cluster.
+	// +optional
+	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
 }

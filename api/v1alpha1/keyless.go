@@ -8,8 +8,7 @@ type Keyless struct {
 	// +kubebuilder:validation:MaxItems=16
 	Identities []Identity `json:"identities"`
 
-	// TrustStore of type SigstoreRoot. It must be given in this version: the
-	// public-good root is not fetched yet.
+	// TrustStore of type SigstoreRoot. Left out it is Sigstore's public-good root.
 	// +optional
 	TrustStore *TrustStoreRef `json:"trustStore,omitempty"`
 

@@ -124,6 +124,9 @@ func namespaceRules() []rule {
 		{"Store", "spec.caBundle.configMapRef.namespace", "ConfigMaps", "{registries: [r], caBundle: {configMapRef: {name: s, key: k%s}}}"},
 		{"TrustStore", "spec.source.secretRef.namespace", "Secrets", "{type: PublicKeys, source: {secretRef: {name: s, key: k%s}}}"},
 		{"TrustStore", "spec.source.configMapRef.namespace", "ConfigMaps", "{type: PublicKeys, source: {configMapRef: {name: s, key: k%s}}}"},
+		{"TrustStore", "spec.source.vault.token.namespace", "Secrets", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, token: {name: s, key: k%s}}}}"},
+		{"TrustStore", "spec.source.kms.secretRef.namespace", "Secrets", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k', secretRef: {name: s%s}}}}"},
+		{"Store", "spec.identity.secretRef.namespace", "Secrets", "{registries: [r], identity: {provider: ECR, secretRef: {name: s%s}}}"},
 	} {
 		without, with := in(r.frame, ""), in(r.frame, ", namespace: other", ", namespace: team-a")
 		list = append(list,
@@ -146,17 +149,37 @@ func sourceRules() []rule {
 	var list []rule
 	for prefix, namespace := range map[string]string{"": "", "Cluster": ", namespace: ops"} {
 		secret, configMap := "secretRef: {name: s, key: k"+namespace+"}", "configMapRef: {name: s, key: k"+namespace+"}"
+		kms, vault := "kms: {uri: 'awskms:///k', secretRef: {name: s"+namespace+"}}", "vault: {address: 'https://v', path: p, token: {name: s, key: k"+namespace+"}}"
 		list = append(list, rule{
 			kinds: []string{prefix + "Store"}, path: "spec.caBundle", message: "set exactly one of inline, secretRef and configMapRef in spec.caBundle",
 			accepted: in("{registries: [r], caBundle: {%s}}", "inline: x", secret, configMap),
 			rejected: in("{registries: [r], caBundle: {%s}}", "", "inline: x, "+secret, "inline: x, "+configMap, secret+", "+configMap),
 		}, rule{
-			kinds: []string{prefix + "TrustStore"}, path: "spec.source", message: "set exactly one of inline, secretRef, configMapRef, kms and vault in spec.source",
-			accepted: in("{type: PublicKeys, source: {%s}}", "inline: x", secret, configMap, "kms: {uri: u}", "vault: {address: a, path: p}"),
-			rejected: in("{type: PublicKeys, source: {%s}}", "", "inline: x, "+secret, secret+", "+configMap, "kms: {uri: u}, vault: {address: a, path: p}", "inline: x, kms: {uri: u}"),
+			kinds: []string{prefix + "TrustStore"}, path: "spec.source", message: "set exactly one of inline, secretRef, configMapRef, kms, vault and tuf in spec.source",
+			accepted: in("{type: PublicKeys, source: {%s}}", "inline: x", secret, configMap, kms, vault),
+			rejected: in("{type: PublicKeys, source: {%s}}", "", "inline: x, "+secret, secret+", "+configMap, kms+", "+vault, "inline: x, "+kms),
+		}, rule{
+			kinds: []string{prefix + "TrustStore"}, path: "spec", message: "spec.source.kms is only for spec.type PublicKeys",
+			accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "TimestampAuthorities", "SigstoreRoot"),
+		}, rule{
+			kinds: []string{prefix + "TrustStore"}, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot",
+			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "TimestampAuthorities"), rejected: []string{"{type: SigstoreRoot, source: {" + vault + "}}"},
 		})
 	}
 	return append(list, rule{
+		kinds: []string{"TrustStore"}, message: "set spec.source.kms.secretRef: a namespaced trust store needs credentials of its own",
+		accepted: []string{"{type: PublicKeys, source: {kms: {uri: 'awskms:///k', secretRef: {name: s}}}}"},
+		rejected: []string{"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
+	}, rule{
+		kinds: []string{"Store"}, message: "set spec.identity.secretRef: a namespaced store needs credentials of its own",
+		accepted: []string{"{registries: [r], identity: {provider: ECR, secretRef: {name: s}}}"}, rejected: []string{"{registries: [r], identity: {provider: ECR}}"},
+	}, rule{
+		kinds: both("TrustStore"), path: "spec", message: "spec.source.tuf is only for spec.type SigstoreRoot",
+		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "TimestampAuthorities"),
+	}, rule{
+		kinds: both("TrustStore"), path: "spec.source.tuf", message: "spec.source.tuf needs both mirror and root, or neither for the public-good repository",
+		accepted: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "", "mirror: 'https://m', root: '{}'"), rejected: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "mirror: 'https://m'", "root: '{}'"),
+	}, rule{
 		kinds: both("TrustStore"), path: "spec", message: "spec.hash is only for spec.type PublicKeys; remove it",
 		accepted: []string{"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: Certificates, source: {inline: x}}"},
 		rejected: []string{"{type: Certificates, hash: SHA256, source: {inline: x}}", "{type: SigstoreRoot, hash: SHA256, source: {inline: x}}"},
@@ -216,6 +239,8 @@ func enums() map[string]string {
 		"Verifier spec.attestation.keyless.trustStore.kind":             "{attestation: {predicateType: p, keyless: {identities: [{issuer: i, subject: s}], trustStore: {kind: %s, name: k}}}}",
 		"TrustStore spec.type":                                          "{type: %s, source: {inline: x}}",
 		"TrustStore spec.hash":                                          "{type: PublicKeys, hash: %s, source: {inline: x}}",
+		"Store spec.identity.provider":                                  "{registries: [r], identity: {provider: %s, secretRef: {name: s}}}",
+		"ClusterStore spec.identity.provider":                           "{registries: [r], identity: {provider: %s}}",
 		"VerificationPolicy spec.default":                               "{default: %s}",
 		"VerificationPolicy spec.rules[].require[].types[]":             "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
 		"VerificationPolicy spec.mode":                                  "{mode: %s}",
@@ -256,6 +281,7 @@ func TestEnumerationsAreTheConstantsOfTheTypes(t *testing.T) {
 		"Verifier spec.notation.revocation":          {string(v1alpha1.RevocationIgnore), string(v1alpha1.RevocationCheck)},
 		"Verifier spec.notation.verifyTimestamp":     {string(v1alpha1.TimestampAlways), string(v1alpha1.TimestampAfterExpiry)},
 		"Verifier spec.notation.overrides.expiry":    {string(v1alpha1.OverrideEnforce), string(v1alpha1.OverrideLog)},
+		"Store spec.identity.provider":               {string(v1alpha1.ProviderECR), string(v1alpha1.ProviderACR), string(v1alpha1.ProviderGAR)},
 		"TrustStore spec.hash":                       {string(v1alpha1.SHA256), string(v1alpha1.SHA384), string(v1alpha1.SHA512)},
 		"VerificationPolicy spec.default":            {string(v1alpha1.DefaultDeny), string(v1alpha1.DefaultAllow)},
 		"VerificationPolicy spec.mode":               {string(v1alpha1.ModeEnforce), string(v1alpha1.ModeWarn)},

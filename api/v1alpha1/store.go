@@ -22,9 +22,37 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretRef `json:"imagePullSecrets,omitempty"`
 
+	// Identity logs in with a cloud's identity instead. It needs the image
+	// landwaiter:full.
+	// +optional
+	Identity *RegistryIdentity `json:"identity,omitempty"`
+
 	// CABundle is trusted for these registries, besides the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
+}
+
+// RegistryProvider is a cloud whose registries have logins of their own.
+// +kubebuilder:validation:Enum=ECR;ACR;GAR
+type RegistryProvider string
+
+// The providers.
+const (
+	ProviderECR RegistryProvider = "ECR"
+	ProviderACR RegistryProvider = "ACR"
+	ProviderGAR RegistryProvider = "GAR"
+)
+
+// RegistryIdentity says how to log in at the registries of a cloud.
+type RegistryIdentity struct {
+	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
+	// ever sent to the provider's own hosts.
+	Provider RegistryProvider `json:"provider"`
+	// SecretRef names a Secret with credentials: accessKeyID and secretAccessKey for
+	// ECR; tenantID, clientID and clientSecret for ACR; credentials.json for GAR.
+	// Left out, a ClusterStore uses the identity of the pod.
+	// +optional
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
 // SecretRef names a Secret.
@@ -76,6 +104,8 @@ type ClusterStoreSpec struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.imagePullSecrets) || self.spec.imagePullSecrets.all(s, !has(s.__namespace__))",message="leave namespace out of spec.imagePullSecrets: only Secrets of the own namespace can be used"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || has(self.spec.identity.secretRef)",message="set spec.identity.secretRef: a namespaced store needs credentials of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || !has(self.spec.identity.secretRef) || !has(self.spec.identity.secretRef.__namespace__)",message="leave spec.identity.secretRef.namespace out: only Secrets of the own namespace can be used"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.secretRef) || !has(self.spec.caBundle.secretRef.__namespace__)",message="leave spec.caBundle.secretRef.namespace out: only Secrets of the own namespace can be used"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.configMapRef) || !has(self.spec.caBundle.configMapRef.__namespace__)",message="leave spec.caBundle.configMapRef.namespace out: only ConfigMaps of the own namespace can be used"
 type Store struct {
@@ -107,6 +137,7 @@ type StoreList struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.imagePullSecrets) || self.spec.imagePullSecrets.all(s, has(s.__namespace__))",message="set namespace in every entry of spec.imagePullSecrets: a cluster resource has no namespace of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || !has(self.spec.identity.secretRef) || has(self.spec.identity.secretRef.__namespace__)",message="set spec.identity.secretRef.namespace: a cluster resource has no namespace of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.secretRef) || has(self.spec.caBundle.secretRef.__namespace__)",message="set spec.caBundle.secretRef.namespace: a cluster resource has no namespace of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.configMapRef) || has(self.spec.caBundle.configMapRef.__namespace__)",message="set spec.caBundle.configMapRef.namespace: a cluster resource has no namespace of its own"
 type ClusterStore struct {

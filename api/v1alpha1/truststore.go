@@ -28,6 +28,9 @@ const (
 )
 
 // TrustStoreSpec is named trust material.
+// +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 type TrustStoreSpec struct {
 	// Type of the material: PublicKeys, Certificates and TimestampAuthorities (root
@@ -41,28 +44,6 @@ type TrustStoreSpec struct {
 
 	// Source of the material.
 	Source TrustSource `json:"source"`
-}
-
-// TrustSource is where trust material comes from.
-// +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef), has(self.kms), has(self.vault)].filter(x, x).size() == 1",message="set exactly one of inline, secretRef, configMapRef, kms and vault in spec.source"
-type TrustSource struct {
-	// Inline is the text itself.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=65536
-	Inline string `json:"inline,omitempty"`
-	// SecretRef names a key of a Secret that holds the text.
-	// +optional
-	SecretRef *ObjectKeyRef `json:"secretRef,omitempty"`
-	// ConfigMapRef names a key of a ConfigMap that holds the text.
-	// +optional
-	ConfigMapRef *ObjectKeyRef `json:"configMapRef,omitempty"`
-	// KMS names a key in a key management service. Not available in this version.
-	// +optional
-	KMS *KMSSource `json:"kms,omitempty"`
-	// Vault names a key in HashiCorp Vault. Not available in this version.
-	// +optional
-	Vault *VaultSource `json:"vault,omitempty"`
 }
 
 // ObjectKeyRef names one key of a Secret or ConfigMap.
@@ -83,26 +64,6 @@ type ObjectKeyRef struct {
 	Key string `json:"key"`
 }
 
-// KMSSource names a key in a key management service.
-type KMSSource struct {
-	// URI such as "awskms:///alias/release".
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	URI string `json:"uri"`
-}
-
-// VaultSource names a key in HashiCorp Vault.
-type VaultSource struct {
-	// Address of the server.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Address string `json:"address"`
-	// Path of the key.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	Path string `json:"path"`
-}
-
 // TrustStore is named trust material of a namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -113,6 +74,9 @@ type VaultSource struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.source.secretRef) || !has(self.spec.source.secretRef.__namespace__)",message="leave spec.source.secretRef.namespace out: only Secrets of the own namespace can be used"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.source.configMapRef) || !has(self.spec.source.configMapRef.__namespace__)",message="leave spec.source.configMapRef.namespace out: only ConfigMaps of the own namespace can be used"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.vault) || !has(self.spec.source.vault.token.__namespace__)",message="leave spec.source.vault.token.namespace out: only Secrets of the own namespace can be used"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || !has(self.spec.source.kms.secretRef) || !has(self.spec.source.kms.secretRef.__namespace__)",message="leave spec.source.kms.secretRef.namespace out: only Secrets of the own namespace can be used"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || has(self.spec.source.kms.secretRef)",message="set spec.source.kms.secretRef: a namespaced trust store needs credentials of its own"
 type TrustStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -142,6 +106,8 @@ type TrustStoreList struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.source.secretRef) || has(self.spec.source.secretRef.__namespace__)",message="set spec.source.secretRef.namespace: a cluster resource has no namespace of its own"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.source.configMapRef) || has(self.spec.source.configMapRef.__namespace__)",message="set spec.source.configMapRef.namespace: a cluster resource has no namespace of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.vault) || has(self.spec.source.vault.token.__namespace__)",message="set spec.source.vault.token.namespace: a cluster resource has no namespace of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || !has(self.spec.source.kms.secretRef) || has(self.spec.source.kms.secretRef.__namespace__)",message="set spec.source.kms.secretRef.namespace: a cluster resource has no namespace of its own"
 type ClusterTrustStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

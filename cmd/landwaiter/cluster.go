@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -94,7 +95,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 	}
 	defer d.client.Close()
 	var server *provider.Server
-	watcher, err := controller.New(config, d.set, d.outside(), log, c.options(func(namespace verify.Namespace) {
+	watcher, err := controller.New(config, d.set, d.outside(), log, c.options(d.remote, func(namespace verify.Namespace) {
 		d.forget(namespace)
 		server.Forget(namespace)
 	}))
@@ -126,8 +127,8 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *clusterFlags) options(forget func(verify.Namespace)) controller.Options {
-	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget}
+func (c *clusterFlags) options(keeper *remote.Keeper, forget func(verify.Namespace)) controller.Options {
+	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: keeper}
 	if c.rotate {
 		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -40,7 +43,7 @@ func (f *engineFlags) register(cmd *cobra.Command, configRequired bool) {
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.egressHosts, "egress-host", nil,
-		"host or host:port that certificates may name as OCSP responder or for revocation lists (repeatable; default none)")
+		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; default none)")
 	if configRequired {
 		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
 			panic(err) // the flag is declared just above
@@ -58,6 +61,10 @@ type desk struct {
 	redis  *cache.Redis // nil without one
 
 	revocation *revocation.Ahead
+	remote     *remote.Keeper
+
+	compiling sync.Mutex
+	objects   tenant.Objects // as compiled last
 }
 
 // keeper is a cache that can forget a namespace.
@@ -74,6 +81,7 @@ func (d *desk) work(ctx context.Context) error {
 		group.Go(func() error { return d.redis.Run(ctx) })
 	}
 	group.Go(func() error { return d.revocation.Run(ctx) })
+	group.Go(func() error { return d.remote.Run(ctx) })
 	return group.Wait()
 }
 
@@ -107,6 +115,7 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 	if d.revocation, err = revocation.New(revocation.Options{Hosts: f.egressHosts, Wait: patient}, time.Now); err != nil {
 		return nil, fmt.Errorf("--egress-host: %w", err)
 	}
+	d.remote = remote.New(remote.Options{Hosts: f.egressHosts}, time.Now)
 	if d.redis, err = f.redis.open(); err != nil {
 		return nil, err
 	}
@@ -126,8 +135,41 @@ func (d *desk) outside() tenant.Outside {
 	}
 }
 
-// compile puts objects in force and returns what their owners should correct.
-func (d *desk) compile(objects tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
+// firstFetch is how long compiling waits for what resources keep elsewhere: a
+// server goes on without it soon, a command has nothing better to do.
+const (
+	firstFetch        = 2 * time.Second
+	firstFetchPatient = 20 * time.Second
+)
+
+// compile puts objects in force and returns what their owners should correct. It
+// waits for what is fetched for the first time until ctx ends.
+func (d *desk) compile(ctx context.Context, objects tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
+	d.compiling.Lock()
+	defer d.compiling.Unlock()
+	d.objects = objects
+	wanted := objects.Remotes()
+	d.remote.KeepOnly(wanted)
+	for namespace, sources := range wanted {
+		d.remote.Want(namespace, sources)
+	}
+	d.remote.Await(ctx)
+	return d.put()
+}
+
+// recompile puts the same objects in force with what was fetched meanwhile.
+func (d *desk) recompile() (*tenant.Snapshot, []tenant.Problem) {
+	d.compiling.Lock()
+	defer d.compiling.Unlock()
+	return d.put()
+}
+
+func (d *desk) put() (*tenant.Snapshot, []tenant.Problem) {
+	objects := d.objects
+	objects.Fetched = map[remote.Source]remote.Material{}
+	for _, sources := range objects.Remotes() {
+		maps.Copy(objects.Fetched, d.remote.Known(sources))
+	}
 	snapshot, problems := tenant.Compile(objects, d.outside())
 	d.set.Swap(snapshot)
 	return snapshot, problems
@@ -145,7 +187,9 @@ func (f *engineFlags) load(ctx context.Context, stderr io.Writer) (*desk, *tenan
 	if err != nil {
 		return nil, nil, err
 	}
-	snapshot, more := d.compile(objects)
+	limited, cancel := context.WithTimeout(ctx, firstFetchPatient)
+	defer cancel()
+	snapshot, more := d.compile(limited, objects)
 	for _, p := range distinct(problems, more) {
 		fmt.Fprintf(stderr, "warning: %s: %s\n", p.Source, p.Message)
 	}

@@ -69,7 +69,7 @@ func (f *engineFlags) loadOptional(cmd *cobra.Command) (*desk, error) {
 	}
 	d, err := f.newDesk(true)
 	if err == nil {
-		d.compile(tenant.Objects{})
+		d.compile(cmd.Context(), tenant.Objects{})
 	}
 	return d, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func newServe() *cobra.Command {
@@ -134,14 +135,24 @@ func (d *desk) prepare(options *provider.Options) {
 // run serves and watches the directory of resources.
 func (d *desk) run(ctx context.Context, server *provider.Server, configDir string, log *logrus.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
+	report := func(problems []tenant.Problem) {
+		for _, p := range problems {
+			log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
+		}
+		log.WithField("problems", len(problems)).Info("resources are in force")
+	}
+	d.remote.Notify(func(verify.Namespace) {
+		if d.set.Ready() == nil { // else the first compilation is waiting for it
+			_, problems := d.recompile()
+			report(problems)
+		}
+	})
 	group.Go(func() error {
 		return configdir.Watch(ctx, configDir, func(objects tenant.Objects, problems []tenant.Problem) {
-			_, more := d.compile(objects)
-			problems = distinct(problems, more)
-			for _, p := range problems {
-				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
-			}
-			log.WithField("problems", len(problems)).Info("resources are in force")
+			limited, cancel := context.WithTimeout(ctx, firstFetch)
+			defer cancel()
+			_, more := d.compile(limited, objects)
+			report(distinct(problems, more))
 		})
 	})
 	group.Go(func() error { return d.work(ctx) })

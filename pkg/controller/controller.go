@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -46,6 +47,9 @@ type Options struct {
 	MaterialRole string
 	// Forget is called after a namespace is gone, for what others keep of it.
 	Forget func(verify.Namespace)
+	// Remote fetches what resources keep outside of the cluster; nil leaves it
+	// unknown. The controller says what is wanted and is told of changes.
+	Remote *remote.Keeper
 	// Rotation makes and renews the serving certificate; nil leaves that to others.
 	Rotation *Rotation
 }
@@ -104,6 +108,9 @@ func New(config *rest.Config, set *tenant.Set, outside tenant.Outside, log *logr
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
 	c.materials = newMaterials(watching, c.enqueue)
+	if options.Remote != nil {
+		options.Remote.Notify(c.enqueue)
+	}
 	if r := options.Rotation; r != nil {
 		c.authority = c.Follow(options.OwnNamespace, r.Secret, Change{Overlap: authorityOverlap})
 	}

@@ -2,10 +2,12 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -52,9 +54,12 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	for _, wanted := range references {
 		c.materials.fill(&objects, wanted)
 	}
+	if wait := c.fetchAll(&objects, first); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched
+	}
 	snapshot, problems := tenant.Compile(objects, c.outside)
 	c.set.Swap(snapshot)
-	c.reports.replace(objects, problems)
+	c.reports.replace(objects, problems, snapshot)
 	if first {
 		c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
 	}
@@ -71,11 +76,46 @@ func (c *Controller) compileOne(ctx context.Context, namespace verify.Namespace)
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
 	}
 	c.materials.fill(&objects, wanted)
+	if wait := c.fetchOne(&objects, namespace); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched
+	}
 	snapshot, problems := c.set.Snapshot().With(namespace, objects)
 	c.set.Swap(snapshot)
-	c.reports.put(namespace, objects, problems)
+	c.reports.put(namespace, objects, problems, snapshot)
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
 		c.options.Forget(namespace) // after the swap, so that nothing of it is kept anew
 	}
 	return reconcile.Result{}, nil // in force, done
+}
+
+// fetchAll adds to objects what is known of what they keep outside of the cluster.
+// It returns how long to wait for what has not been tried: at the start for all,
+// later for the cluster's only, because one tenant holds up no other's change.
+func (c *Controller) fetchAll(objects *tenant.Objects, first bool) time.Duration {
+	if c.options.Remote == nil {
+		return 0
+	}
+	wanted := objects.Remotes()
+	c.options.Remote.KeepOnly(wanted)
+	objects.Fetched = map[remote.Source]remote.Material{}
+	var wait time.Duration
+	for namespace, sources := range wanted {
+		pending := c.options.Remote.Want(namespace, sources)
+		if first || namespace == verify.Cluster {
+			wait = max(wait, pending)
+		}
+		maps.Copy(objects.Fetched, c.options.Remote.Known(sources))
+	}
+	return wait
+}
+
+// fetchOne is fetchAll for one namespace.
+func (c *Controller) fetchOne(objects *tenant.Objects, namespace verify.Namespace) time.Duration {
+	if c.options.Remote == nil {
+		return 0
+	}
+	sources := objects.Remotes()[namespace]
+	wait := c.options.Remote.Want(namespace, sources)
+	objects.Fetched = c.options.Remote.Known(sources)
+	return wait
 }

@@ -16,6 +16,7 @@ type report struct {
 	generations map[policy.Source]int64 // of each resource, as it was compiled
 	problems    map[policy.Source]tenant.Problem
 	policies    []string // names, in the order in which their rules are tried
+	materials   map[policy.Source]v1alpha1.Material
 }
 
 // reports holds the newest report of each namespace, and whose statuses have
@@ -32,8 +33,8 @@ func newReports() *reports {
 }
 
 // put replaces the report of one namespace.
-func (r *reports) put(namespace verify.Namespace, o tenant.Objects, problems []tenant.Problem) {
-	made := split(o, problems)
+func (r *reports) put(namespace verify.Namespace, o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapshot) {
+	made := split(o, problems, snapshot)
 	r.mu.Lock()
 	if found, ok := made[namespace]; ok {
 		r.of[namespace] = found
@@ -45,8 +46,8 @@ func (r *reports) put(namespace verify.Namespace, o tenant.Objects, problems []t
 }
 
 // replace replaces all reports.
-func (r *reports) replace(o tenant.Objects, problems []tenant.Problem) {
-	made := split(o, problems)
+func (r *reports) replace(o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapshot) {
+	made := split(o, problems, snapshot)
 	r.mu.Lock()
 	r.of = made
 	r.mu.Unlock()
@@ -93,7 +94,7 @@ func (r *reports) get(namespace verify.Namespace) (report, bool) {
 }
 
 // split sorts what was compiled by namespace.
-func split(o tenant.Objects, problems []tenant.Problem) map[verify.Namespace]report {
+func split(o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapshot) map[verify.Namespace]report {
 	made := map[verify.Namespace]report{}
 	at := func(namespace string) report {
 		if _, ok := made[verify.Namespace(namespace)]; !ok {
@@ -112,8 +113,12 @@ func split(o tenant.Objects, problems []tenant.Problem) map[verify.Namespace]rep
 		}
 		made[verify.Namespace(source.Namespace)] = r
 	})
-	for _, r := range made {
+	for namespace, r := range made {
 		slices.Sort(r.policies)
+		if snapshot != nil {
+			r.materials = snapshot.Material(namespace)
+		}
+		made[namespace] = r
 	}
 	for _, p := range problems {
 		if r := at(p.Source.Namespace); r.problems[p.Source] == (tenant.Problem{}) {

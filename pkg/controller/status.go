@@ -84,6 +84,10 @@ func (c *Controller) apply(ctx context.Context, object v1alpha1.Object, r report
 	status := changed.GetStatus()
 	meta.SetStatusCondition(&status.Conditions, condition)
 	status.ObservedGeneration = generation
+	status.Material = nil
+	if material, ok := r.materials[source]; ok {
+		status.Material = &material
+	}
 	if reflect.DeepEqual(status, object.GetStatus()) {
 		return nil // said already
 	}

@@ -36,7 +36,7 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 		ClusterVerificationPolicies: []v1alpha1.ClusterVerificationPolicy{{ObjectMeta: named("", "one")}, floor},
 	}
 	broken := policy.Source{Kind: "Verifier", Namespace: "team-a", Name: "broken"}
-	reports := split(o, []tenant.Problem{{Source: broken, Reason: tenant.ReasonNotFound, Message: "Secret team-a/x is not there"}})
+	reports := split(o, []tenant.Problem{{Source: broken, Reason: tenant.ReasonNotFound, Message: "Secret team-a/x is not there"}}, nil)
 	want := map[string]string{
 		"Verifier team-a/v":               "in force in its namespace",
 		"Verifier team-a/broken":          "Secret team-a/x is not there; what depends on it denies",
@@ -62,11 +62,11 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 func TestReportsRememberWhoseStatusIsOld(t *testing.T) {
 	r := newReports()
 	o := tenant.Objects{Verifiers: []v1alpha1.Verifier{{ObjectMeta: named("team-a", "v")}}, ClusterStores: []v1alpha1.ClusterStore{{ObjectMeta: named("", "s")}}}
-	r.replace(o, nil)
+	r.replace(o, nil, nil)
 	<-r.wake
 	require.Equal(t, []verify.Namespace{verify.Cluster, "team-a"}, r.take())
 	require.Empty(t, r.take())
-	r.put("team-a", tenant.Objects{}, nil)
+	r.put("team-a", tenant.Objects{}, nil, nil)
 	<-r.wake
 	_, there := r.get("team-a")
 	require.False(t, there, "a namespace without resources has no report")

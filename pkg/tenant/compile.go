@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -120,6 +121,9 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 		c.problem(r.source, t.err)
 	}
 	reach := trustStores{owner: d.namespace, own: l.trustStores, cluster: l.trustStores}
+	if slices.ContainsFunc(d.verifiers, func(r resource[v1alpha1.VerifierSpec]) bool { return usesPublicGood(r.spec) }) {
+		reach.publicGood = publicGoodStore(d.namespace, c.material)
+	}
 	if cluster != nil {
 		reach.cluster = cluster.trustStores
 	}

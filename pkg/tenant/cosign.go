@@ -84,10 +84,12 @@ func logged(field string, options *cosign.Options, mode v1alpha1.TransparencyLog
 
 // keyless adds identities and the root that vouches for them.
 func keyless(field string, options *cosign.Options, spec v1alpha1.Keyless, log v1alpha1.TransparencyLogMode, stores trustStores) ([]string, error) {
-	if spec.TrustStore == nil {
-		return nil, notBuilt(field+".keyless without a trustStore", "name a trust store of type SigstoreRoot with the trusted_root.json")
+	store, err := stores.publicGood, error(nil)
+	if spec.TrustStore != nil {
+		store, err = stores.find(*spec.TrustStore, v1alpha1.SigstoreRoot)
+	} else if store.err != nil {
+		err = fmt.Errorf("without a trustStore it is Sigstore's public-good root, which cannot be used: %w", store.err)
 	}
-	store, err := stores.find(*spec.TrustStore, v1alpha1.SigstoreRoot)
 	if err != nil {
 		return nil, fmt.Errorf("%s.keyless.trustStore: %w", field, err)
 	}

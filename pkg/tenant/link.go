@@ -14,8 +14,9 @@ import (
 
 // view is what applies in one namespace, and why.
 type view struct {
-	config  *verify.Config
-	choices []Choice
+	config    *verify.Config
+	choices   []Choice
+	materials map[policy.Source]v1alpha1.Material // of the namespace's own trust stores
 }
 
 // Choice says from which level the resources of one kind apply.
@@ -75,7 +76,7 @@ func (s *Snapshot) link(own *level) *view {
 		}
 	}
 	config.Generation = s.generation(own, verifiers, stores, policies)
-	return &view{config: config, choices: choices}
+	return &view{config: config, choices: choices, materials: own.materials()}
 }
 
 // access is what the registry client may do for a namespace.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -18,10 +19,11 @@ const maxMaterialBytes = 256 << 10
 type material struct {
 	objects map[policy.Source]map[string][]byte
 	broken  map[policy.Source]error
+	remotes map[remote.Source]remote.Material
 }
 
 func newMaterial(o Objects) material {
-	m := material{objects: map[policy.Source]map[string][]byte{}, broken: map[policy.Source]error{}}
+	m := material{objects: map[policy.Source]map[string][]byte{}, broken: map[policy.Source]error{}, remotes: o.Fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {

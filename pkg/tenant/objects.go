@@ -10,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 )
 
 // Objects is everything that verdicts depend on, as read from an API server or
@@ -27,6 +28,9 @@ type Objects struct {
 	ClusterTrustStores          []v1alpha1.ClusterTrustStore
 	VerificationPolicies        []v1alpha1.VerificationPolicy
 	ClusterVerificationPolicies []v1alpha1.ClusterVerificationPolicy
+
+	// Fetched is what is known of [Objects.Remotes].
+	Fetched map[remote.Source]remote.Material
 
 	// Broken objects are known to be there although their content could not be
 	// read. They deny where they would have applied.

@@ -21,10 +21,19 @@ func (o Objects) References() map[verify.Namespace][]policy.Source {
 		for _, t := range d.trustStores {
 			found.key(kindSecret, t.spec.Source.SecretRef)
 			found.key(kindConfigMap, t.spec.Source.ConfigMapRef)
+			if vault := t.spec.Source.Vault; vault != nil {
+				found.key(kindSecret, &vault.Token)
+			}
+			if kms := t.spec.Source.KMS; kms != nil && kms.SecretRef != nil {
+				found.add(kindSecret, kms.SecretRef.Namespace, kms.SecretRef.Name)
+			}
 		}
 		for _, s := range d.stores {
 			for _, secret := range s.spec.ImagePullSecrets {
 				found.add(kindSecret, secret.Namespace, secret.Name)
+			}
+			if identity := s.spec.Identity; identity != nil && identity.SecretRef != nil {
+				found.add(kindSecret, identity.SecretRef.Namespace, identity.SecretRef.Name)
 			}
 			if bundle := s.spec.CABundle; bundle != nil {
 				found.key(kindSecret, bundle.SecretRef)

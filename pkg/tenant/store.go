@@ -30,6 +30,14 @@ func compileStore(owner verify.Namespace, r resource[v1alpha1.ClusterStoreSpec],
 	if err == nil {
 		s.Credentials, err = credentials(owner, r.spec.ImagePullSecrets, m)
 	}
+	var identity []byte
+	if err == nil && r.spec.Identity != nil {
+		if len(r.spec.ImagePullSecrets) > 0 {
+			err = errors.New("spec.identity and spec.imagePullSecrets are two ways to log in: use one")
+		} else {
+			s.Credentials, identity, err = logins(owner, r.spec.StoreSpec, m)
+		}
+	}
 	if err == nil {
 		s.RootCAs, err = caBundle(owner, r.spec.CABundle, m)
 	}
@@ -37,7 +45,11 @@ func compileStore(owner verify.Namespace, r resource[v1alpha1.ClusterStoreSpec],
 		s.Broken = fmt.Sprintf("%s cannot be used: %v", r.source, err)
 	}
 	secret := sha256.New()
+	secret.Write(identity)
 	for _, host := range sortedKeys(s.Credentials) {
+		if identity != nil {
+			break // tokens come and go
+		}
 		fmt.Fprintf(secret, "%q %q\n", host, s.Credentials[host])
 	}
 	s.fingerprint = fingerprint(r.source, r.spec, append(secret.Sum(nil), s.RootCAs...), err)

@@ -2,8 +2,13 @@ package tenant
 
 import (
 	"crypto"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -20,6 +25,8 @@ type trustStore struct {
 	keys         []trust.PublicKey
 	certificates []*x509.Certificate
 	root         *trust.SigstoreRoot
+	fetchedAt    time.Time // zero for material in the cluster
+	text         []byte
 	fingerprint  string // changes whenever the store means something else
 	err          error
 }
@@ -28,43 +35,91 @@ func compileTrustStore(owner verify.Namespace, r resource[v1alpha1.TrustStoreSpe
 	t := &trustStore{source: r.source, kind: r.spec.Type, err: r.broken}
 	var content []byte
 	if t.err == nil {
-		content, t.err = trustContent(owner, r.spec, m)
+		content, t.fetchedAt, t.err = trustContent(owner, r.spec, m)
 	}
 	if t.err == nil {
 		t.err = t.parse(r.spec, content)
 	}
+	t.text = content
 	t.fingerprint = fingerprint(r.source, r.spec, content, t.err)
 	return t
 }
 
-// trustContent reads the material from where the specification says it is.
-func trustContent(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m material) ([]byte, error) {
+// maxShown is how many fingerprints a status shows.
+const maxShown = 16
+
+// material is what a status shows of the store.
+func (t *trustStore) material() v1alpha1.Material {
+	var made v1alpha1.Material
+	if !t.fetchedAt.IsZero() {
+		at := metav1.NewTime(t.fetchedAt)
+		made.FetchedAt = &at
+	}
+	for _, key := range t.keys {
+		made.Fingerprints = append(made.Fingerprints, key.Fingerprint)
+	}
+	for _, certificate := range t.certificates {
+		made.Fingerprints = append(made.Fingerprints, hashed(certificate.RawSubjectPublicKeyInfo))
+	}
+	if t.root != nil {
+		made.Fingerprints = append(made.Fingerprints, hashed(t.text))
+	}
+	made.Fingerprints = made.Fingerprints[:min(len(made.Fingerprints), maxShown)]
+	return made
+}
+
+func hashed(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// trustContent reads the material from where the specification says it is, and
+// says when it was fetched, if it was.
+func trustContent(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m material) ([]byte, time.Time, error) {
 	s := spec.Source
 	given := 0
-	for _, set := range []bool{s.Inline != "", s.SecretRef != nil, s.ConfigMapRef != nil, s.KMS != nil, s.Vault != nil} {
+	for _, set := range []bool{s.Inline != "", s.SecretRef != nil, s.ConfigMapRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil} {
 		if set {
 			given++
 		}
 	}
 	if given != 1 {
-		return nil, fmt.Errorf("spec.source must name exactly one of inline, secretRef, configMapRef, kms, vault; it names %d", given)
+		return nil, time.Time{}, fmt.Errorf("spec.source must name exactly one of inline, secretRef, configMapRef, kms, vault, tuf; it names %d", given)
 	}
+	if err := fitting(spec); err != nil {
+		return nil, time.Time{}, err
+	}
+	source, err := trustRemote(owner, spec, m)
 	switch {
-	case s.KMS != nil:
-		return nil, notBuilt("spec.source.kms", "export the public key and give it as inline, secretRef or configMapRef")
-	case s.Vault != nil:
-		return nil, notBuilt("spec.source.vault", "export the public key and give it as inline, secretRef or configMapRef")
+	case err != nil:
+		return nil, time.Time{}, err
+	case source != nil:
+		known, err := m.fetched(*source)
+		return known.Content, known.FetchedAt, wrap("spec.source", err)
 	case s.SecretRef != nil:
 		content, err := m.key(owner, kindSecret, *s.SecretRef)
-		return content, wrap("spec.source.secretRef", err)
+		return content, time.Time{}, wrap("spec.source.secretRef", err)
 	case s.ConfigMapRef != nil:
 		content, err := m.key(owner, kindConfigMap, *s.ConfigMapRef)
-		return content, wrap("spec.source.configMapRef", err)
+		return content, time.Time{}, wrap("spec.source.configMapRef", err)
 	}
 	if len(s.Inline) > maxMaterialBytes {
-		return nil, fmt.Errorf("spec.source.inline is %d bytes large, the limit is %d", len(s.Inline), maxMaterialBytes)
+		return nil, time.Time{}, fmt.Errorf("spec.source.inline is %d bytes large, the limit is %d", len(s.Inline), maxMaterialBytes)
 	}
-	return []byte(s.Inline), nil
+	return []byte(s.Inline), time.Time{}, nil
+}
+
+// fitting refuses sources that cannot have material of the type.
+func fitting(spec v1alpha1.TrustStoreSpec) error {
+	switch s := spec.Source; {
+	case s.TUF != nil && spec.Type != v1alpha1.SigstoreRoot:
+		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1alpha1.SigstoreRoot)
+	case s.KMS != nil && spec.Type != v1alpha1.PublicKeys:
+		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1alpha1.PublicKeys)
+	case s.Vault != nil && spec.Type == v1alpha1.SigstoreRoot:
+		return fmt.Errorf("spec.source.vault is not for spec.type %s", v1alpha1.SigstoreRoot)
+	}
+	return nil
 }
 
 func (t *trustStore) parse(spec v1alpha1.TrustStoreSpec, content []byte) (err error) {
@@ -109,6 +164,8 @@ type trustStores struct {
 	owner   verify.Namespace
 	own     map[string]*trustStore
 	cluster map[string]*trustStore
+	// publicGood is what a keyless verifier uses that names no store.
+	publicGood *trustStore
 }
 
 // find returns the store that ref names, if it is usable and of the kind wanted.
@@ -155,4 +212,17 @@ func (ts trustStores) locate(ref v1alpha1.TrustStoreRef) (policy.Source, error) 
 		return policy.Source{}, fmt.Errorf("a cluster resource cannot use TrustStore %s: it belongs to a namespace; use a ClusterTrustStore", ref.Name)
 	}
 	return policy.Source{}, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", ref.Kind)
+}
+
+// publicGoodStore is Sigstore's own root as it was fetched, like a trust store
+// that nobody declares.
+func publicGoodStore(owner verify.Namespace, m material) *trustStore {
+	t := &trustStore{source: policy.Source{Kind: "Sigstore's public-good root"}, kind: v1alpha1.SigstoreRoot}
+	known, err := m.fetched(publicGood(owner))
+	if err == nil {
+		t.root, err = trust.ParseSigstoreRoot(known.Content)
+	}
+	t.err = err
+	t.fingerprint = fingerprint(t.source, "", known.Content, err)
+	return t
 }

@@ -84,12 +84,6 @@ func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, er
 	return parsed, nil
 }
 
-// notBuilt refuses a field that is declared but that this version cannot do.
-// Ignoring it would weaken what its author asked for.
-func notBuilt(field, instead string) error {
-	return fmt.Errorf("%s is not available in this version of Landwaiter; %s", field, instead)
-}
-
 func wrap(field string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", field, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/fixture"
@@ -71,6 +72,7 @@ func granted(t *testing.T, name string) string {
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
 	add("ConfigMap", "team-a", "notation-ca", "ca.crt", indented(authority.CertificatePEM))
 	add("ConfigMap", "team-a", "timestamp-roots", "ca.crt", indented(authority.CertificatePEM))
+	add("Secret", "team-a", "vault-token", "token", "hvs.x")
 	add("ConfigMap", "team-a", "registry-ca", "ca.crt", indented(authority.CertificatePEM))
 	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
@@ -87,6 +89,27 @@ func sigstoreRoot(t *testing.T) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sigstore, namespace: team-a}\ndata:\n  trusted_root.json: " + indented(text) + "\n"
 }
 
+// fetched is what the documents' resources keep outside of the cluster.
+func fetched(t *testing.T, objects tenant.Objects) map[remote.Source]remote.Material {
+	t.Helper()
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	instance, err := sigstore.New()
+	require.NoError(t, err)
+	root, err := instance.TrustedRoot()
+	require.NoError(t, err)
+	known := map[remote.Source]remote.Material{}
+	for _, sources := range objects.Remotes() {
+		for _, source := range sources {
+			known[source] = remote.Material{Content: key.PEM}
+			if source.Kind == remote.TUF {
+				known[source] = remote.Material{Content: root}
+			}
+		}
+	}
+	return known
+}
+
 func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 	for _, name := range []string{"docs/install.md", "docs/resources.md", "docs/attestations.md", "README.md"} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +119,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			objects, problems, err := configdir.Load(dir)
 			require.NoError(t, err)
 			require.Empty(t, problems)
+			objects.Fetched = fetched(t, objects)
 			_, problems = tenant.Compile(objects, tenant.Outside{
 				Registry:   func(registry.Access) verify.Registry { return nil },
 				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },

@@ -128,16 +128,16 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 	img := w.signed(t, "app/logged")
 	w.signKeyless(t, instance, img, false, sigstore.SignOptions{})
 	for message, spec := range map[string]string{
-		"it must be SigstoreRoot":                  "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {trustStore: keys}}}}",
-		"TrustStore team-a/nowhere is not there":   strings.Replace(trustingSomeone, "trustStore: root", "trustStore: nowhere", 1),
-		"keyless without a trustStore":             "{cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
-		"without identities would trust everybody": "{cosign: {keyless: {identities: [], trustStore: {trustStore: root}}}}",
-		"exactly one of issuer and issuerRegExp":   "{cosign: {keyless: {identities: [{subject: s}], trustStore: {trustStore: root}}}}",
-		"cannot be read":                           "{cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStore: {trustStore: root}}}}",
-		"it must be at least 1":                    strings.Replace(trustingSomeone, "Ignore}", "Ignore, thresholds: {timestamps: 0}}", 1),
-		"signedCertificateTimestamps is \"Maybe\"": strings.Replace(trustingSomeone, "signedCertificateTimestamps: Ignore", "signedCertificateTimestamps: Maybe", 1),
-		"logTrustStore must name":                  "{cosign: {keys: [{trustStore: keys}], transparencyLog: Required}}",
-		"logTrustStore is for":                     "{cosign: {keys: [{trustStore: keys}], logTrustStore: {trustStore: root}}}",
+		"it must be SigstoreRoot":                           "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {trustStore: keys}}}}",
+		"TrustStore team-a/nowhere is not there":            strings.Replace(trustingSomeone, "trustStore: root", "trustStore: nowhere", 1),
+		"Sigstore's public-good root, which cannot be used": "{cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
+		"without identities would trust everybody":          "{cosign: {keyless: {identities: [], trustStore: {trustStore: root}}}}",
+		"exactly one of issuer and issuerRegExp":            "{cosign: {keyless: {identities: [{subject: s}], trustStore: {trustStore: root}}}}",
+		"cannot be read":                                    "{cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStore: {trustStore: root}}}}",
+		"it must be at least 1":                             strings.Replace(trustingSomeone, "Ignore}", "Ignore, thresholds: {timestamps: 0}}", 1),
+		"signedCertificateTimestamps is \"Maybe\"":          strings.Replace(trustingSomeone, "signedCertificateTimestamps: Ignore", "signedCertificateTimestamps: Maybe", 1),
+		"logTrustStore must name":                           "{cosign: {keys: [{trustStore: keys}], transparencyLog: Required}}",
+		"logTrustStore is for":                              "{cosign: {keys: [{trustStore: keys}], logTrustStore: {trustStore: root}}}",
 	} {
 		keys := func(o *tenant.Objects) {
 			store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(w.signer(t, "a").PEM)}}}

@@ -1,0 +1,162 @@
+package tenancy
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/remote"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// vault is a server that answers as HashiCorp Vault does for one transit key.
+type vault struct {
+	address, host, authority string
+
+	mu   sync.Mutex
+	keys []string // PEM, by version
+}
+
+func newVault(t *testing.T) *vault {
+	t.Helper()
+	ca, err := fixture.NewAuthority("vault")
+	require.NoError(t, err)
+	certificate, err := ca.IssueServer("127.0.0.1")
+	require.NoError(t, err)
+	v := &vault{authority: string(ca.CertificatePEM)}
+	server := httptest.NewUnstartedServer(v)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate.TLS}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	v.address, v.host = server.URL, strings.TrimPrefix(server.URL, "https://")
+	return v
+}
+
+func (v *vault) rotate(keys ...string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keys = keys
+}
+
+// ServeHTTP answers "Read key" of the transit engine to the right token.
+func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if r.Header.Get("X-Vault-Token") != "token-of-a" || r.URL.Path != "/v1/transit/keys/release" {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	versions := map[string]any{}
+	for i, key := range v.keys {
+		versions[string(rune('1'+i))] = map[string]any{"name": "ecdsa-p256", "public_key": key}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"keys": versions, "latest_version": len(v.keys)}})
+}
+
+// keptInVault gives a namespace a trust store with a key in Vault, a Secret with a
+// token for it, and a verifier.
+func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.Objects) {
+	t.Helper()
+	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{
+		Address: v.address, Path: "transit/keys/release", CABundle: v.authority, Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
+	trust.Namespace, trust.Name = namespace, "release"
+	secret := corev1.Secret{StringData: map[string]string{"token": token}}
+	secret.Namespace, secret.Name = namespace, "vault"
+	add := verifier(t, namespace, "release", "{cosign: {keys: [{trustStore: release}]}}")
+	return func(o *tenant.Objects) {
+		add(o)
+		o.TrustStores, o.Secrets = append(o.TrustStores, trust), append(o.Secrets, secret)
+	}
+}
+
+// fetching compiles resources again whenever what they keep elsewhere changes, as
+// the server does.
+func (w *world) fetching(t *testing.T, options remote.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
+	t.Helper()
+	keeper := remote.New(options, time.Now)
+	var mu sync.Mutex
+	var last []tenant.Problem
+	compile := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		last = w.apply(t, append(resources, func(o *tenant.Objects) {
+			o.Fetched = map[remote.Source]remote.Material{}
+			for namespace, sources := range o.Remotes() {
+				keeper.Want(namespace, sources)
+				for source, known := range keeper.Known(sources) {
+					o.Fetched[source] = known
+				}
+			}
+		})...)
+	}
+	keeper.Notify(func(verify.Namespace) { compile() })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- keeper.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	compile()
+	return func() []tenant.Problem {
+		mu.Lock()
+		defer mu.Unlock()
+		return last
+	}
+}
+
+func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	v := newVault(t)
+	old, fresh := w.signed(t, "app/old", "old"), w.signed(t, "app/new", "new")
+	v.rotate(string(w.signer(t, "old").PEM))
+	problems := w.fetching(t, remote.Options{Hosts: []string{v.host}, Refresh: 10 * time.Millisecond},
+		v.keptInVault(t, "team-a", "token-of-a"), v.keptInVault(t, "team-b", "stolen"))
+	verdict := func(namespace verify.Namespace, img fixture.Image) policy.Verdict {
+		return w.Verify(t.Context(), namespace, img.Reference).Verdict
+	}
+	allowed := func(img fixture.Image) func() bool {
+		return func() bool { return verdict("team-a", img).Outcome == policy.Allowed }
+	}
+	require.Eventually(t, allowed(old), 10*time.Second, time.Millisecond)
+	require.Equal(t, policy.Denied, verdict("team-a", fresh).Outcome)
+	require.Eventually(t, func() bool {
+		return strings.Contains(verdict("team-b", old).Reason, "Vault refuses the token")
+	}, 10*time.Second, time.Millisecond)
+	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
+	require.Equal(t, tenant.ReasonUnreadable, problems()[0].Reason)
+	material := w.set.Snapshot().Material("team-a")
+	require.Len(t, material, 1)
+	for _, m := range material {
+		require.Len(t, m.Fingerprints, 1)
+		require.NotNil(t, m.FetchedAt)
+	}
+
+	v.rotate(string(w.signer(t, "old").PEM), string(w.signer(t, "new").PEM))
+	require.Eventually(t, allowed(fresh), 10*time.Second, time.Millisecond, "a new version")
+	require.Equal(t, policy.Allowed, verdict("team-a", old).Outcome, "and the old one still")
+	v.rotate(string(w.signer(t, "new").PEM))
+	require.Eventually(t, func() bool { return verdict("team-a", old).Outcome == policy.Denied }, 10*time.Second, time.Millisecond, "until it is gone")
+}
+
+func TestVaultsThatNoAdminHasListedAreNotAsked(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	v := newVault(t)
+	img := w.signed(t, "app/old", "old")
+	v.rotate(string(w.signer(t, "old").PEM))
+	w.fetching(t, remote.Options{}, v.keptInVault(t, "team-a", "token-of-a"))
+	require.Eventually(t, func() bool {
+		verdict := w.Verify(t.Context(), "team-a", img.Reference).Verdict
+		return verdict.Outcome == policy.Denied && strings.Contains(verdict.Reason, "--egress-host")
+	}, 10*time.Second, time.Millisecond)
+}

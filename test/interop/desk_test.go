@@ -45,8 +45,11 @@ func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSp
 // trust material in a Secret, one verifier, and a policy that requires it.
 func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) tenant.Objects {
 	kind := v1alpha1.PublicKeys
-	if verifier.Notation != nil {
+	switch {
+	case verifier.Notation != nil:
 		kind = v1alpha1.Certificates
+	case verifier.Cosign != nil && verifier.Cosign.Keyless != nil, verifier.Attestation != nil && verifier.Attestation.Keyless != nil:
+		kind = v1alpha1.SigstoreRoot
 	}
 	own := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
 	return tenant.Objects{

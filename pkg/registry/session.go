@@ -115,25 +115,49 @@ func (s *Session) referrers(ctx context.Context, repository *remote.Repository, 
 		if known {
 			return listReferrers(ctx, repository, subject, capable)
 		}
-		found, err := listReferrers(ctx, repository, subject, true)
-		if err == nil || errors.Is(err, errEnough) {
-			host.remember(true, time.Now())
-			return found, err
-		}
-		if !unsupported(err) {
-			return found, err
-		}
-		found, err = listReferrers(ctx, repository, subject, false)
-		if err == nil {
-			host.remember(false, time.Now())
-		}
-		return found, err
+		return probeReferrers(ctx, host, repository, subject)
 	})
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
 		return found, verify.Definite("LimitExceeded", fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
 			subject.Name(), maxReferrers, maxReferrerPages))
 	}
 	return found, explain(err, "list referrers of "+subject.String(), subject.Host)
+}
+
+// probeReferrers lists from a host of which it is not known whether it has the
+// API. It asks for the fallback tag at the same time: one request more, once in a
+// while, instead of one after the other.
+func probeReferrers(ctx context.Context, host *hostState, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	type answer struct {
+		found []ocispec.Descriptor
+		err   error
+	}
+	tagged := make(chan answer, 1)
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		var a answer
+		defer func() {
+			if r := recover(); r != nil {
+				a.err = fmt.Errorf("internal error: %v", r)
+			}
+			tagged <- a
+		}()
+		a.found, a.err = listReferrers(limited, repository, subject, false)
+	}()
+	found, err := listReferrers(ctx, repository, subject, true)
+	switch {
+	case err == nil, errors.Is(err, errEnough):
+		host.remember(true, time.Now())
+		return found, err
+	case !unsupported(err):
+		return found, err
+	}
+	fallback := <-tagged // it ends with ctx
+	if fallback.err == nil {
+		host.remember(false, time.Now())
+	}
+	return fallback.found, fallback.err
 }
 
 // errEnough ends a listing.

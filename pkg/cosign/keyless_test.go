@@ -171,6 +171,88 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 	}
 }
 
+func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	demand := func(n int) func(*cosign.Keyless) {
+		return func(k *cosign.Keyless) { k.IgnoreSCT, k.Thresholds.SCT = false, n }
+	}
+	for name, c := range map[string]struct {
+		scts   []int
+		change func(*cosign.Keyless)
+		valid  bool
+	}{
+		"in one log":                    {[]int{0}, demand(0), true},
+		"in two logs":                   {[]int{0, 1}, demand(2), true},
+		"forged and true":               {[]int{sigstore.Forged, 1}, demand(1), true},
+		"not asked for":                 {[]int{sigstore.Forged}, nil, true},
+		"in none":                       {nil, demand(0), false},
+		"forged":                        {[]int{sigstore.Forged}, demand(1), false},
+		"twice in one log":              {[]int{0, 0}, demand(2), false},
+		"forged and true, two demanded": {[]int{sigstore.Forged, 1}, demand(2), false},
+	} {
+		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: c.scts})
+		finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, e)
+		if !c.valid {
+			requireInvalid(t, finding, cosign.ReasonUntrusted)
+			continue
+		}
+		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+	}
+	_, foreign := newSigstore(t)
+	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
+	requireInvalid(t, check(newChecker(t, keylessOptions(foreign, demand(1))), img, e), cosign.ReasonUntrusted)
+}
+
+// What one log or authority says twice counts once.
+func TestThresholdsCountDifferentWitnesses(t *testing.T) {
+	instance, trusted := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	good := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
+	twice := func(name string) *evidence {
+		return edited(t, good, func(bundle map[string]any) {
+			material := bundle["verificationMaterial"].(map[string]any)
+			if name == "tlogEntries" {
+				material[name] = append(material[name].([]any), material[name].([]any)[0])
+				return
+			}
+			data := material["timestampVerificationData"].(map[string]any)
+			data["rfc3161Timestamps"] = append(data["rfc3161Timestamps"].([]any), data["rfc3161Timestamps"].([]any)[0])
+		})
+	}
+	for name, c := range map[string]struct {
+		e      *evidence
+		change func(*cosign.Keyless)
+	}{
+		"two logs":                     {twice("tlogEntries"), func(k *cosign.Keyless) { k.Thresholds.Log = 2 }},
+		"two authorities":              {twice("timestamps"), func(k *cosign.Keyless) { k.IgnoreLog, k.Thresholds.Timestamps = true, 2 }},
+		"three times, log twice":       {twice("tlogEntries"), func(k *cosign.Keyless) { k.Thresholds.Timestamps = 3 }},
+		"three times, timestamp twice": {twice("timestamps"), func(k *cosign.Keyless) { k.Thresholds.Timestamps = 3 }},
+	} {
+		finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, c.e)
+		require.Equal(t, policy.Invalid, finding.Result, "%s: %s", name, finding.Message)
+	}
+}
+
+// A key that comes with the signature is the signer's word for itself.
+func TestBundlesThatBringTheirOwnKeyProveNothing(t *testing.T) {
+	key, stranger := newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
+	img := newImage(t, "r.example.com/app")
+	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	theirs := bundled(t, img, stranger, fixture.CosignOptions{})
+	require.Equal(t, policy.Invalid, check(checker, img, theirs).Result)
+	for name, material := range map[string]map[string]any{
+		"as PEM":               {"publicKey": map[string]any{"hint": string(stranger.PEM)}},
+		"as bytes":             {"publicKey": map[string]any{"rawBytes": stranger.PEM}},
+		"beside a hint":        {"publicKey": map[string]any{"hint": "x", "rawBytes": stranger.PEM, "keyDetails": "PKIX_ECDSA_P256_SHA_256"}},
+		"beside a certificate": {"publicKey": map[string]any{"hint": "x"}, "certificate": map[string]any{"rawBytes": stranger.PEM}},
+	} {
+		e := edited(t, theirs, func(bundle map[string]any) { bundle["verificationMaterial"] = material })
+		finding := check(checker, img, e)
+		require.Equal(t, policy.Invalid, finding.Result, "%s: %s", name, finding.Message)
+	}
+}
+
 func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img, other := newImage(t, "r.example.com/app"), newImage(t, "r.example.com/other")

@@ -1,7 +1,7 @@
 // Package sigstore is a whole Sigstore for tests, in process and made anew each
 // time: a certificate authority, a transparency log and a timestamp authority,
-// over the virtual one of sigstore-go. Its certificates carry no SCT, so
-// verifiers must not demand one; that is tested with public vectors.
+// over the virtual one of sigstore-go. Certificates carry SCTs, of certificate
+// transparency logs of their own, where a signature asks for them.
 package sigstore
 
 import (
@@ -24,7 +24,10 @@ import (
 )
 
 // Sigstore is one instance, which no other trusts.
-type Sigstore struct{ virtual *ca.VirtualSigstore }
+type Sigstore struct {
+	virtual     *ca.VirtualSigstore
+	transparent *transparent
+}
 
 // New makes an instance.
 func New() (*Sigstore, error) {
@@ -32,7 +35,11 @@ func New() (*Sigstore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Sigstore: %w", err)
 	}
-	return &Sigstore{virtual: virtual}, nil
+	transparent, err := newTransparent()
+	if err != nil {
+		return nil, err
+	}
+	return &Sigstore{virtual: virtual, transparent: transparent}, nil
 }
 
 // TrustedRoot returns its trusted_root.json.
@@ -45,7 +52,11 @@ func (s *Sigstore) TrustedRoot() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, s.virtual.FulcioCertificateAuthorities(), transparency, s.virtual.TimestampingAuthorities(), logs)
+	if err := s.transparent.trusted(transparency); err != nil {
+		return nil, err
+	}
+	authorities := append(s.virtual.FulcioCertificateAuthorities(), s.transparent.authority())
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, transparency, s.virtual.TimestampingAuthorities(), logs)
 	if err != nil {
 		return nil, fmt.Errorf("make a trusted root: %w", err)
 	}
@@ -74,6 +85,9 @@ type SignOptions struct {
 	Time time.Time
 	// WithoutLog and WithoutTimestamp leave out what vouches for it.
 	WithoutLog, WithoutTimestamp bool
+	// SCTs are the numbers (0 and 1) of certificate transparency logs that have the
+	// certificate of a bundle, or Forged. Without any it carries none.
+	SCTs []int
 }
 
 // entity is what the virtual instance makes.
@@ -134,23 +148,14 @@ func (o SignOptions) time() time.Time {
 // Bundle signs a statement for identity, an e-mail address, as issuer vouches,
 // and returns a Sigstore bundle v0.3 (sigstore_bundle.proto).
 func (s *Sigstore) Bundle(identity, issuer string, statement []byte, options SignOptions) ([]byte, error) {
-	e, err := s.take(s.virtual.AttestAtTime(identity, issuer, statement, options.time(), true))
+	e, signature, err := s.statement(identity, issuer, statement, options)
 	if err != nil {
 		return nil, err
-	}
-	content, err := e.SignatureContent()
-	if err != nil {
-		return nil, fmt.Errorf("take the envelope: %w", err)
-	}
-	envelope := content.EnvelopeContent().RawEnvelope()
-	signature, err := base64.StdEncoding.DecodeString(envelope.Signatures[0].Sig)
-	if err != nil {
-		return nil, fmt.Errorf("read the envelope: %w", err)
 	}
 	made := &protobundle.Bundle{
 		MediaType:            "application/vnd.dev.sigstore.bundle.v0.3+json",
 		VerificationMaterial: e.material(options),
-		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{Payload: statement, PayloadType: envelope.PayloadType,
+		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{Payload: statement, PayloadType: "application/vnd.in-toto+json",
 			Signatures: []*protodsse.Signature{{Sig: signature}}}},
 	}
 	text, err := protojson.Marshal(made)
@@ -158,6 +163,26 @@ func (s *Sigstore) Bundle(identity, issuer string, statement []byte, options Sig
 		return nil, fmt.Errorf("write the bundle: %w", err)
 	}
 	return text, nil
+}
+
+// statement signs a statement, and returns the signature too.
+func (s *Sigstore) statement(identity, issuer string, statement []byte, options SignOptions) (*entity, []byte, error) {
+	if len(options.SCTs) > 0 {
+		return s.attest(identity, issuer, statement, options)
+	}
+	e, err := s.take(s.virtual.AttestAtTime(identity, issuer, statement, options.time(), true))
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := e.SignatureContent()
+	if err != nil {
+		return nil, nil, fmt.Errorf("take the envelope: %w", err)
+	}
+	signature, err := base64.StdEncoding.DecodeString(content.EnvelopeContent().RawEnvelope().Signatures[0].Sig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the envelope: %w", err)
+	}
+	return e, signature, nil
 }
 
 func (e *entity) material(options SignOptions) *protobundle.VerificationMaterial {

@@ -71,7 +71,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 bench: ## Run the Go benchmarks (BENCH=pattern selects)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
-interop: ## Check signatures made by the cosign 2 and 3 command lines (built once)
+interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
 	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); \
 	LANDWAITER_SIGSTORE_BIN="$$servers" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
 	  go test -race -timeout 10m -tags interop ./test/interop/...

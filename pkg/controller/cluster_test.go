@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/fixture"
@@ -212,4 +214,62 @@ func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
 	store.Spec.Registries = []string{"another.example.com"}
 	require.NoError(t, cluster.Client.Update(t.Context(), store))
 	t.Logf("the other replica wrote after %s", eventually(t, time.Minute, ready).Round(time.Millisecond))
+}
+
+func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
+	cluster := startCluster(t)
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	for _, name := range []string{"landwaiter-system", "team-a"} {
+		require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	var content atomic.Pointer[[]byte]
+	asked := make(chan remote.Source, 1000)
+	keeper := remote.New(remote.Options{Refresh: 20 * time.Millisecond, Hosts: []string{"vault.example.com"}, Fetch: map[remote.Kind]remote.Fetch{
+		remote.VaultKeys: func(_ context.Context, source remote.Source) ([]byte, error) {
+			select {
+			case asked <- source:
+			default:
+			}
+			if text := content.Load(); text != nil {
+				return *text, nil
+			}
+			return nil, errors.New("it is sealed")
+		}}}, time.Now)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	run(t, cluster.Config, controller.Options{OwnNamespace: "landwaiter-system", Remote: keeper})
+
+	require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled("team-a", "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
+	store := &v1alpha1.TrustStore{ObjectMeta: labelled("team-a", "keys"), Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys,
+		Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{Address: "https://vault.example.com", Path: "transit/keys/release", Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
+	require.NoError(t, cluster.Client.Create(t.Context(), store))
+	shows := func(status metav1.ConditionStatus, fingerprints int) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
+				return err
+			}
+			condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
+			if condition == nil || condition.Status != status {
+				return fmt.Errorf("the condition is %+v", condition)
+			}
+			if fingerprints > 0 && (store.Status.Material == nil || len(store.Status.Material.Fingerprints) != fingerprints || store.Status.Material.FetchedAt == nil) {
+				return fmt.Errorf("the material is %+v", store.Status.Material)
+			}
+			return nil
+		}
+	}
+	eventually(t, 30*time.Second, shows(metav1.ConditionFalse, 0))
+	condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
+	require.Equal(t, tenant.ReasonUnreadable, condition.Reason)
+	require.Contains(t, condition.Message, "it is sealed")
+	require.NotContains(t, condition.Message, "hvs.secret")
+	source := <-asked
+	require.Equal(t, "transit/keys/release", source.Path)
+	require.Contains(t, string(source.Credentials), "hvs.secret")
+	content.Store(&key.PEM)
+	eventually(t, 30*time.Second, shows(metav1.ConditionTrue, 1))
+	require.Equal(t, []string{key.Fingerprint}, store.Status.Material.Fingerprints)
 }

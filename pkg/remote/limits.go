@@ -23,6 +23,8 @@ const (
 	// maxFetchesEach for one.
 	maxFetches     = 16
 	maxFetchesEach = 2
+	// tellEvery is how old the time of the last fetch in a status may become.
+	tellEvery = time.Hour
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

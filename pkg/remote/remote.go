@@ -226,7 +226,7 @@ func (k *Keeper) follow(ctx context.Context, e *entry) {
 }
 
 // store keeps what was fetched and tells whoever needs it, if it means something
-// else than before.
+// else than before, or once in a while, for the time in a status.
 func (k *Keeper) store(e *entry, content []byte, err error) {
 	k.mu.Lock()
 	if err == nil {
@@ -243,9 +243,13 @@ func (k *Keeper) store(e *entry, content []byte, err error) {
 		close(e.tried)
 	}
 	changed, before := k.changed, e.told
-	e.told = after
+	news := first || string(before.Content) != string(after.Content) || (before.Err == nil) != (after.Err == nil) ||
+		after.FetchedAt.Sub(before.FetchedAt) > tellEvery
+	if news {
+		e.told = after
+	}
 	k.mu.Unlock()
-	if first || string(before.Content) != string(after.Content) || (before.Err == nil) != (after.Err == nil) {
+	if news {
 		changed(e.source.Owner)
 	}
 }

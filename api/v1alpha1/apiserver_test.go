@@ -75,10 +75,8 @@ func complete() map[string][]string {
 			"{attestation: {predicateType: p, keys: [{trustStore: k}, {kind: TrustStore, name: k}], transparencyLog: Ignore, expression: 'true'}}",
 			"{attestation: {predicateType: p, keyless: {" + identities + "{trustStore: r}}}}", "{attestation: {predicateType: p, keyless: {" + identities + "{kind: TrustStore, name: r}}}}",
 		},
-		"TrustStore": {"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: x}}}"},
-		// References name a namespace in cluster resources only.
-		"ClusterTrustStore": {"{type: PublicKeys, source: {vault: {address: 'https://v', path: p, token: {name: s, key: k, namespace: ops}, vaultNamespace: n, caBundle: x}}}",
-			"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
+		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: x}}}"},
+		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
 		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}"},
 		"VerificationPolicy":        {"{default: Deny, mode: Warn, rules: [{images: [a], index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{enforcement: Floor}"},

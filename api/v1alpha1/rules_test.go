@@ -149,7 +149,7 @@ func sourceRules() []rule {
 	var list []rule
 	for prefix, namespace := range map[string]string{"": "", "Cluster": ", namespace: ops"} {
 		secret, configMap := "secretRef: {name: s, key: k"+namespace+"}", "configMapRef: {name: s, key: k"+namespace+"}"
-		kms, vault := "kms: {uri: 'awskms:///k', secretRef: {name: s"+namespace+"}}", "vault: {address: 'https://v', path: p, token: {name: s, key: k"+namespace+"}}"
+		kms, vault := "kms: {uri: 'awskms:///k', secretRef: {name: s"+namespace+"}}", "vault: {address: 'https://v', path: p, vaultNamespace: eu, caBundle: x, token: {name: s, key: k"+namespace+"}}"
 		list = append(list, rule{
 			kinds: []string{prefix + "Store"}, path: "spec.caBundle", message: "set exactly one of inline, secretRef and configMapRef in spec.caBundle",
 			accepted: in("{registries: [r], caBundle: {%s}}", "inline: x", secret, configMap),

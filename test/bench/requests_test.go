@@ -24,7 +24,6 @@ type waves struct {
 	mu      sync.Mutex
 	held    chan struct{} // closed to let the requests of one wave go
 	arrived time.Time
-	waiting int
 	of      [][]string
 }
 

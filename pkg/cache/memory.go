@@ -84,17 +84,36 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 // weigh estimates what an entry occupies, in bytes: its strings, and a fixed
 // sum for the structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {
-	const structure, perFinding, perExtension = 512, 320, 64
+	const structure, perFinding = 512, 320
 	n := structure + len(key.Namespace) + len(key.UID) + len(key.Generation) + len(key.Image) +
 		len(entry.Verdict.Reason) + len(entry.Verdict.Warning) + len(entry.Descriptor.Data)
 	for _, f := range entry.Findings {
 		n += perFinding + len(f.Message) + len(f.Remediation) + len(f.Signer) + len(f.Digest)
-		for name, value := range f.Extensions {
-			n += perExtension + len(name)
-			if text, ok := value.(string); ok {
-				n += len(text)
-			}
-		}
+		n += weighValue(f.Extensions)
 	}
 	return uint32(min(n, 1<<30))
+}
+
+// weighValue estimates what the facts of a finding occupy; those of a keyless
+// signer nest.
+func weighValue(value any) int {
+	const perEntry = 64
+	n := perEntry
+	switch value := value.(type) {
+	case string:
+		n += len(value)
+	case map[string]any:
+		for name, inner := range value {
+			n += len(name) + weighValue(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			n += weighValue(inner)
+		}
+	case []map[string]any:
+		for _, inner := range value {
+			n += weighValue(inner)
+		}
+	}
+	return n
 }

@@ -17,8 +17,16 @@ func fetchers() map[Kind]Fetch {
 	return map[Kind]Fetch{VaultKeys: fetchVault, VaultCertificates: fetchVault, KMS: fetchKMS, TUF: fetchTUF, Registry: fetchRegistry}
 }
 
-// fetch asks a source, when it is its turn.
-func (k *Keeper) fetch(ctx context.Context, source Source) (content []byte, err error) {
+// fetch asks a source, or takes what was asked for all.
+func (k *Keeper) fetch(ctx context.Context, source Source) ([]byte, error) {
+	if source.Kind == TUF && source.Address == "" {
+		return k.shared.fetch(ctx, source, k.now, k.ask)
+	}
+	return k.ask(ctx, source)
+}
+
+// ask asks a source, when it is its turn.
+func (k *Keeper) ask(ctx context.Context, source Source) (content []byte, err error) {
 	done, err := k.enter(ctx, source.Owner)
 	if err != nil {
 		return nil, err

@@ -21,10 +21,14 @@ const (
 	maxSources = 32
 	// maxFetches are under way at a time, for all namespaces, and
 	// maxFetchesEach for one.
-	maxFetches     = 16
+	maxFetches     = 64
 	maxFetchesEach = 2
 	// tellEvery is how old the time of the last fetch in a status may become.
 	tellEvery = time.Hour
+	// sharedFor and sharedFailure are how long what Sigstore's own repository said, or
+	// did not, answers for all namespaces.
+	sharedFor     = time.Hour
+	sharedFailure = 30 * time.Second
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

@@ -36,6 +36,7 @@ type Keeper struct {
 	options Options
 	now     func() time.Time
 	places  chan struct{} // for fetches under way
+	shared  sharedRoot
 
 	mu      sync.Mutex
 	changed func(verify.Namespace)
@@ -128,6 +129,12 @@ func (k *Keeper) drop(e *entry) {
 		e.stop()
 	}
 	delete(k.entries, e.source)
+	for source := range k.entries {
+		if source.Owner == e.source.Owner {
+			return
+		}
+	}
+	delete(k.busy, e.source.Owner)
 }
 
 // Known returns what is known of sources that are wanted. One that is not, because

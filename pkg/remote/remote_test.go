@@ -228,3 +228,25 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		require.NotContains(t, text, "hunter2")
 	}
 }
+
+func TestSigstoresRootIsAskedForOnceForAllNamespaces(t *testing.T) {
+	var asked atomic.Int32
+	k, _, changed := keeper(t, Options{Fetch: map[Kind]Fetch{TUF: func(context.Context, Source) ([]byte, error) {
+		asked.Add(1)
+		return []byte("root"), nil
+	}}}, nil)
+	for i := range 50 {
+		owner := verify.Namespace(fmt.Sprintf("team-%d", i))
+		k.Want(owner, []Source{{Owner: owner, Kind: TUF}})
+	}
+	for range 50 {
+		<-changed
+	}
+	require.EqualValues(t, 1, asked.Load())
+	source := Source{Owner: "team-7", Kind: TUF}
+	require.Equal(t, "root", string(k.Known([]Source{source})[source].Content))
+	k.KeepOnly(nil)
+	k.mu.Lock()
+	require.Empty(t, k.busy)
+	k.mu.Unlock()
+}

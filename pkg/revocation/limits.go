@@ -18,7 +18,7 @@ const (
 	// maxAddress bounds an address in a certificate.
 	maxAddress = 2 << 10
 	// workers fetch at the same time, for all namespaces.
-	workers = 4
+	workers = 16
 	// maxQueued is how many fetches one namespace may have waiting.
 	maxQueued = 16
 	// fetchTimeout is for one fetch.

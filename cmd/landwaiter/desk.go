@@ -31,6 +31,8 @@ type engineFlags struct {
 	cacheBytes   int64
 	redis        redisFlags
 	engine       verify.Options
+	perHost      int
+	perSecond    int
 }
 
 func (f *engineFlags) register(cmd *cobra.Command, configRequired bool) {
@@ -111,7 +113,7 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 		return nil, err
 	}
 	d := &desk{set: &tenant.Set{}, kept: memory,
-		client: registry.NewClient(registry.Options{DeniedPrefixes: denied, UserAgent: "landwaiter/" + versionText()})}
+		client: registry.NewClient(registry.Options{DeniedPrefixes: denied, PerHost: f.perHost, PerSecond: f.perSecond, UserAgent: "landwaiter/" + versionText()})}
 	if d.revocation, err = revocation.New(revocation.Options{Hosts: f.egressHosts, Wait: patient}, time.Now); err != nil {
 		return nil, fmt.Errorf("--egress-host: %w", err)
 	}

@@ -57,6 +57,7 @@ On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
 	flags.register(cmd, false)
 	registerServerFlags(cmd, &options)
 	registerCacheFlags(cmd, &flags)
+	registerShareFlags(cmd, &flags)
 	cluster.register(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
 	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
@@ -89,6 +90,15 @@ func registerCacheFlags(cmd *cobra.Command, flags *engineFlags) {
 	f.DurationVar(&flags.engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
 	f.DurationVar(&flags.engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
 	f.DurationVar(&flags.engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
+}
+
+// registerShareFlags declares the flags of what a namespace may take.
+func registerShareFlags(cmd *cobra.Command, flags *engineFlags) {
+	f := cmd.Flags()
+	f.IntVar(&flags.engine.InFlight, "in-flight", 0, "images that are worked on at a time; past that the answer is a system error at once (default 512)")
+	f.IntVar(&flags.engine.InFlightPerNamespace, "in-flight-per-namespace", 0, "images of one namespace that are worked on at a time (default 128)")
+	f.IntVar(&flags.perSecond, "registry-requests-per-second", 0, "requests to registries that a namespace may make, twice as many at once; more wait (default 500)")
+	f.IntVar(&flags.perHost, "registry-connections", 0, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most (default 64)")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {

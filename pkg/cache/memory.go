@@ -17,12 +17,17 @@ import (
 // DefaultMemoryBytes is the size of a [Memory] cache for some 20,000 verdicts.
 const DefaultMemoryBytes = 64 << 20
 
-// Memory is a [verify.Cache] in this process, bounded in bytes; the entries
-// least likely to be used again make room. It is safe for concurrent use.
+// Memory is a [verify.Cache] in this process, bounded in bytes, of which one
+// namespace takes an eighth at most; the entries least likely to be used again make
+// room. It is safe for concurrent use, and reads never wait for each other.
 type Memory struct {
 	entries *otter.Cache[verify.Key, timed]
+	shares  *shares
 	now     func() time.Time
 }
+
+// shareOf is the part of the memory that one namespace may take.
+const shareOf = 8
 
 var _ verify.Cache = (*Memory)(nil)
 
@@ -38,9 +43,16 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
 	}
-	entries, err := otter.New(&otter.Options[verify.Key, timed]{
+	m := &Memory{shares: newShares(max(maxBytes/shareOf, 1)), now: now}
+	var err error
+	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),
 		Weigher:       func(key verify.Key, value timed) uint32 { return weigh(key, value.entry) },
+		OnAtomicDeletion: func(e otter.DeletionEvent[verify.Key, timed]) {
+			if e.Cause != otter.CauseReplacement {
+				m.shares.remove(e.Key)
+			}
+		},
 		// Expired entries leave by themselves; Get still checks, because the time
 		// it is given decides, not the library's clock.
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[verify.Key, timed]) time.Duration {
@@ -50,7 +62,7 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the memory cache: %w", err)
 	}
-	return &Memory{entries: entries, now: now}, nil
+	return m, nil
 }
 
 // Get returns the entry for key if it is there and has not expired.
@@ -67,6 +79,13 @@ func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) {
 func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
 	if ttl <= 0 {
 		return
+	}
+	weight := int64(weigh(key, entry))
+	if weight > m.shares.each {
+		return // it would leave room for nothing else
+	}
+	for _, oldest := range m.shares.add(key, weight) {
+		m.entries.Invalidate(oldest)
 	}
 	m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl)})
 }

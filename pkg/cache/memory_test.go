@@ -128,3 +128,63 @@ func TestMemoryForgetsANamespaceAndNoOther(t *testing.T) {
 		}
 	}
 }
+
+func TestANamespaceTakesItsShareAndNoMore(t *testing.T) {
+	c := &clock{}
+	const size = 1 << 20
+	m, err := cache.NewMemory(size, c.now)
+	require.NoError(t, err)
+	for i := range 50 {
+		m.Put(t.Context(), key("quiet", fmt.Sprint(i)), allowed("yes"), time.Hour)
+	}
+	large := strings.Repeat("x", 1000)
+	for i := range 5000 {
+		m.Put(t.Context(), key("flood", fmt.Sprint(i)), allowed(large), time.Hour)
+	}
+	kept := func(namespace verify.Namespace, n int) int {
+		found := 0
+		for i := range n {
+			if _, ok := m.Get(t.Context(), key(namespace, fmt.Sprint(i))); ok {
+				found++
+			}
+		}
+		return found
+	}
+	require.Equal(t, 50, kept("quiet", 50), "others keep what they have")
+	flood := kept("flood", 5000)
+	require.LessOrEqual(t, flood*1500, size/8)
+	require.Greater(t, flood, 50)
+	_, newest := m.Get(t.Context(), key("flood", "4999"))
+	require.True(t, newest, "the oldest make room")
+	m.Put(t.Context(), key("huge", "1"), allowed(strings.Repeat("x", size/4)), time.Hour)
+	require.Zero(t, kept("huge", 2))
+	m.Forget("flood")
+	require.Zero(t, kept("flood", 5000))
+	for i := range 60 {
+		m.Put(t.Context(), key("flood", "again"), allowed(large+fmt.Sprint(i)), time.Hour)
+	}
+	entry, ok := m.Get(t.Context(), key("flood", "again"))
+	require.True(t, ok)
+	require.Equal(t, large+"59", entry.Verdict.Reason)
+}
+
+// BenchmarkMemoryParallel reads from all processors at once; compare with -cpu 1.
+func BenchmarkMemoryParallel(b *testing.B) {
+	m, err := cache.NewMemory(1<<26, time.Now)
+	require.NoError(b, err)
+	keys := make([]verify.Key, 1024)
+	for i := range keys {
+		keys[i] = key(verify.Namespace(fmt.Sprintf("team-%d", i%100)), fmt.Sprint(i))
+		m.Put(b.Context(), keys[i], allowed("yes"), time.Hour)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		i := 0
+		for pb.Next() {
+			if _, ok := m.Get(b.Context(), keys[i%len(keys)]); !ok {
+				b.Fatal("missing")
+			}
+			i++
+		}
+	})
+}

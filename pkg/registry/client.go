@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"golang.org/x/time/rate"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -32,6 +33,9 @@ type Options struct {
 	// PerHost bounds the requests to one host that wait for an answer at a time;
 	// more queue. Default 64.
 	PerHost int
+	// PerSecond is how many requests a namespace may make to registries; twice as
+	// many at once. More wait. Default 500: some 100 images.
+	PerSecond int
 	// DeniedPrefixes are addresses that are refused besides the loopback,
 	// link-local and private ones: those of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
@@ -84,6 +88,7 @@ type Client struct {
 	tokens     *otter.Cache[tokenKey, auth.Cache]
 	hosts      *otter.Cache[string, *hostState]
 	backOffs   *otter.Cache[backOffKey, time.Time]
+	paces      *otter.Cache[verify.Namespace, *rate.Limiter]
 }
 
 // tokenKey tells token caches apart: oras-go keys tokens by host alone, so no
@@ -100,12 +105,15 @@ func NewClient(options Options) *Client {
 	options.DialTimeout = orDefault(options.DialTimeout, defaultDialTimeout)
 	options.RequestTimeout = orDefault(options.RequestTimeout, defaultRequestTimeout)
 	options.PerHost = orDefault(options.PerHost, defaultPerHost)
+	options.PerSecond = orDefault(options.PerSecond, defaultPerSecond)
 	return &Client{
 		options: options,
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
+		paces: otter.Must(&otter.Options[verify.Namespace, *rate.Limiter]{MaximumSize: maxHosts,
+			ExpiryCalculator: otter.ExpiryAccessing[verify.Namespace, *rate.Limiter](time.Minute)}),
 		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}

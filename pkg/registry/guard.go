@@ -13,13 +13,15 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // hostState is what is known about a host, whoever asks.
 type hostState struct {
-	slots chan struct{} // requests that may wait for an answer at a time
+	turns *turns // for requests that wait for an answer
 
 	mu         sync.Mutex
 	capability bool // has the referrers API
@@ -29,9 +31,21 @@ type hostState struct {
 func (c *Client) host(name string) *hostState {
 	state, ok := c.hosts.GetIfPresent(name)
 	if !ok {
-		state, _ = c.hosts.SetIfAbsent(name, &hostState{slots: make(chan struct{}, c.options.PerHost)})
+		state, _ = c.hosts.SetIfAbsent(name, &hostState{turns: newTurns(c.options.PerHost)})
 	}
 	return state
+}
+
+// errCrowded is transient: a retry may find a shorter line.
+var errCrowded = errors.New("too many requests of the namespace wait for the registry, try again")
+
+// pace waits until a namespace may make another request to any registry.
+func (c *Client) pace(ctx context.Context, namespace verify.Namespace) error {
+	limiter, ok := c.paces.GetIfPresent(namespace)
+	if !ok {
+		limiter, _ = c.paces.SetIfAbsent(namespace, rate.NewLimiter(rate.Limit(c.options.PerSecond), 2*c.options.PerSecond))
+	}
+	return limiter.Wait(ctx)
 }
 
 // backOffKey: a host that asks to be left alone is left alone by the tenant
@@ -64,16 +78,17 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	slots := client.host(host).slots
-	select {
-	case slots <- struct{}{}:
-	case <-req.Context().Done():
-		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, req.Context().Err())
+	if err := client.pace(req.Context(), key.namespace); err != nil {
+		return nil, fmt.Errorf("wait for the share of requests to registries: %w", err)
+	}
+	turns := client.host(host).turns
+	if err := turns.acquire(req.Context(), key.namespace); err != nil {
+		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 	}
 	resp, err := transport.RoundTrip(req)
 	// The place is for waiting, not for reading: oras-go asks a second question
 	// before it has read the first answer, and must not wait for itself.
-	<-slots
+	turns.release(key.namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ const (
 	// capabilityLifetime is how long a host is taken to have, or not to have, the
 	// referrers API.
 	capabilityLifetime = 10 * time.Minute
+	// maxInLine is how many requests of one namespace may wait for one host; an image
+	// has some twenty at a time.
+	maxInLine = 4096
 	// maxBackOff bounds how long a host's Retry-After is honoured for.
 	maxBackOff = 30 * time.Second
 	// retryPause is waited before the one retry of a transient failure.
@@ -51,4 +54,5 @@ const (
 	defaultDialTimeout    = 2 * time.Second
 	defaultRequestTimeout = 5 * time.Second
 	defaultPerHost        = 64
+	defaultPerSecond      = 500
 )

@@ -9,9 +9,11 @@ import (
 // errOverloaded is transient: a retry may find room.
 var errOverloaded = errors.New("too many images are being verified, try again")
 
-// limiter bounds the images that are worked on, in all and per namespace, so
-// that one tenant cannot take every place. It never waits: work that would have
-// to queue is better tried again by the caller, who has a deadline.
+// limiter bounds the images that are worked on, in all and per namespace. A
+// namespace may have no more of them than there are places left for others
+// (dynamic thresholds, Choudhury and Hahne 1998): however many namespaces flood,
+// one that comes anew finds a place. It never waits: work that would have to queue
+// is better tried again by the caller, who has a deadline.
 type limiter struct {
 	mu            sync.Mutex
 	total, each   int
@@ -29,7 +31,7 @@ func (l *limiter) acquire(namespace Namespace) error {
 	if l.inFlight >= l.total {
 		return errOverloaded
 	}
-	if l.inFlightEvery[namespace] >= l.each {
+	if have := l.inFlightEvery[namespace]; have >= l.each || (have > 0 && have >= l.total-l.inFlight) {
 		return fmt.Errorf("namespace %q: %w", namespace, errOverloaded)
 	}
 	l.inFlight++

@@ -1,0 +1,97 @@
+package cache
+
+import (
+	"sync"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// shares keeps each namespace's entries within its share of the memory: a
+// namespace that asks about ever new images drops its own oldest entries, not
+// those of others. Reads do not pass here.
+type shares struct {
+	each int64 // bytes
+
+	mu sync.Mutex
+	of map[verify.Namespace]*share
+}
+
+// share is what one namespace keeps, oldest first.
+type share struct {
+	bytes   int64
+	weights map[verify.Key]int64
+	order   []verify.Key // may name keys that are gone
+}
+
+func newShares(each int64) *shares {
+	return &shares{each: each, of: map[verify.Namespace]*share{}}
+}
+
+// add notes an entry, and returns the keys that must go for it.
+func (s *shares) add(key verify.Key, weight int64) (drop []verify.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, ok := s.of[key.Namespace]
+	if !ok {
+		own = &share{weights: map[verify.Key]int64{}}
+		s.of[key.Namespace] = own
+	}
+	if before, there := own.weights[key]; there {
+		own.bytes -= before
+	} else {
+		own.order = append(own.order, key)
+	}
+	own.weights[key] = weight
+	own.bytes += weight
+	for own.bytes > s.each && len(own.weights) > 1 {
+		oldest := own.order[0]
+		own.order = own.order[1:]
+		if oldest == key {
+			own.order = append(own.order, key) // it is written anew
+			continue
+		}
+		if own.drop(oldest) {
+			drop = append(drop, oldest)
+		}
+	}
+	own.compact()
+	return drop
+}
+
+// remove notes that an entry is gone.
+func (s *shares) remove(key verify.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, ok := s.of[key.Namespace]
+	if !ok {
+		return
+	}
+	if own.drop(key); len(own.weights) == 0 {
+		delete(s.of, key.Namespace)
+	}
+}
+
+func (s *share) drop(key verify.Key) bool {
+	weight, there := s.weights[key]
+	if there {
+		s.bytes -= weight
+		delete(s.weights, key)
+	}
+	return there
+}
+
+// compact forgets the order of keys that are gone, once they are the most.
+func (s *share) compact() {
+	if len(s.order) < 2*len(s.weights)+64 {
+		return
+	}
+	kept := make([]verify.Key, 0, len(s.weights))
+	seen := make(map[verify.Key]bool, len(s.weights))
+	for _, key := range s.order {
+		if _, there := s.weights[key]; there && !seen[key] {
+			seen[key] = true
+			kept = append(kept, key)
+		}
+	}
+	s.order = kept
+}

@@ -1,0 +1,127 @@
+package registry
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// inLine waits until n requests of a namespace are in line.
+func (t *turns) await(tt *testing.T, namespace verify.Namespace, n int) {
+	tt.Helper()
+	require.Eventually(tt, func() bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return len(t.waiting[namespace]) == n
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestNamespacesTakeTurns(t *testing.T) {
+	line := newTurns(2)
+	require.NoError(t, line.acquire(t.Context(), "a"))
+	var mu sync.Mutex
+	var served []verify.Namespace
+	var all sync.WaitGroup
+	enter := func(namespace verify.Namespace, n int) {
+		all.Go(func() {
+			if line.acquire(t.Context(), namespace) == nil {
+				mu.Lock()
+				served = append(served, namespace)
+				mu.Unlock()
+			}
+		})
+		line.await(t, namespace, n)
+	}
+	for i := range 5 {
+		enter("a", i+1)
+	}
+	// Half of the places are for others, although five of a are in line.
+	require.NoError(t, line.acquire(t.Context(), "b"))
+	for i := range 3 {
+		enter("b", i+1)
+	}
+	enter("c", 1)
+	release := func(namespace verify.Namespace, n int) {
+		line.release(namespace)
+		require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(served) == n }, 10*time.Second, time.Millisecond)
+	}
+	release("b", 1) // a holds its half, so it is b's turn, which was in line before c
+	release("a", 2)
+	release("b", 3)
+	mu.Lock()
+	require.Equal(t, []verify.Namespace{"b", "a", "c"}, served)
+	mu.Unlock()
+	holders := []verify.Namespace{"a", "c"}
+	for n := 4; n <= 7; n++ {
+		release(holders[0], n)
+		mu.Lock()
+		holders = append(holders[1:], served[n-1])
+		mu.Unlock()
+	}
+	require.Equal(t, []verify.Namespace{"b", "a"}, holders)
+	// Only a is in line, and holds its half: what b gives back stays free.
+	release("a", 8)
+	release("a", 9)
+	all.Wait()
+	for _, namespace := range holders {
+		line.release(namespace)
+	}
+	require.Equal(t, 2, line.free)
+	require.Empty(t, line.waiting)
+	require.Empty(t, line.inLine)
+}
+
+func TestWhoLeavesTheLineTakesNoPlace(t *testing.T) {
+	line := newTurns(1)
+	require.NoError(t, line.acquire(t.Context(), "a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { left <- line.acquire(ctx, "a") }()
+	line.await(t, "a", 1)
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled)
+	line.release("a")
+	require.Equal(t, 1, line.free)
+	require.Empty(t, line.held)
+	require.Empty(t, line.inLine)
+}
+
+func TestALineHasAnEnd(t *testing.T) {
+	line := newTurns(1)
+	line.largestLine = 2
+	require.NoError(t, line.acquire(t.Context(), "a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 2 {
+		go func() { _ = line.acquire(ctx, "a") }()
+		line.await(t, "a", i+1)
+	}
+	require.ErrorIs(t, line.acquire(ctx, "a"), errCrowded)
+}
+
+func TestPlacesAreNeitherLostNorMade(t *testing.T) {
+	line := newTurns(4)
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			namespace := verify.Namespace(string(rune('a' + i%7)))
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%5)*100*time.Microsecond)
+				if line.acquire(ctx, namespace) == nil {
+					line.release(namespace)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 4, line.free)
+	require.Empty(t, line.held)
+	require.Empty(t, line.waiting)
+	require.Empty(t, line.inLine)
+}

@@ -81,7 +81,7 @@ e2e: ## Run against a real kube-apiserver and Gatekeeper (built once: ten minute
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/controller ./test/charts ./test/e2e
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./test/charts ./test/e2e
 
 dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
 	@test/tools/packages.sh

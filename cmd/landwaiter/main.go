@@ -82,6 +82,6 @@ denied, 2 an image could not be decided, or the command was used wrongly.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newDemo(), newVersion())
+	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newCache(), newDemo(), newVersion())
 	return root
 }

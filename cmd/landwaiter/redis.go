@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
@@ -18,14 +19,22 @@ import (
 // redisFlags are the flags of the cache that replicas share.
 type redisFlags struct {
 	url, urlFile, mode, keyFile, caFile string
+	certFile, certKeyFile               string
 }
 
 func (r *redisFlags) register(cmd *cobra.Command) {
+	r.registerConnection(cmd)
+	cmd.Flags().StringVar(&r.keyFile, "redis-key-file", "", "file with the keys that seal what is in Redis: 32 bytes in base64, one a line, the one in use first")
+}
+
+// registerConnection declares the flags that say how to reach Redis.
+func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (default: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
 	f.StringVar(&r.mode, "redis-mode", "standalone", "standalone, sentinel or cluster")
-	f.StringVar(&r.keyFile, "redis-key-file", "", "file with the keys that seal what is in Redis: 32 bytes in base64, one a line, the one in use first")
+	f.StringVar(&r.certFile, "redis-client-cert", "", "file with a client certificate (PEM) for Redis")
+	f.StringVar(&r.certKeyFile, "redis-client-key", "", "file with its key (PEM)")
 	f.StringVar(&r.caFile, "redis-ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
 }
 
@@ -36,22 +45,16 @@ const maxSettingBytes = 1 << 20
 func (r *redisFlags) open() (*cache.Redis, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":
-		if r.keyFile != "" || r.caFile != "" {
-			return nil, errors.New("--redis-key-file and --redis-ca mean nothing without --redis-url or --redis-url-file")
+		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
+			return nil, errors.New("--redis-key-file, --redis-ca, --redis-client-cert and --redis-client-key mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil
-	case r.url != "" && r.urlFile != "":
-		return nil, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
 	case r.keyFile == "":
 		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
 	}
-	connection := cache.Connection{URL: r.url, Mode: r.mode}
-	if r.urlFile != "" {
-		text, err := readSetting("--redis-url-file", r.urlFile)
-		if err != nil {
-			return nil, err
-		}
-		connection.URL = strings.TrimSpace(string(text))
+	client, err := r.connect()
+	if err != nil {
+		return nil, err
 	}
 	text, err := readSetting("--redis-key-file", r.keyFile)
 	if err != nil {
@@ -61,16 +64,47 @@ func (r *redisFlags) open() (*cache.Redis, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--redis-key-file: %w", err)
 	}
-	if r.caFile != "" {
-		if connection.RootCAs, err = readSetting("--redis-ca", r.caFile); err != nil {
+	return cache.NewRedis(client, seal, versionText(), time.Now), nil
+}
+
+// connect returns a client; it connects when it is used.
+func (r *redisFlags) connect() (redis.UniversalClient, error) {
+	switch {
+	case r.url == "" && r.urlFile == "":
+		return nil, errors.New("which Redis? use --redis-url or --redis-url-file")
+	case r.url != "" && r.urlFile != "":
+		return nil, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
+	case (r.certFile == "") != (r.certKeyFile == ""):
+		return nil, errors.New("--redis-client-cert and --redis-client-key belong together")
+	}
+	connection := cache.Connection{URL: r.url, Mode: r.mode}
+	for _, setting := range []struct {
+		flag, file string
+		into       *[]byte
+	}{
+		{"--redis-ca", r.caFile, &connection.RootCAs}, {"--redis-client-cert", r.certFile, &connection.Certificate},
+		{"--redis-client-key", r.certKeyFile, &connection.Key},
+	} {
+		if setting.file == "" {
+			continue
+		}
+		var err error
+		if *setting.into, err = readSetting(setting.flag, setting.file); err != nil {
 			return nil, err
 		}
+	}
+	if r.urlFile != "" {
+		text, err := readSetting("--redis-url-file", r.urlFile)
+		if err != nil {
+			return nil, err
+		}
+		connection.URL = strings.TrimSpace(string(text))
 	}
 	client, err := cache.Connect(connection)
 	if err != nil {
 		return nil, fmt.Errorf("--redis-url: %w", err)
 	}
-	return cache.NewRedis(client, seal, versionText(), time.Now), nil
+	return client, nil
 }
 
 func readSetting(flag, name string) (text []byte, err error) {
@@ -103,4 +137,7 @@ func observe(r *cache.Redis, registry *prometheus.Registry) {
 	counter("skipped", &r.Stats.Skipped)
 	counter("dropped", &r.Stats.Dropped)
 	counter("unopened", &r.Stats.Unopened)
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "landwaiter_redis_round_trips_total", Help: "Round trips to Redis for reads; those of one request travel together.",
+	}, func() float64 { return float64(r.Stats.RoundTrips.Load()) }))
 }

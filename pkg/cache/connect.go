@@ -21,6 +21,8 @@ type Connection struct {
 	Mode string
 	// RootCAs are PEM certificates to trust instead of the system's.
 	RootCAs []byte
+	// Certificate and Key are what this client shows, in PEM; both or neither.
+	Certificate, Key []byte
 }
 
 const (
@@ -41,7 +43,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
-		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
+		options.TLSConfig, err = c.secure(options.TLSConfig)
 		return redis.NewClient(options), err
 	case "sentinel":
 		options, err := redis.ParseFailoverURL(c.URL)
@@ -50,7 +52,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		}
 		options.DisableIdentity = true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
-		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
+		options.TLSConfig, err = c.secure(options.TLSConfig)
 		return redis.NewFailoverClient(options), err
 	case "cluster":
 		options, err := redis.ParseClusterURL(c.URL)
@@ -59,7 +61,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
-		options.TLSConfig, err = trusting(options.TLSConfig, c.RootCAs)
+		options.TLSConfig, err = c.secure(options.TLSConfig)
 		return redis.NewClusterClient(options), err
 	}
 	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
@@ -72,18 +74,26 @@ func bound(heedContext *bool, retries *int, dial, read, write *time.Duration) {
 	*dial, *read, *write = dialTimeout, ioTimeout, ioTimeout
 }
 
-// trusting adds authorities to a TLS configuration; nil means no TLS.
-func trusting(config *tls.Config, authorities []byte) (*tls.Config, error) {
+// secure adds authorities and a client certificate to a TLS configuration; nil
+// means no TLS.
+func (c Connection) secure(config *tls.Config) (*tls.Config, error) {
 	switch {
-	case config == nil && len(authorities) > 0:
-		return nil, errors.New("a CA for Redis is given, but its URL does not begin with rediss://")
+	case config == nil && len(c.RootCAs)+len(c.Certificate)+len(c.Key) > 0:
+		return nil, errors.New("a CA or a certificate for Redis is given, but its URL does not begin with rediss://")
 	case config == nil:
 		return nil, nil
 	}
 	config.MinVersion = tls.VersionTLS12
-	if len(authorities) > 0 {
+	if len(c.Certificate)+len(c.Key) > 0 {
+		certificate, err := tls.X509KeyPair(c.Certificate, c.Key)
+		if err != nil {
+			return nil, errors.New("the client certificate for Redis and its key cannot be used together, or are not PEM")
+		}
+		config.Certificates = []tls.Certificate{certificate}
+	}
+	if len(c.RootCAs) > 0 {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+		if !config.RootCAs.AppendCertsFromPEM(c.RootCAs) {
 			return nil, errors.New("there is no certificate in the CA for Redis")
 		}
 	}

@@ -42,6 +42,8 @@ type Stats struct {
 	// Unopened are values that did not open: not ours, moved, changed, or sealed
 	// with a key that is gone.
 	Unopened atomic.Int64
+	// RoundTrips are those of reads, of which several share one.
+	RoundTrips atomic.Int64
 }
 
 // Redis is a [verify.Cache] of verdicts that several replicas share. It only ever
@@ -55,6 +57,7 @@ type Redis struct {
 	version string
 	now     func() time.Time
 	breaker *gobreaker.CircuitBreaker[string]
+	reads   chan read
 	writes  chan write
 	forgets chan verify.Namespace
 }
@@ -69,7 +72,7 @@ type write struct {
 // while Run runs. Values of another version are not seen: what a version found
 // out, a later one may judge otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
-	return &Redis{client: client, seal: seal, version: version, now: now, writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending),
+	return &Redis{client: client, seal: seal, version: version, now: now, reads: make(chan read, maxPending), writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending),
 		breaker: gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "redis", Timeout: breakFor,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
 			IsSuccessful: func(err error) bool {
@@ -83,6 +86,9 @@ func (r *Redis) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range writers {
 		running.Go(func() { r.write(ctx) })
+	}
+	for range readers {
+		running.Go(func() { r.readBatches(ctx) })
 	}
 	running.Go(func() { r.forget(ctx) })
 	running.Wait()
@@ -103,8 +109,7 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 	ctx, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
 	name := r.name(key)
-	// A range, because the length of a value is for whoever wrote it to say.
-	value, err := r.breaker.Execute(func() (string, error) { return r.client.GetRange(ctx, name, 0, maxValueBytes).Result() })
+	value, err := r.ask(ctx, name)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState), errors.Is(err, gobreaker.ErrTooManyRequests):
 		r.Stats.Skipped.Add(1)
@@ -209,46 +214,22 @@ func (r *Redis) forget(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case namespace := <-r.forgets:
-			if err := r.removeEverywhere(ctx, namespace); err != nil {
+			if err := r.remove(ctx, namespace); err != nil {
 				r.Stats.Failures.Add(1)
 			}
 		}
 	}
 }
 
-func (r *Redis) removeEverywhere(ctx context.Context, namespace verify.Namespace) error {
-	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
-	defer cancel()
-	if cluster, ok := r.client.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return r.remove(ctx, node, namespace) })
-	}
-	return r.remove(ctx, r.client, namespace)
-}
-
-func (r *Redis) remove(ctx context.Context, node redis.Cmdable, namespace verify.Namespace) error {
+func (r *Redis) remove(ctx context.Context, namespace verify.Namespace) error {
 	if namespace == verify.Cluster {
 		return nil // the cluster does not go
 	}
-	pattern := keyPrefix(namespace) + "*"
-	var cursor uint64
-	for {
-		names, next, err := node.Scan(ctx, cursor, pattern, forgetBatch).Result()
-		if err != nil {
-			return fmt.Errorf("find the keys of namespace %s: %w", namespace, err)
-		}
-		for _, name := range names {
-			if err := node.Unlink(ctx, name).Err(); err != nil {
-				return fmt.Errorf("remove keys of namespace %s: %w", namespace, err)
-			}
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
+	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
+	defer cancel()
+	_, err := Purge(ctx, r.client, namespace)
+	return err
 }
-
-// keyPrefix begins every key of a namespace, as in [verify.Key.String].
-func keyPrefix(namespace verify.Namespace) string { return "landwaiter:" + string(namespace) + ":" }
 
 // splitLines yields lines that are not empty.
 func splitLines(text []byte) iter.Seq[string] {

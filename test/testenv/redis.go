@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,20 +19,26 @@ type Redis struct {
 	// URL is that of the user, with the password.
 	URL string
 
-	dir  string
-	port int
+	dir   string
+	port  int
+	extra []string
+	// Password of the user, for the next Restart.
+	Password string
 }
 
 const redisPassword = "only-on-loopback"
 
+// RedisCommands is what Landwaiter's user in Redis may do, as docs/redis.md has it.
+const RedisCommands = "+getrange +strlen +set +unlink +scan +ping +hello +auth +select"
+
 // StartRedis starts a redis-server that keeps nothing on disk and logs to
-// dir/redis.log.
-func StartRedis(ctx context.Context, dir string) (*Redis, error) {
+// dir/redis.log. extra are more arguments of it.
+func StartRedis(ctx context.Context, dir string, extra ...string) (*Redis, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{dir: dir, port: ports[0], URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(ports[0]))}
+	r := &Redis{dir: dir, port: ports[0], extra: extra, Password: redisPassword, URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(ports[0]))}
 	return r, r.Restart(ctx)
 }
 
@@ -40,10 +47,10 @@ func (r *Redis) Restart(ctx context.Context) (err error) {
 	if err := os.MkdirAll(r.dir, 0o750); err != nil {
 		return fmt.Errorf("start redis: %w", err)
 	}
-	r.Process, err = StartProcess(r.dir, Command{Name: "redis", Path: "redis-server", Args: []string{
-		"--bind", "127.0.0.1", "--port", fmt.Sprint(r.port), "--save", "", "--appendonly", "no", "--dir", r.dir,
-		"--user", "default", "off", "--user", "landwaiter", "on", ">" + redisPassword, "~landwaiter:*", "+@read", "+@write", "+@connection", "+scan",
-	}})
+	args := []string{"--bind", "127.0.0.1", "--port", fmt.Sprint(r.port), "--save", "", "--appendonly", "no", "--dir", r.dir,
+		"--user", "default", "off", "--user", "landwaiter", "on", ">" + r.Password, "~landwaiter:*"}
+	args = append(append(args, strings.Fields(RedisCommands)...), r.extra...)
+	r.Process, err = StartProcess(r.dir, Command{Name: "redis", Path: "redis-server", Args: args})
 	if err != nil {
 		return err
 	}
@@ -72,6 +79,25 @@ func (r *Redis) answers(ctx context.Context) error {
 	}
 	if text := string(answer[:n]); !strings.HasPrefix(text, "+PONG") && !strings.HasPrefix(text, "-NOAUTH") {
 		return errors.New("redis answers " + text)
+	}
+	return nil
+}
+
+// Extra replaces the further arguments for the next Restart.
+func (r *Redis) Extra(extra ...string) { r.extra = extra }
+
+// Address is host:port.
+func (r *Redis) Address() string { return loopback(r.port) }
+
+// Pause stops the process in its tracks, Resume lets it go on.
+func (r *Redis) Pause() error { return r.signal(syscall.SIGSTOP) }
+
+// Resume ends a Pause.
+func (r *Redis) Resume() error { return r.signal(syscall.SIGCONT) }
+
+func (r *Redis) signal(signal syscall.Signal) error {
+	if err := r.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("signal redis: %w", err)
 	}
 	return nil
 }

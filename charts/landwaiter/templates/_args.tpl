@@ -57,6 +57,10 @@
 {{- if .caSecret.name }}
 - --redis-ca=/etc/landwaiter/redis-ca/{{ .caSecret.key }}
 {{- end }}
+{{- if .clientCertificateSecret }}
+- --redis-client-cert=/etc/landwaiter/redis-client/tls.crt
+- --redis-client-key=/etc/landwaiter/redis-client/tls.key
+{{- end }}
 {{- end }}
 {{- end }}
 {{- range .Values.egressHosts }}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func newCache() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cache",
+		Short: "Look at and empty the cache that replicas share in Redis",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCacheStats(), newCachePurge())
+	return cmd
+}
+
+// withRedis runs do with a connection, for a limited time.
+func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do func(context.Context, redis.UniversalClient) error) error {
+	client, err := flags.connect()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+	return errors.Join(do(ctx, client), client.Close())
+}
+
+func newCacheStats() *cobra.Command {
+	var flags redisFlags
+	var output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Count what each namespace has in Redis",
+		Long: `Stats goes through all keys of Landwaiter in Redis and counts them, and the bytes
+of their values, by namespace. "-" stands for cluster scope.`,
+		Example: `  landwaiter cache stats --redis-url rediss://redis.example:6379/0`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output is %q, it must be table or json", output)
+			}
+			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
+				found, err := cache.Usage(ctx, client)
+				if err != nil {
+					return err
+				}
+				return printUsage(cmd.OutOrStdout(), output, found)
+			})
+		},
+	}
+	flags.registerConnection(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
+	return cmd
+}
+
+func printUsage(out io.Writer, format string, found map[verify.Namespace]cache.Use) error {
+	if format == "json" {
+		named := make(map[string]cache.Use, len(found))
+		for namespace, use := range found {
+			named[scope(namespace)] = use
+		}
+		return printJSON(out, named)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAMESPACE\tKEYS\tBYTES")
+	var all cache.Use
+	for _, namespace := range slices.Sorted(maps.Keys(found)) {
+		use := found[namespace]
+		all.Keys, all.Bytes = all.Keys+use.Keys, all.Bytes+use.Bytes
+		fmt.Fprintf(table, "%s\t%d\t%d\n", scope(namespace), use.Keys, use.Bytes)
+	}
+	fmt.Fprintf(table, "(all)\t%d\t%d\n", all.Keys, all.Bytes)
+	return table.Flush()
+}
+
+// scope is how keys call a namespace.
+func scope(namespace verify.Namespace) string {
+	if namespace == verify.Cluster {
+		return "-"
+	}
+	return string(namespace)
+}
+
+func newCachePurge() *cobra.Command {
+	var flags redisFlags
+	var namespace string
+	var clusterScope bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "purge (--namespace NS | --cluster-scope)",
+		Short: "Remove what a namespace has in Redis",
+		Long: `Purge removes every key of one namespace, or of cluster scope. What replicas have in
+memory stays until it expires; verdicts are found again by verifying.`,
+		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (namespace == "") == !clusterScope {
+				return errors.New("say what to remove: --namespace NS or --cluster-scope")
+			}
+			ns, err := parseNamespaceFlag(namespace)
+			if err != nil {
+				return err
+			}
+			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
+				removed, err := cache.Purge(ctx, client, ns)
+				fmt.Fprintf(cmd.OutOrStdout(), "%d keys of %s removed\n", removed, scope(ns))
+				return err
+			})
+		},
+	}
+	flags.registerConnection(cmd)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose keys are removed")
+	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "remove the keys of cluster scope")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
+	return cmd
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
+	server := miniredis.RunT(t)
+	for name, value := range map[string]string{"landwaiter:team-a:verdict:1": "12345", "landwaiter:team-a:verdict:2": "1", "landwaiter:team-ab:verdict:3": "12", "landwaiter:-:verdict:4": "123", "other:x": "1"} {
+		require.NoError(t, server.Set(name, value))
+	}
+	do := func(want int, args ...string) string {
+		var out, complaints bytes.Buffer
+		require.Equal(t, want, run(t.Context(), append([]string{"cache"}, args...), &out, &complaints), complaints.String())
+		return out.String() + complaints.String()
+	}
+	url := "redis://" + server.Addr()
+	require.JSONEq(t, `{"-":{"keys":1,"bytes":3},"team-a":{"keys":2,"bytes":6},"team-ab":{"keys":1,"bytes":2}}`, do(exitOK, "stats", "--redis-url", url, "-o", "json"))
+	require.Contains(t, do(exitOK, "stats", "--redis-url", url), "(all)      4     11")
+	require.Equal(t, "2 keys of team-a removed\n", do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
+	require.Equal(t, "0 keys of team-a removed\n", do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
+	require.Equal(t, "1 keys of - removed\n", do(exitOK, "purge", "--redis-url", url, "--cluster-scope"))
+	require.Equal(t, []string{"landwaiter:team-ab:verdict:3", "other:x"}, server.Keys())
+
+	for says, args := range map[string][]string{
+		"say what to remove":        {"purge", "--redis-url", url},
+		"--cluster-scope":           {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
+		"not a DNS-1123 label":      {"purge", "--redis-url", url, "--namespace", "*"},
+		"which Redis?":              {"stats"},
+		"must be table or json":     {"stats", "--redis-url", url, "-o", "xml"},
+		"two ways to say the same":  {"stats", "--redis-url", url, "--redis-url-file", "x"},
+		"belong together":           {"stats", "--redis-url", url, "--redis-client-cert", "x"},
+		"--redis-url-file":          {"stats", "--redis-url-file", filepath.Join(t.TempDir(), "none")},
+		"does not begin with redis": {"stats", "--redis-url", url, "--redis-ca", "cache_test.go"},
+		"must look like":            {"stats", "--redis-url", "http://x"},
+	} {
+		require.Contains(t, do(exitUndecided, args...), says)
+	}
+	server.Close()
+	require.Contains(t, do(exitUndecided, "stats", "--redis-url", url), "find keys")
+	require.Contains(t, do(exitOK), "Look at and empty")
+}

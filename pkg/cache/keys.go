@@ -1,0 +1,120 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+const (
+	anyKey       = "landwaiter:*"
+	clusterLabel = "-" // of cluster scope in keys, as in [verify.Key.String]
+)
+
+// Use is what a namespace has in Redis.
+type Use struct {
+	Keys  int   `json:"keys"`
+	Bytes int64 `json:"bytes"` // of values
+}
+
+// Usage counts what each namespace has in Redis, by going through all keys; those
+// that come and go meanwhile may be missed. It stops at the first error.
+func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namespace]Use, error) {
+	var mu sync.Mutex
+	found := map[verify.Namespace]Use{}
+	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
+		return scan(ctx, node, anyKey, func(names []string) error {
+			sizes := make([]*redis.IntCmd, len(names))
+			if _, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				for i, name := range names {
+					sizes[i] = pipe.StrLen(ctx, name)
+				}
+				return nil
+			}); err != nil {
+				return fmt.Errorf("measure values: %w", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, name := range names {
+				namespace := namespaceOf(name)
+				use := found[namespace]
+				use.Keys++
+				use.Bytes += sizes[i].Val()
+				found[namespace] = use
+			}
+			return nil
+		})
+	})
+	return found, err
+}
+
+// Purge removes everything of a namespace, or with [verify.Cluster] of cluster
+// scope, and returns how many keys that were.
+func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace) (int, error) {
+	var mu sync.Mutex
+	removed := 0
+	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
+		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
+			for _, name := range names {
+				n, err := node.Unlink(ctx, name).Result()
+				if err != nil {
+					return fmt.Errorf("remove keys: %w", err)
+				}
+				mu.Lock()
+				removed += int(n)
+				mu.Unlock()
+			}
+			return nil
+		})
+	})
+	return removed, err
+}
+
+// eachNode calls do for the server, or for every master of a cluster at once.
+func eachNode(ctx context.Context, client redis.UniversalClient, do func(context.Context, redis.Cmdable) error) error {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return do(ctx, node) })
+	}
+	return do(ctx, client)
+}
+
+// scan calls do with the keys that match a pattern, some at a time.
+func scan(ctx context.Context, node redis.Cmdable, pattern string, do func([]string) error) error {
+	var cursor uint64
+	for {
+		names, next, err := node.Scan(ctx, cursor, pattern, forgetBatch).Result()
+		if err != nil {
+			return fmt.Errorf("find keys %s: %w", pattern, err)
+		}
+		if len(names) > 0 {
+			if err := do(names); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// keyPrefix begins every key of a namespace, as in [verify.Key.String].
+func keyPrefix(namespace verify.Namespace) string {
+	if namespace == verify.Cluster {
+		return "landwaiter:" + clusterLabel + ":"
+	}
+	return "landwaiter:" + string(namespace) + ":"
+}
+
+// namespaceOf is the namespace of a key, for people: it decides nothing.
+func namespaceOf(name string) verify.Namespace {
+	parts := strings.SplitN(name, ":", 3)
+	if len(parts) < 2 || parts[1] == clusterLabel {
+		return verify.Cluster
+	}
+	return verify.Namespace(parts[1])
+}

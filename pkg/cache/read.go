@@ -1,0 +1,96 @@
+package cache
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	// maxBatch is how many values are asked for in one round trip, and readers how
+	// many round trips are under way at a time.
+	maxBatch = 64
+	readers  = 4
+)
+
+// read is one value that somebody waits for.
+type read struct {
+	name   string
+	answer chan readAnswer // has room for one
+}
+
+type readAnswer struct {
+	value string
+	err   error
+}
+
+// ask returns a value, empty if there is none. Those that are asked for at the
+// same time, as the images of one request are, travel together.
+func (r *Redis) ask(ctx context.Context, name string) (string, error) {
+	asked := read{name: name, answer: make(chan readAnswer, 1)}
+	select {
+	case r.reads <- asked:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	select {
+	case got := <-asked.answer:
+		return got.value, got.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// readBatches serves reads until ctx ends.
+func (r *Redis) readBatches(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case first := <-r.reads:
+			r.readBatch(ctx, r.gather(first))
+		}
+	}
+}
+
+// gather takes what else is asked for at this moment, and waits for nothing.
+func (r *Redis) gather(first read) []read {
+	batch := []read{first}
+	for len(batch) < maxBatch {
+		select {
+		case next := <-r.reads:
+			batch = append(batch, next)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// readBatch asks for values in one round trip. A range of each, because the length
+// of a value is for whoever wrote it to say.
+func (r *Redis) readBatch(ctx context.Context, batch []read) {
+	ctx, cancel := context.WithTimeout(ctx, redisBudget)
+	defer cancel()
+	values := make([]*redis.StringCmd, len(batch))
+	_, err := r.breaker.Execute(func() (string, error) {
+		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, wanted := range batch {
+				values[i] = pipe.GetRange(ctx, wanted.name, 0, maxValueBytes)
+			}
+			return nil
+		})
+		return "", err
+	})
+	r.Stats.RoundTrips.Add(1)
+	for i, wanted := range batch {
+		got := readAnswer{err: err}
+		// What the breaker refuses was never asked; else each value has its own answer.
+		if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) && values[i] != nil {
+			got.value, got.err = values[i].Result()
+		}
+		wanted.answer <- got
+	}
+}

@@ -68,8 +68,10 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	(( count > 0 )) || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
 	echo "fuzz: $$count targets passed"
 
-bench: ## Run the Go benchmarks (BENCH=pattern selects)
-	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+bench: ## Measure the figures of docs/performance.md in one run; they are in bin/figures.json too
+	go build -o bin/table ./test/bench/table
+	go test ./test/bench -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
+	bin/table -json bin/figures.json < bin/bench.txt
 
 interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
 	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); \

@@ -41,6 +41,8 @@ func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 // maxSettingBytes bounds a file with a setting.
 const maxSettingBytes = 1 << 20
 
+var errTwoURLs = errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
+
 // open returns the cache in Redis, nil if none is asked for.
 func (r *redisFlags) open() (*cache.Redis, error) {
 	switch {
@@ -49,12 +51,10 @@ func (r *redisFlags) open() (*cache.Redis, error) {
 			return nil, errors.New("--redis-key-file, --redis-ca, --redis-client-cert and --redis-client-key mean nothing without --redis-url or --redis-url-file")
 		}
 		return nil, nil
+	case r.url != "" && r.urlFile != "":
+		return nil, errTwoURLs
 	case r.keyFile == "":
 		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
-	}
-	client, err := r.connect()
-	if err != nil {
-		return nil, err
 	}
 	text, err := readSetting("--redis-key-file", r.keyFile)
 	if err != nil {
@@ -63,6 +63,10 @@ func (r *redisFlags) open() (*cache.Redis, error) {
 	seal, err := cache.ParseSeal(text)
 	if err != nil {
 		return nil, fmt.Errorf("--redis-key-file: %w", err)
+	}
+	client, err := r.connect()
+	if err != nil {
+		return nil, err
 	}
 	return cache.NewRedis(client, seal, versionText(), time.Now), nil
 }
@@ -73,7 +77,7 @@ func (r *redisFlags) connect() (redis.UniversalClient, error) {
 	case r.url == "" && r.urlFile == "":
 		return nil, errors.New("which Redis? use --redis-url or --redis-url-file")
 	case r.url != "" && r.urlFile != "":
-		return nil, errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
+		return nil, errTwoURLs
 	case (r.certFile == "") != (r.certKeyFile == ""):
 		return nil, errors.New("--redis-client-cert and --redis-client-key belong together")
 	}

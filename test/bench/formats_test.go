@@ -131,7 +131,7 @@ func newFormatWorld(t testing.TB, f format, options fixture.RegistryOptions, sig
 func BenchmarkFormats(b *testing.B) {
 	for _, f := range formats(b) {
 		w := newFormatWorld(b, f, fixture.RegistryOptions{}, 1)
-		client := registry.NewClient(registry.Options{})
+		client := registry.NewClient(unpaced)
 		b.Cleanup(client.Close)
 		snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 		require.Empty(b, problems)

@@ -19,6 +19,7 @@ type metrics struct {
 	inFlight     prometheus.Gauge
 	panics       prometheus.Counter
 	overload     prometheus.Counter
+	crowded      *prometheus.CounterVec // namespace
 	reloadErrors *prometheus.CounterVec // file
 	expiry       prometheus.Gauge
 
@@ -41,13 +42,15 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
 		panics:   prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
 		overload: prometheus.NewCounter(counter("overload_total", "Requests refused because too many were under way.")),
+		crowded: prometheus.NewCounterVec(counter("crowded_total",
+			"Images that were not looked at because too many were, in all or of their namespace."), []string{"namespace"}),
 		reloadErrors: prometheus.NewCounterVec(counter("reload_errors_total",
 			"Times that a changed certificate or CA file could not be used and the old one was kept."), []string{"file"}),
 		expiry: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "certificate_expiry_timestamp_seconds",
 			Help: "When the serving certificate ends, in Unix time."}),
 		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.reloadErrors, m.expiry)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.crowded, m.reloadErrors, m.expiry)
 	return m
 }
 
@@ -67,6 +70,9 @@ func (m *metrics) observe(x *exchange, duration time.Duration) {
 		m.keys.WithLabelValues(m.namespaces.capped(label(namespace)), string(outcome)).Inc()
 	}
 	for i := range x.decisions {
+		if x.decisions[i].result.Overloaded {
+			m.crowded.WithLabelValues(m.namespaces.capped(label(x.plan.targets[i].namespace))).Inc()
+		}
 		for _, stage := range x.decisions[i].result.Stages {
 			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
 		}
@@ -78,6 +84,7 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	value := label(namespace)
 	m.namespaces.drop(value)
 	m.keys.DeletePartialMatch(prometheus.Labels{"namespace": value})
+	m.crowded.DeleteLabelValues(value)
 }
 
 func (e endpoint) label() string {

@@ -195,3 +195,15 @@ func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
 	require.Contains(t, logs.String(), `"level":"warning"`)
 	require.Equal(t, 1.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned")))
 }
+
+func TestOverloadIsCountedForTheNamespace(t *testing.T) {
+	crowded := verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := verdict(policy.Undecided, ns, ref)
+		result.Overloaded = ns == "team-a"
+		return result
+	})
+	h := testHandler(crowded, pinning, nil)
+	require.NotEmpty(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/b", "[team-b]r.example.com/a").SystemError)
+	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.crowded.WithLabelValues("team-a")))
+	require.Equal(t, 0.0, testutil.ToFloat64(h.metrics.crowded.WithLabelValues("team-b")))
+}

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,7 +76,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	trace := newTrace(e.now)
 	subject, err := e.pin(ctx, config, registryOf(tasks), ref, trace)
 	if err != nil {
-		result.Verdict, result.Stages = failed(tasks, err), trace.stages()
+		result.Verdict, result.Stages, result.Overloaded = failed(tasks, err), trace.stages(), errors.Is(err, errOverloaded)
 		return result
 	}
 	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
@@ -90,6 +91,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 		})
 		if err != nil {
 			entry = Entry{Verdict: failed(tasks, err)}
+			result.Overloaded = errors.Is(err, errOverloaded)
 		}
 		result.Stages = trace.stages()
 	}

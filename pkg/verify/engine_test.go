@@ -337,6 +337,7 @@ func TestWorkIsBounded(t *testing.T) {
 		result := e.Verify(t.Context(), c, ref(t, "r.example.com/two@"+appDigest.String()))
 		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
 		require.Contains(t, result.Verdict.Reason, "too many images")
+		require.True(t, result.Overloaded)
 		quiet := newRegistry()
 		quiet.manifest(t, true, "k1:"+appDigest.String())
 		other := config(layer(t, quiet, anyA, verifier(t, "a", "k1")))

@@ -172,6 +172,8 @@ type Result struct {
 	Findings  []policy.Finding
 	Cached    bool    // the verdict was already known
 	Stages    []Stage // in order of their end; empty for a cached verdict
+	// Overloaded says that there was no place for the work, so that it was not begun.
+	Overloaded bool
 }
 
 // Stage is how long one step of a verification took.

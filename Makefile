@@ -10,10 +10,11 @@ DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 BENCH     ?= .
 E2E_ARGS  ?=
+SOAK      ?= 10m
 CLOUDS    := aws,azure,gcp
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz bench interop e2e dev image cover clean
+.PHONY: help demo build test lint verify generate fuzz bench interop e2e soak dev image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -83,7 +84,11 @@ e2e: ## Run against a real kube-apiserver and Gatekeeper (built once: ten minute
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./test/charts ./test/e2e
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./test/charts ./test/e2e ./test/soak
+
+soak: ## Let everything go on and fail at once for SOAK (default 10m), and look what grows
+	@test/tools/packages.sh
+	LANDWAITER_SOAK="$(SOAK)" go test -race -count=1 -timeout 60m -tags e2e -v ./test/soak
 
 dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
 	@test/tools/packages.sh
@@ -93,9 +98,5 @@ image: ## Build the container images IMAGE and IMAGE-full with DOCKER
 	$(DOCKER) build --build-arg VERSION="$(VERSION)" -t "$(IMAGE)" .
 	$(DOCKER) build --build-arg VERSION="$(VERSION)" --build-arg TAGS="$(CLOUDS)" -t "$(IMAGE)-full" .
 
-cover: ## Print the coverage of every function
-	go test -coverprofile=cover.out -coverpkg=./api/...,./cmd/...,./pkg/... ./...
-	go tool cover -func=cover.out
-
 clean: ## Remove what the targets built in this folder
-	rm -rf bin cover.out
+	rm -rf bin

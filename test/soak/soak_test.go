@@ -1,0 +1,295 @@
+//go:build e2e
+
+// Package soak lets everything go on at once for a while: verification in many
+// namespaces, changes of their resources, namespaces that come and go, a registry
+// and a Redis that fail. What must never happen is a wrong verdict, and what must
+// not grow are goroutines and memory.
+package soak
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+const (
+	teams = 20
+	// duration is that of make e2e; LANDWAITER_SOAK replaces it, as make soak does.
+	duration = 15 * time.Second
+)
+
+// soak is what goes on.
+type soak struct {
+	registry *fixture.Registry
+	redis    *testenv.Redis
+	set      *tenant.Set
+	desk     *tenant.Desk
+	tiers    cache.Tiers
+	outside  tenant.Outside
+	keys     []*fixture.CosignKey // of each team
+	images   []fixture.Image      // signed by the team of the same number
+	unsigned fixture.Image
+
+	verdicts [3]atomic.Int64
+	wrong    atomic.Pointer[string]
+}
+
+func newSoak(t *testing.T) *soak {
+	t.Helper()
+	s := &soak{set: &tenant.Set{}}
+	var err error
+	s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.registry.Close()) })
+	s.redis, err = testenv.StartRedis(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(func() { s.redis.Kill() })
+	for i := range teams {
+		key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+		require.NoError(t, err)
+		img, err := s.registry.PushImage(t.Context(), fmt.Sprintf("team-%d/app", i), "v1")
+		require.NoError(t, err)
+		_, err = s.registry.SignCosign(t.Context(), img, key, fixture.CosignOptions{})
+		require.NoError(t, err)
+		s.keys, s.images = append(s.keys, key), append(s.images, img)
+	}
+	s.unsigned, err = s.registry.PushImage(t.Context(), "shared/unsigned", "v1")
+	require.NoError(t, err)
+	s.connect(t)
+	return s
+}
+
+func (s *soak) connect(t *testing.T) {
+	t.Helper()
+	memory, err := cache.NewMemory(1<<20, time.Now)
+	require.NoError(t, err)
+	raw := make([]byte, 32)
+	_, err = rand.Read(raw)
+	require.NoError(t, err)
+	seal, err := cache.ParseSeal([]byte(base64.StdEncoding.EncodeToString(raw)))
+	require.NoError(t, err)
+	client, err := cache.Connect(cache.Connection{URL: s.redis.URL})
+	require.NoError(t, err)
+	s.tiers = cache.Tiers{Memory: memory, Redis: cache.NewRedis(client, seal, "soak", time.Now)}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.tiers.Redis.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
+	registries := registry.NewClient(registry.Options{RequestTimeout: time.Second})
+	t.Cleanup(registries.Close)
+	s.outside = tenant.Outside{Registry: func(a registry.Access) verify.Registry { return registries.For(a) }}
+	engine := verify.NewEngine(s.tiers, time.Now, verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second})
+	s.desk = tenant.NewDesk(s.set, engine, nil)
+}
+
+func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }
+
+// resources are those of one team, with a key and in one life of its namespace.
+func (s *soak) resources(i int, key *fixture.CosignKey, life int) tenant.Objects {
+	named := metav1.ObjectMeta{Namespace: string(team(i)), Name: "release"}
+	return tenant.Objects{
+		Namespaces:  []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: string(team(i)), UID: types.UID(fmt.Sprint(life))}}},
+		TrustStores: []v1alpha1.TrustStore{{ObjectMeta: named, Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(key.PEM)}}}},
+		Verifiers: []v1alpha1.Verifier{{ObjectMeta: named, Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{
+			Keys: []v1alpha1.TrustStoreRef{{TrustStore: "release"}}}}}},
+		VerificationPolicies: []v1alpha1.VerificationPolicy{{ObjectMeta: named, Spec: v1alpha1.VerificationPolicySpec{
+			Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}}},
+	}
+}
+
+// begin puts all teams in force.
+func (s *soak) begin(t *testing.T) {
+	t.Helper()
+	var o tenant.Objects
+	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{s.registry.Host()}}, InsecurePlainHTTP: true}}
+	store.Name = "soak"
+	o.ClusterStores = append(o.ClusterStores, store)
+	for i := range teams {
+		own := s.resources(i, s.keys[i], 0)
+		o.Namespaces, o.TrustStores = append(o.Namespaces, own.Namespaces...), append(o.TrustStores, own.TrustStores...)
+		o.Verifiers, o.VerificationPolicies = append(o.Verifiers, own.Verifiers...), append(o.VerificationPolicies, own.VerificationPolicies...)
+	}
+	snapshot, problems := tenant.Compile(o, s.outside)
+	require.Empty(t, problems)
+	s.set.Swap(snapshot)
+}
+
+// ask verifies an image and notes a verdict that can only be wrong. The first half
+// of the teams never changes: their own image is never denied. No team is ever
+// allowed what its key did not sign.
+func (s *soak) ask(ctx context.Context) {
+	i, j := mathrand.IntN(teams), mathrand.IntN(teams+1)
+	if mathrand.IntN(2) == 0 {
+		j = i
+	}
+	img, own := s.unsigned, false
+	if j < teams {
+		img, own = s.images[j], i == j
+	}
+	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	result := s.desk.Verify(limited, team(i), img.Reference)
+	s.verdicts[result.Verdict.Outcome].Add(1)
+	switch outcome := result.Verdict.Outcome; {
+	case outcome == policy.Allowed && !own, outcome == policy.Denied && own && i < teams/2:
+		text := fmt.Sprintf("%s is %s in %s: %s", img.Reference, outcome, team(i), result.Verdict.Reason)
+		s.wrong.CompareAndSwap(nil, &text)
+	}
+}
+
+// churn changes keys and lives of the second half of the teams.
+func (s *soak) churn(ctx context.Context, t *testing.T) {
+	stranger, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for life := 1; ctx.Err() == nil; life++ {
+		i := teams/2 + life%(teams/2)
+		key, o := s.keys[i], tenant.Objects{}
+		if life%3 == 0 {
+			key = stranger
+		}
+		if life%7 != 0 { // else the namespace is gone
+			o = s.resources(i, key, life/50)
+		}
+		snapshot, _ := s.set.Snapshot().With(team(i), o)
+		s.set.Swap(snapshot)
+		if len(o.Namespaces) == 0 {
+			s.tiers.Forget(team(i))
+		}
+		rest(ctx, 2*time.Millisecond)
+	}
+}
+
+// faults lets the registry fail and Redis stop, die and come back.
+func (s *soak) faults(ctx context.Context, t *testing.T) {
+	for n := 0; ctx.Err() == nil; n++ {
+		var kind atomic.Int64
+		kind.Store(int64(n % 4))
+		s.registry.SetIntercept(func(w http.ResponseWriter, r *http.Request) bool {
+			switch fail := mathrand.IntN(5) == 0; {
+			case !fail || kind.Load() == 0:
+			case kind.Load() == 1:
+				w.WriteHeader(http.StatusInternalServerError)
+				return true
+			case kind.Load() == 2:
+				panic(http.ErrAbortHandler)
+			case kind.Load() == 3:
+				rest(r.Context(), 50*time.Millisecond)
+			}
+			return false
+		})
+		rest(ctx, 300*time.Millisecond)
+		switch n % 3 {
+		case 0:
+			if err := s.redis.Pause(); err != nil {
+				t.Error(err)
+			}
+			rest(ctx, 200*time.Millisecond)
+			if err := s.redis.Resume(); err != nil {
+				t.Error(err)
+			}
+		case 1:
+			s.redis.Kill()
+			rest(ctx, 100*time.Millisecond)
+			if err := s.redis.Restart(context.WithoutCancel(ctx)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	s.registry.SetIntercept(nil)
+}
+
+// rest waits, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// heap is what is in use, once garbage is gone.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// run lets everything go on for a time.
+func (s *soak) run(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				s.ask(t.Context())
+			}
+		})
+	}
+	all.Go(func() { s.churn(ctx, t) })
+	all.Go(func() { s.faults(ctx, t) })
+	all.Wait()
+	if wrong := s.wrong.Load(); wrong != nil {
+		t.Fatal(*wrong)
+	}
+}
+
+func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
+	length := duration
+	if text := os.Getenv("LANDWAITER_SOAK"); text != "" {
+		var err error
+		length, err = time.ParseDuration(text)
+		require.NoError(t, err)
+	}
+	s := newSoak(t)
+	s.begin(t)
+	s.run(t, length/5) // pools and caches fill
+	goroutines, memory := runtime.NumGoroutine(), heap()
+	s.run(t, length*4/5)
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+50 }, time.Minute, 50*time.Millisecond, "%d goroutines before", goroutines)
+	after := heap()
+	t.Logf("%d allowed, %d denied, %d undecided; %d then %d goroutines, %d then %d MiB", s.verdicts[policy.Allowed].Load(), s.verdicts[policy.Denied].Load(),
+		s.verdicts[policy.Undecided].Load(), goroutines, runtime.NumGoroutine(), memory>>20, after>>20)
+	require.Less(t, after, 2*memory+16<<20)
+	for outcome := range s.verdicts {
+		require.Positive(t, s.verdicts[outcome].Load(), policy.Outcome(outcome)) //nolint:gosec // 0 to 2
+	}
+	// Quiet again, everything is as it should be.
+	s.begin(t)
+	for i := range teams {
+		require.Eventually(t, func() bool {
+			return s.desk.Verify(t.Context(), team(i), s.images[i].Reference).Verdict.Outcome == policy.Allowed
+		}, 20*time.Second, 10*time.Millisecond)
+		require.Equal(t, policy.Denied, s.desk.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome)
+	}
+}

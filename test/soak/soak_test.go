@@ -282,7 +282,7 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 		s.verdicts[policy.Undecided].Load(), goroutines, runtime.NumGoroutine(), memory>>20, after>>20)
 	require.Less(t, after, 2*memory+16<<20)
 	for outcome := range s.verdicts {
-		require.Positive(t, s.verdicts[outcome].Load(), policy.Outcome(outcome)) //nolint:gosec // 0 to 2
+		require.Positive(t, s.verdicts[outcome].Load(), policy.Outcome(outcome))
 	}
 	// Quiet again, everything is as it should be.
 	s.begin(t)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -49,13 +50,27 @@ func (k *Keeper) ask(ctx context.Context, source Source) (content []byte, err er
 	content, err = fetch(ctx, source)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("fetch %s: %w", source, err)
+		return nil, fmt.Errorf("fetch %s: %w", source, outsideView(err))
 	case len(content) == 0:
 		return nil, fmt.Errorf("fetch %s: it has nothing", source)
 	case len(content) > maxContent:
 		return nil, fmt.Errorf("fetch %s: it has %d bytes, the limit is %d", source, len(content), maxContent)
 	}
 	return content, nil
+}
+
+// outsideView keeps addresses of this network out of what team devs read: name
+// servers and resolved addresses are nothing to them.
+func outsideView(err error) error {
+	var unknown *net.DNSError
+	var failed *net.OpError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("host %s cannot be found", unknown.Name)
+	case errors.As(err, &failed) && failed.Op == "dial":
+		return errors.New("the server cannot be reached")
+	}
+	return err
 }
 
 // enter waits for a place: few for each namespace, so that one whose servers hang

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -249,4 +250,21 @@ func TestSigstoresRootIsAskedForOnceForAllNamespaces(t *testing.T) {
 	k.mu.Lock()
 	require.Empty(t, k.busy)
 	k.mu.Unlock()
+}
+
+func TestAddressesOfTheNetworkAreNotTold(t *testing.T) {
+	for says, err := range map[string]error{
+		"host vault.example.com cannot be found": &net.OpError{Op: "dial", Err: &net.DNSError{Name: "vault.example.com", Server: "10.0.0.53:53", Err: "no such host"}},
+		"the server cannot be reached":           &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 443}, Err: errors.New("refused")},
+	} {
+		k, _, changed := keeper(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) ([]byte, error) {
+			return nil, fmt.Errorf("get: %w", err)
+		}}}, nil)
+		source := Source{Kind: kind}
+		k.Want("", []Source{source})
+		<-changed
+		got := k.Known([]Source{source})[source].Err
+		require.ErrorContains(t, got, says)
+		require.NotContains(t, got.Error(), "10.")
+	}
 }

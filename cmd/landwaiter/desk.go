@@ -66,7 +66,8 @@ type desk struct {
 	remote     *remote.Keeper
 
 	compiling sync.Mutex
-	objects   tenant.Objects // as compiled last
+	objects   tenant.Objects  // as compiled last
+	sources   []remote.Source // that objects name
 }
 
 // keeper is a cache that can forget a namespace.
@@ -91,6 +92,7 @@ func (d *desk) work(ctx context.Context) error {
 func (d *desk) forget(namespace verify.Namespace) {
 	d.kept.Forget(namespace)
 	d.revocation.Forget(namespace)
+	d.client.Forget(namespace)
 }
 
 // newDesk makes the parts. With patient, checks wait for what they need from
@@ -151,6 +153,7 @@ func (d *desk) compile(ctx context.Context, objects tenant.Objects) (*tenant.Sna
 	defer d.compiling.Unlock()
 	d.objects = objects
 	wanted := objects.Remotes()
+	d.sources = slices.Concat(slices.Collect(maps.Values(wanted))...)
 	d.remote.KeepOnly(wanted)
 	for namespace, sources := range wanted {
 		d.remote.Want(namespace, sources)
@@ -168,10 +171,7 @@ func (d *desk) recompile() (*tenant.Snapshot, []tenant.Problem) {
 
 func (d *desk) put() (*tenant.Snapshot, []tenant.Problem) {
 	objects := d.objects
-	objects.Fetched = map[remote.Source]remote.Material{}
-	for _, sources := range objects.Remotes() {
-		maps.Copy(objects.Fetched, d.remote.Known(sources))
-	}
+	objects.Fetched = d.remote.Known(d.sources)
 	snapshot, problems := tenant.Compile(objects, d.outside())
 	d.set.Swap(snapshot)
 	return snapshot, problems

@@ -3,11 +3,11 @@ package controller
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -97,15 +97,14 @@ func (c *Controller) fetchAll(objects *tenant.Objects, first bool) time.Duration
 	}
 	wanted := objects.Remotes()
 	c.options.Remote.KeepOnly(wanted)
-	objects.Fetched = map[remote.Source]remote.Material{}
 	var wait time.Duration
 	for namespace, sources := range wanted {
 		pending := c.options.Remote.Want(namespace, sources)
 		if first || namespace == verify.Cluster {
 			wait = max(wait, pending)
 		}
-		maps.Copy(objects.Fetched, c.options.Remote.Known(sources))
 	}
+	objects.Fetched = c.options.Remote.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
 	return wait
 }
 

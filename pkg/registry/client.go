@@ -133,6 +133,16 @@ func (c *Client) Close() {
 	}
 }
 
+// Forget drops the tokens and the pace of a namespace that is gone.
+func (c *Client) Forget(namespace verify.Namespace) {
+	for key := range c.tokens.Keys() {
+		if key.namespace == namespace {
+			c.tokens.Invalidate(key)
+		}
+	}
+	c.paces.Invalidate(namespace)
+}
+
 // For returns the way to registries of one tenant. It is cheap and makes no
 // connection.
 func (c *Client) For(access Access) *Session {

@@ -327,6 +327,15 @@ func TestTokensAreNotSharedBetweenTenants(t *testing.T) {
 	require.NoError(t, fetch("team-a", "a"))
 	require.Equal(t, 1, len(h.Requests())-before, "a token is used again")
 	require.Equal(t, "AccessDenied", reason(t, fetch("team-a", "b")), "a changed credential has no token yet")
+
+	client.Forget("team-b")
+	before = len(h.Requests())
+	require.NoError(t, fetch("team-a", "a"))
+	require.Equal(t, 1, len(h.Requests())-before, "another namespace's end takes no token away")
+	client.Forget("team-a")
+	before = len(h.Requests())
+	require.NoError(t, fetch("team-a", "a"))
+	require.Equal(t, 3, len(h.Requests())-before, "the tokens of a namespace end with it")
 }
 
 func TestABrokenStoreFailsForItsRegistriesOnly(t *testing.T) {

@@ -142,8 +142,11 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 	require.Zero(t, responder.Asked())
 
 	w.ask(t, responder.Host())
+	release := responder.Hold()
+	t.Cleanup(release)
 	require.Empty(t, w.apply(t, demand(", revocation: Check, overrides: {revocation: Enforce}")...))
 	require.Equal(t, policy.Undecided, verdict(byGood).Outcome)
+	release()
 	require.Eventually(t, func() bool { return verdict(byGood).Outcome == policy.Allowed }, 10*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool {
 		got := verdict(byBad)

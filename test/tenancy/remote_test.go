@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,13 +95,11 @@ func (w *world) fetching(t *testing.T, options remote.Options, resources ...func
 		mu.Lock()
 		defer mu.Unlock()
 		last = w.apply(t, append(resources, func(o *tenant.Objects) {
-			o.Fetched = map[remote.Source]remote.Material{}
-			for namespace, sources := range o.Remotes() {
+			wanted := o.Remotes()
+			for namespace, sources := range wanted {
 				keeper.Want(namespace, sources)
-				for source, known := range keeper.Known(sources) {
-					o.Fetched[source] = known
-				}
 			}
+			o.Fetched = keeper.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
 		})...)
 	}
 	keeper.Notify(func(verify.Namespace) { compile() })

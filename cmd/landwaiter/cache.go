@@ -51,8 +51,8 @@ of their values, by namespace. "-" stands for cluster scope.`,
 		Example: `  landwaiter cache stats --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output is %q, it must be table or json", output)
+			if err := checkOutput(output); err != nil {
+				return err
 			}
 			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
 				found, err := cache.Usage(ctx, client)
@@ -73,7 +73,7 @@ func printUsage(out io.Writer, format string, found map[verify.Namespace]cache.U
 	if format == "json" {
 		named := make(map[string]cache.Use, len(found))
 		for namespace, use := range found {
-			named[scope(namespace)] = use
+			named[namespace.Label()] = use
 		}
 		return printJSON(out, named)
 	}
@@ -83,18 +83,10 @@ func printUsage(out io.Writer, format string, found map[verify.Namespace]cache.U
 	for _, namespace := range slices.Sorted(maps.Keys(found)) {
 		use := found[namespace]
 		all.Keys, all.Bytes = all.Keys+use.Keys, all.Bytes+use.Bytes
-		fmt.Fprintf(table, "%s\t%d\t%d\n", scope(namespace), use.Keys, use.Bytes)
+		fmt.Fprintf(table, "%s\t%d\t%d\n", namespace.Label(), use.Keys, use.Bytes)
 	}
 	fmt.Fprintf(table, "(all)\t%d\t%d\n", all.Keys, all.Bytes)
 	return table.Flush()
-}
-
-// scope is how keys call a namespace.
-func scope(namespace verify.Namespace) string {
-	if namespace == verify.Cluster {
-		return "-"
-	}
-	return string(namespace)
 }
 
 func newCachePurge() *cobra.Command {
@@ -119,7 +111,7 @@ memory stays until it expires; verdicts are found again by verifying.`,
 			}
 			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
-				fmt.Fprintf(cmd.OutOrStdout(), "%d keys of %s removed\n", removed, scope(ns))
+				fmt.Fprintf(cmd.OutOrStdout(), "%d keys of %s removed\n", removed, ns.Label())
 				return err
 			})
 		},

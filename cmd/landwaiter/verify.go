@@ -39,8 +39,8 @@ decided or the command was used wrongly.`,
   landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output is %q, it must be table or json", output)
+			if err := checkOutput(output); err != nil {
+				return err
 			}
 			ns, err := parseNamespaceFlag(namespace)
 			if err != nil {
@@ -175,6 +175,14 @@ func printResults(out io.Writer, format string, args []string, results []verify.
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Image, outcome, short(p.Digest), p.Reason)
 	}
 	return table.Flush()
+}
+
+// checkOutput refuses a value of --output that is neither of the two.
+func checkOutput(output string) error {
+	if output != "table" && output != "json" {
+		return fmt.Errorf("--output is %q, it must be table or json", output)
+	}
+	return nil
 }
 
 func printJSON(out io.Writer, v any) error {

@@ -11,10 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-const (
-	anyKey       = "landwaiter:*"
-	clusterLabel = "-" // of cluster scope in keys, as in [verify.Key.String]
-)
+const anyKey = "landwaiter:*"
 
 // Use is what a namespace has in Redis.
 type Use struct {
@@ -60,14 +57,22 @@ func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.N
 	removed := 0
 	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
 		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
-			for _, name := range names {
-				n, err := node.Unlink(ctx, name).Result()
-				if err != nil {
-					return fmt.Errorf("remove keys: %w", err)
+			// One command a key: in a Redis Cluster, keys of one namespace have many slots.
+			gone, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+				for _, name := range names {
+					pipe.Unlink(ctx, name)
 				}
-				mu.Lock()
-				removed += int(n)
-				mu.Unlock()
+				return nil
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			for _, command := range gone {
+				if n, ok := command.(*redis.IntCmd); ok {
+					removed += int(n.Val())
+				}
+			}
+			if err != nil {
+				return fmt.Errorf("remove keys: %w", err)
 			}
 			return nil
 		})
@@ -103,17 +108,12 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, do func([]str
 }
 
 // keyPrefix begins every key of a namespace, as in [verify.Key.String].
-func keyPrefix(namespace verify.Namespace) string {
-	if namespace == verify.Cluster {
-		return "landwaiter:" + clusterLabel + ":"
-	}
-	return "landwaiter:" + string(namespace) + ":"
-}
+func keyPrefix(namespace verify.Namespace) string { return "landwaiter:" + namespace.Label() + ":" }
 
 // namespaceOf is the namespace of a key, for people: it decides nothing.
 func namespaceOf(name string) verify.Namespace {
 	parts := strings.SplitN(name, ":", 3)
-	if len(parts) < 2 || parts[1] == clusterLabel {
+	if len(parts) < 2 || parts[1] == verify.Cluster.Label() {
 		return verify.Cluster
 	}
 	return verify.Namespace(parts[1])

@@ -188,7 +188,7 @@ func (r Requirement) holds(findings []Finding, hope bool) bool {
 	signers, proven, unknown := map[string]bool{}, map[string]bool{}, 0
 	for _, f := range findings {
 		switch {
-		case f.Result == Valid && f.Signer != "":
+		case f.Proven():
 			signers[f.Signer] = true
 			proven[f.Verifier] = true
 		case hope && f.Result == Unknown:
@@ -217,7 +217,7 @@ func (r Requirement) match(findings []Finding) Verdict {
 	}
 	var proven []Finding
 	for _, f := range findings {
-		if f.Result == Valid && f.Signer != "" {
+		if f.Proven() {
 			proven = append(proven, f)
 		}
 	}

@@ -74,6 +74,9 @@ type Finding struct {
 	Extensions  map[string]any `json:"extensions,omitempty"`
 }
 
+// Proven reports whether f counts: it is Valid and says who signed.
+func (f Finding) Proven() bool { return f.Result == Valid && f.Signer != "" }
+
 // Facts are what expressions see of f: verifier, type, signer, digest, artifactType,
 // and facts, what the checker knows of the signer (for cosign keyFingerprint, or
 // issuer, subject and claims; for attestations predicateType too; for notation

@@ -21,7 +21,7 @@ func (r Requirement) author() string {
 func (r Requirement) proof(findings []Finding) string {
 	var by []string
 	for _, f := range findings {
-		if f.Result == Valid && f.Signer != "" {
+		if f.Proven() {
 			by = append(by, f.Source.String())
 		}
 	}
@@ -61,7 +61,7 @@ func (r Requirement) names() string {
 func (r Requirement) partly(findings []Finding) string {
 	var by, signers []string
 	for _, f := range findings {
-		if f.Result == Valid && f.Signer != "" {
+		if f.Proven() {
 			by, signers = append(by, f.Verifier), append(signers, f.Signer)
 		}
 	}

@@ -67,7 +67,7 @@ func (h *handler) guarded(ctx context.Context, log *logrus.Entry, t target, do w
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			log.WithFields(logrus.Fields{"namespace": label(t.namespace), "image": t.ref.String(), "stack": cut(string(debug.Stack()), maxStackBytes)}).
+			log.WithFields(logrus.Fields{"namespace": t.namespace.Label(), "image": t.ref.String(), "stack": cut(string(debug.Stack()), maxStackBytes)}).
 				Errorf("panic: %s", cut(fmt.Sprint(cause), maxReasonBytes))
 			d = undecided("internal error")
 		}

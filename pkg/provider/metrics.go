@@ -67,11 +67,11 @@ func (m *metrics) observe(x *exchange, duration time.Duration) {
 		if q.err == nil {
 			namespace = x.plan.targets[q.target].namespace
 		}
-		m.keys.WithLabelValues(m.namespaces.capped(label(namespace)), string(outcome)).Inc()
+		m.keys.WithLabelValues(m.namespaces.capped(namespace.Label()), string(outcome)).Inc()
 	}
 	for i := range x.decisions {
 		if x.decisions[i].result.Overloaded {
-			m.crowded.WithLabelValues(m.namespaces.capped(label(x.plan.targets[i].namespace))).Inc()
+			m.crowded.WithLabelValues(m.namespaces.capped(x.plan.targets[i].namespace.Label())).Inc()
 		}
 		for _, stage := range x.decisions[i].result.Stages {
 			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
@@ -81,7 +81,7 @@ func (m *metrics) observe(x *exchange, duration time.Duration) {
 
 // forget drops the series of a namespace and makes room for another's.
 func (m *metrics) forget(namespace verify.Namespace) {
-	value := label(namespace)
+	value := namespace.Label()
 	m.namespaces.drop(value)
 	m.keys.DeletePartialMatch(prometheus.Labels{"namespace": value})
 	m.crowded.DeleteLabelValues(value)
@@ -92,15 +92,6 @@ func (e endpoint) label() string {
 		return unknownEndpoint
 	}
 	return e.name
-}
-
-// label is how logs and metrics call a namespace: "-" is no namespace, as in
-// the cache.
-func label(namespace verify.Namespace) string {
-	if namespace == verify.Cluster {
-		return "-"
-	}
-	return string(namespace)
 }
 
 // otherLabel stands for all values past a limit. It can not be told from a

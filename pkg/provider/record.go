@@ -59,12 +59,12 @@ func (h *handler) recordKeys(x *exchange) {
 		if logged++; logged > maxLoggedKeys {
 			return
 		}
-		fields := logrus.Fields{"traceID": x.traceID, "namespace": label(x.endpoint.namespace), "verdict": string(outcome)}
+		fields := logrus.Fields{"traceID": x.traceID, "namespace": x.endpoint.namespace.Label(), "verdict": string(outcome)}
 		if q.err != nil {
 			fields["key"] = shown(q.key)
 		} else {
 			t := x.plan.targets[q.target]
-			fields["namespace"], fields["image"] = label(t.namespace), t.ref.String()
+			fields["namespace"], fields["image"] = t.namespace.Label(), t.ref.String()
 			fields["cached"] = x.decisions[q.target].result.Cached
 		}
 		if reason != "" {
@@ -88,5 +88,5 @@ func (x *exchange) namespace() string {
 			return severalNamespaces
 		}
 	}
-	return label(namespace)
+	return namespace.Label()
 }

@@ -69,7 +69,7 @@ func newValue(d *decision, traceID string, now time.Time) *value {
 func newReport(f *policy.Finding, subject string) report {
 	kind := strings.ToLower(f.Type)
 	r := report{
-		Subject: subject, IsSuccess: f.Result == policy.Valid && f.Signer != "",
+		Subject: subject, IsSuccess: f.Proven(),
 		Name: f.Verifier, VerifierName: f.Verifier, Type: kind, VerifierType: kind,
 		ReferenceDigest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message, Extensions: f.Extensions,
 	}

@@ -113,7 +113,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kept := t.ahead.want(t.namespace, question{method: r.Method, address: r.URL.String(), kind: r.Header.Get("Content-Type"), body: string(body)})
 	if kept == nil {
-		return nil, fmt.Errorf("too many revocation answers are being fetched for %s, try again", describe(t.namespace))
+		return nil, fmt.Errorf("too many revocation answers are being fetched for %s, try again", t.namespace.Describe())
 	}
 	if t.ahead.wait {
 		select {
@@ -162,13 +162,6 @@ func (a *Ahead) allowed(r *http.Request) error {
 			"a cluster admin can allow it with --egress-host", u.Host))
 	}
 	return nil
-}
-
-func describe(namespace verify.Namespace) string {
-	if namespace == verify.Cluster {
-		return "the cluster"
-	}
-	return "namespace " + string(namespace)
 }
 
 var (

@@ -46,11 +46,10 @@ func compileStore(owner verify.Namespace, r resource[v1alpha1.ClusterStoreSpec],
 	}
 	secret := sha256.New()
 	secret.Write(identity)
-	for _, host := range sortedKeys(s.Credentials) {
-		if identity != nil {
-			break // tokens come and go
+	if identity == nil { // whose tokens come and go
+		for _, host := range sortedKeys(s.Credentials) {
+			fmt.Fprintf(secret, "%q %q\n", host, s.Credentials[host])
 		}
-		fmt.Fprintf(secret, "%q %q\n", host, s.Credentials[host])
 	}
 	s.fingerprint = fingerprint(r.source, r.spec, append(secret.Sum(nil), s.RootCAs...), err)
 	return s, err

@@ -105,20 +105,13 @@ type task struct {
 // nothing that could allow.
 func (c *Config) plan(ref image.Reference) []task {
 	if len(c.Layers) == 0 {
-		return []task{known(nil, policy.Verdict{Reason: "no policy is loaded for " + c.describe()})}
+		return []task{known(nil, policy.Verdict{Reason: "no policy is loaded for " + c.Namespace.Describe()})}
 	}
 	tasks := make([]task, len(c.Layers))
 	for i := range c.Layers {
 		tasks[i] = c.Layers[i].plan(ref)
 	}
 	return tasks
-}
-
-func (c *Config) describe() string {
-	if c.Namespace == Cluster {
-		return "the cluster"
-	}
-	return "namespace " + string(c.Namespace)
 }
 
 func known(l *Layer, verdict policy.Verdict) task {

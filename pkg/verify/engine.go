@@ -108,7 +108,7 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 		return ref, nil
 	}
 	if len(config.Layers) == 0 {
-		return image.Reference{}, fmt.Errorf("resolve %s: no resources are loaded for %s", ref, config.describe())
+		return image.Reference{}, fmt.Errorf("resolve %s: no resources are loaded for %s", ref, config.Namespace.Describe())
 	}
 	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, newTrace(e.now))
 	return subject.Reference, err

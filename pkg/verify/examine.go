@@ -35,18 +35,12 @@ func (t task) softened(verdict policy.Verdict) policy.Verdict {
 // warning if nothing but policies that warn asked for evidence.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
-	for _, t := range tasks {
-		if !t.known && !t.warns {
-			return verdict
-		}
+	asked := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.known })
+	if len(asked) == 0 || slices.ContainsFunc(asked, func(t task) bool { return !t.warns }) {
+		return verdict
 	}
-	for _, t := range tasks {
-		if !t.known {
-			verdict.Policy = t.rules.Source
-			return verdict.Warn()
-		}
-	}
-	return verdict
+	verdict.Policy = asked[0].rules.Source
+	return verdict.Warn()
 }
 
 // combine joins the verdicts of the layers: one that denies denies all, else one
@@ -63,8 +57,7 @@ func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 			} else {
 				all.Reason += "; " + v.Reason
 				all.Doubtful = all.Doubtful || v.Doubtful
-				all.Warning = strings.TrimPrefix(all.Warning+"; "+v.Warning, "; ")
-				all.Warning = strings.TrimSuffix(all.Warning, "; ")
+				all.Warning = strings.Join(slices.DeleteFunc([]string{all.Warning, v.Warning}, func(w string) bool { return w == "" }), "; ")
 			}
 		case policy.Undecided:
 			if undecided == nil {
@@ -115,12 +108,16 @@ func (e *Engine) examine(work context.Context, tasks []task, subject Subject, tr
 	}
 	searches.Wait()
 	defer trace.start("decide", "")()
-	return board.entry(func(t task, verdict policy.Verdict) (policy.Verdict, []policy.Finding) {
-		if !t.parts || verdict.Outcome != policy.Denied {
-			return verdict, nil
+	verdicts, findings := board.decide()
+	verdict := combine(tasks, func(i int) policy.Verdict {
+		if t := tasks[i]; t.parts && !t.known && verdicts[i].Outcome == policy.Denied {
+			appealed, more := e.examineParts(work, t, subject, verdicts[i], trace)
+			findings = append(findings, more...)
+			return appealed
 		}
-		return e.examineParts(work, t, subject, verdict, trace)
+		return verdicts[i]
 	})
+	return Entry{Verdict: verdict, Findings: findings}
 }
 
 // byRegistry groups the verifiers that have to run by where they look.
@@ -187,31 +184,26 @@ func (b *board) findings(t task) []policy.Finding {
 	return findings
 }
 
-// entry decides every task on what was found; appeal may find more.
-func (b *board) entry(appeal func(task, policy.Verdict) (policy.Verdict, []policy.Finding)) Entry {
+// decide returns the verdict of every task on what was found, and the findings of
+// all, each verifier's once.
+func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	var entry Entry
-	var more []policy.Finding
+	verdicts := make([]policy.Verdict, len(b.tasks))
+	var findings []policy.Finding
 	seen := map[*Verifier]bool{}
-	entry.Verdict = combine(b.tasks, func(i int) policy.Verdict {
-		t := b.tasks[i]
-		if t.known {
-			return t.verdict
+	for i, t := range b.tasks {
+		verdicts[i] = t.verdict
+		if !t.known {
+			verdicts[i] = policy.Decide(t.rules, b.findings(t))
 		}
-		verdict, found := appeal(t, policy.Decide(t.rules, b.findings(t)))
-		more = append(more, found...)
-		return verdict
-	})
-	for _, t := range b.tasks {
 		shown := t
 		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[v] })
 		for _, v := range shown.verifiers {
 			seen[v] = true
 		}
-		entry.Findings = append(entry.Findings, b.findings(shown)...)
+		findings = append(findings, b.findings(shown)...)
 	}
-	entry.Findings = append(entry.Findings, more...)
-	return entry
+	return verdicts, findings
 }

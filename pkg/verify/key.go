@@ -18,9 +18,5 @@ func (k Key) String() string {
 		hash.Write(length[:])
 		hash.Write([]byte(part))
 	}
-	namespace := string(k.Namespace)
-	if k.Namespace == Cluster {
-		namespace = "-"
-	}
-	return "landwaiter:" + namespace + ":" + string(k.Kind) + ":" + hex.EncodeToString(hash.Sum(nil))
+	return "landwaiter:" + k.Namespace.Label() + ":" + string(k.Kind) + ":" + hex.EncodeToString(hash.Sum(nil))
 }

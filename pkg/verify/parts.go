@@ -34,7 +34,12 @@ func (e *Engine) examineParts(ctx context.Context, t task, subject Subject, deni
 	for i, part := range parts {
 		places <- struct{}{}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() {
+				if r := recover(); r != nil { // outside the guard of the image's own work
+					entries[i] = Entry{Verdict: policy.Verdict{Outcome: policy.Undecided, Policy: t.rules.Source, Reason: fmt.Sprintf("internal error: %v", r)}}
+				}
+				<-places
+			}()
 			entries[i] = e.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(part.Digest), Descriptor: part}, trace)
 		})
 	}

@@ -113,6 +113,21 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	require.NotContains(t, result.Verdict.Reason, "manifest of the index")
 }
 
+func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
+	r := newRegistry()
+	amd, arm := part("amd64"), part("arm64")
+	index := r.index(t, ocispec.MediaTypeImageIndex, amd, arm)
+	r.manifest(t, true, "k1:"+amd.Digest.String())
+	r.manifest(t, true, "k1:"+arm.Digest.String())
+	l := layer(t, r, verify.Demand{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
+	l.Rules[0].Parts = true
+	kept := newCache()
+	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
+	require.Equal(t, policy.Undecided, verdict.Outcome, verdict.Reason)
+	require.Contains(t, verdict.Reason, "internal error: boom")
+	require.Zero(t, kept.verdicts())
+}
+
 func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 	source := policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	for name, c := range map[string]struct {

@@ -37,6 +37,23 @@ func ParseNamespace(s string) (Namespace, error) {
 	return Namespace(s), nil
 }
 
+// Label returns the name of n where one word is needed, in keys, metrics and tables:
+// "-" for [Cluster], which no Kubernetes namespace can be called.
+func (n Namespace) Label() string {
+	if n == Cluster {
+		return "-"
+	}
+	return string(n)
+}
+
+// Describe returns n as part of a sentence.
+func (n Namespace) Describe() string {
+	if n == Cluster {
+		return "the cluster"
+	}
+	return "namespace " + string(n)
+}
+
 // Registry is the one way to a registry, with one tenant's credentials. Every
 // method verifies what it returns against the digest that was asked for, reads
 // no more than a limit, and returns a [DefiniteError] when asking again would

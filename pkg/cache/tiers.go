@@ -32,6 +32,9 @@ func (t Tiers) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
 	return entry, ok
 }
 
+// Recall returns the entry for key if memory has it.
+func (t Tiers) Recall(key verify.Key) (verify.Entry, bool) { return t.Memory.Recall(key) }
+
 // Put keeps entry in both, in Redis a moment later.
 func (t Tiers) Put(ctx context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
 	t.Memory.Put(ctx, key, entry, ttl)

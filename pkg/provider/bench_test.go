@@ -29,11 +29,11 @@ func cachedVerdict() Verifier {
 		Extensions: map[string]any{"signatures": []string{"a"}}}}
 	known := verdict(policy.Allowed, "team-a", image.Reference{})
 	known.Findings, known.Cached = findings, true
-	return verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	return knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
 		result := known
 		result.Namespace, result.Reference = ns, ref.WithDigest(someDigest)
-		return result
-	})
+		return result, true
+	}}
 }
 
 // bare decodes the request and answers a body of the same size, and nothing

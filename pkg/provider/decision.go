@@ -58,7 +58,19 @@ func (q question) outcome(decisions []decision) (keyOutcome, string) {
 
 // verify asks the Verifier about a target.
 func (h *handler) verify(ctx context.Context, t target) *decision {
-	result := h.verifier.Verify(ctx, t.namespace, t.ref)
+	return judge(h.verifier.Verify(ctx, t.namespace, t.ref), t)
+}
+
+// recall is verify for what the Verifier knows, and nil for what it does not.
+func (h *handler) recall(_ context.Context, t target) *decision {
+	if result, ok := h.verifier.Recall(t.namespace, t.ref); ok {
+		return judge(result, t)
+	}
+	return nil
+}
+
+// judge turns a Verifier's result into a decision about what was asked.
+func judge(result verify.Result, t target) *decision {
 	d := &decision{reason: result.Verdict.Reason, result: result}
 	d.result.Namespace = t.namespace
 	switch result.Verdict.Outcome {

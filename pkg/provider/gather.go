@@ -13,24 +13,31 @@ import (
 // work decides about one target before ctx ends, if it heeds ctx.
 type work func(ctx context.Context, t target) *decision
 
+// job is the work that is left of a request.
+type job struct {
+	traceID string
+	targets []target
+	left    []int // the numbers of those to work on
+	do      work
+	next    atomic.Int64 // place in left
+}
+
 type numbered struct {
 	number int
 	*decision
 }
 
-// gather does the work for every target, each once and some at a time, until
-// ctx has ended and the grace after it is over. It does not wait for work that
+// gather does a job, each target once and some at a time, until ctx has ended and
+// the grace after it is over, and notes decisions. It does not wait for work that
 // ignores ctx: what is missing then is left undecided.
-func (h *handler) gather(ctx context.Context, log *logrus.Entry, targets []target, do work, grace time.Duration) []decision {
-	decisions := make([]decision, len(targets))
-	done := make(chan numbered, len(targets)) // with room for all, so that late work can end
-	var next atomic.Int64
-	for range min(len(targets), maxParallelKeys) {
-		go h.labour(ctx, log, targets, &next, do, done)
+func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grace time.Duration) {
+	done := make(chan numbered, len(j.left)) // with room for all, so that late work can end
+	for range min(len(j.left), maxParallelKeys) {
+		go h.labour(ctx, j, done)
 	}
 	ended := ctx.Done()
 	var over <-chan time.Time
-	for missing := len(targets); missing > 0; {
+	for missing := len(j.left); missing > 0; {
 		select {
 		case n := <-done:
 			decisions[n.number] = *n.decision
@@ -38,14 +45,13 @@ func (h *handler) gather(ctx context.Context, log *logrus.Entry, targets []targe
 		case <-ended:
 			ended, over = nil, time.After(grace)
 		case <-over:
-			return decisions
+			return
 		}
 	}
-	return decisions
 }
 
 // labour takes targets until there are none left or ctx ends.
-func (h *handler) labour(ctx context.Context, log *logrus.Entry, targets []target, next *atomic.Int64, do work, done chan<- numbered) {
+func (h *handler) labour(ctx context.Context, j *job, done chan<- numbered) {
 	select {
 	case h.workers <- struct{}{}:
 		defer func() { <-h.workers }()
@@ -53,21 +59,22 @@ func (h *handler) labour(ctx context.Context, log *logrus.Entry, targets []targe
 		return
 	}
 	for ctx.Err() == nil {
-		i := int(next.Add(1)) - 1
-		if i >= len(targets) {
+		next := int(j.next.Add(1)) - 1
+		if next >= len(j.left) {
 			return
 		}
-		done <- numbered{i, h.guarded(ctx, log, targets[i], do)}
+		i := j.left[next]
+		done <- numbered{i, h.guarded(ctx, j.traceID, j.targets[i], j.do)}
 	}
 }
 
 // guarded turns a panic into an undecided target: it must neither end the
 // process, nor admit anything, nor be kept as a denial.
-func (h *handler) guarded(ctx context.Context, log *logrus.Entry, t target, do work) (d *decision) {
+func (h *handler) guarded(ctx context.Context, traceID string, t target, do work) (d *decision) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			log.WithFields(logrus.Fields{"namespace": t.namespace.Label(), "image": t.ref.String(), "stack": cut(string(debug.Stack()), maxStackBytes)}).
+			h.log.WithFields(logrus.Fields{"traceID": traceID, "namespace": t.namespace.Label(), "image": t.ref.String(), "stack": cut(string(debug.Stack()), maxStackBytes)}).
 				Errorf("panic: %s", cut(fmt.Sprint(cause), maxReasonBytes))
 			d = undecided("internal error")
 		}

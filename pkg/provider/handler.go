@@ -30,13 +30,14 @@ type handler struct {
 	busy     atomic.Int64              // requests that are worked on
 	workers  chan struct{}             // one element for each running goroutine of labour
 	buffers  sync.Pool                 // of *bytes.Buffer, for requests and responses
+	parse    parser
 }
 
 func newHandler(verifier Verifier, resolver Resolver, log *logrus.Logger, options Options) *handler {
 	return &handler{
 		verifier: verifier, resolver: resolver, log: log, options: options,
 		metrics: newMetrics(options.Metrics),
-		workers: make(chan struct{}, maxWorkers),
+		workers: make(chan struct{}, maxWorkers), parse: remembering(),
 		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
 	}
 }
@@ -158,9 +159,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 // items reads the request and decides about all of its keys before the
 // deadline.
 func (h *handler) items(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) ([]externaldata.Item, *refusal) {
-	timeout, do := h.options.VerifyTimeout, h.verify
+	timeout := h.options.VerifyTimeout
 	if x.endpoint.mutate {
-		timeout, do = h.options.MutateTimeout, h.resolve
+		timeout = h.options.MutateTimeout
 	}
 	margin := timeout / marginParts
 	workBy := x.began.Add(timeout - margin)
@@ -175,11 +176,9 @@ func (h *handler) items(w http.ResponseWriter, r *http.Request, buffer *bytes.Bu
 	if h.busy.Add(1) > int64(h.options.MaxRequests) {
 		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %d requests are being worked on, try again", h.options.MaxRequests)
 	}
-	x.asked, x.plan = len(keys), x.endpoint.plan(keys)
+	x.asked, x.plan = len(keys), x.endpoint.plan(keys, h.parse)
 
-	ctx, cancel := context.WithDeadline(r.Context(), workBy)
-	defer cancel()
-	x.decisions = h.gather(ctx, h.log.WithField("traceID", x.traceID), x.plan.targets, do, margin/2)
+	h.decide(r.Context(), x, workBy, margin/2)
 	for i := range x.decisions {
 		if !x.decisions[i].known {
 			return nil, refuse(http.StatusOK, "%s", doubt(x.plan, x.decisions))
@@ -189,6 +188,30 @@ func (h *handler) items(w http.ResponseWriter, r *http.Request, buffer *bytes.Bu
 		return x.plan.mutated(x.decisions, h.options.DropTag), nil
 	}
 	return x.plan.verified(x.decisions, x.traceID, time.Now()), nil
+}
+
+// decide decides about all targets: what is known is, right here, and the rest is
+// worked out beside the request until workBy and the grace after it.
+func (h *handler) decide(ctx context.Context, x *exchange, workBy time.Time, grace time.Duration) {
+	job := job{traceID: x.traceID, targets: x.plan.targets, do: h.verify}
+	x.decisions = make([]decision, len(job.targets))
+	if x.endpoint.mutate {
+		job.do = h.resolve
+	}
+	for i := range job.targets {
+		if !x.endpoint.mutate && time.Since(x.began) < recallFor {
+			if d := h.guarded(ctx, x.traceID, job.targets[i], h.recall); d != nil {
+				x.decisions[i] = *d
+				continue
+			}
+		}
+		job.left = append(job.left, i)
+	}
+	if len(job.left) > 0 {
+		ctx, cancel := context.WithDeadline(ctx, workBy)
+		defer cancel()
+		h.gather(ctx, &job, x.decisions, grace)
+	}
 }
 
 // read reads the keys of a request that must have arrived by a time.

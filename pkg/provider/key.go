@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/maypok86/otter/v2"
+
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -14,6 +16,26 @@ import (
 type target struct {
 	namespace verify.Namespace
 	ref       image.Reference
+}
+
+// parser is [image.Parse], or one that remembers.
+type parser func(string) (image.Reference, error)
+
+// remembering returns image.Parse with a memory for what it parsed last: the same
+// few images are asked for again and again, and parsing one takes as long as an
+// answer from memory.
+func remembering() parser {
+	known := otter.Must(&otter.Options[string, image.Reference]{MaximumSize: maxParsed})
+	return func(s string) (image.Reference, error) {
+		if ref, ok := known.GetIfPresent(s); ok {
+			return ref, nil
+		}
+		ref, err := image.Parse(s)
+		if err == nil {
+			known.Set(s, ref)
+		}
+		return ref, err
+	}
 }
 
 // endpoint is what a path means.
@@ -68,23 +90,23 @@ func parseTenantPath(rest string) (endpoint, error) {
 // parseKey reads a key of this endpoint. The image in a key is what a user
 // wrote, so at most the one tag that a template puts before it is ever taken as
 // a namespace, and only where templates do so.
-func (e endpoint) parseKey(key string) (target, error) {
+func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	if e.tagged {
-		return parseTaggedKey(key)
+		return parseTaggedKey(key, parse)
 	}
 	if strings.Contains(key, "[") {
 		return target{}, fmt.Errorf("the key %s contains %q: this endpoint takes images without a namespace tag", shown(key), "[")
 	}
-	ref, err := image.Parse(key)
+	ref, err := parse(key)
 	return target{namespace: e.namespace, ref: ref}, err
 }
 
 // parseTaggedKey reads "[namespace]image" or "image". An empty tag is an error
 // and not the cluster: it is what a template writes that lost the namespace.
-func parseTaggedKey(key string) (target, error) {
+func parseTaggedKey(key string, parse parser) (target, error) {
 	rest, tagged := strings.CutPrefix(key, "[")
 	if !tagged {
-		ref, err := image.Parse(key)
+		ref, err := parse(key)
 		return target{namespace: verify.Cluster, ref: ref}, err
 	}
 	name, rest, closed := strings.Cut(rest, "]")
@@ -98,7 +120,7 @@ func parseTaggedKey(key string) (target, error) {
 	if strings.HasPrefix(rest, "[") {
 		return target{}, fmt.Errorf("the key %s has a second %q: an image must not bring a namespace tag of its own", shown(key), "[")
 	}
-	ref, err := image.Parse(rest)
+	ref, err := parse(rest)
 	if err != nil {
 		return target{}, err
 	}

@@ -34,7 +34,7 @@ func TestTaggedKeyNamesItsNamespace(t *testing.T) {
 		"namespace that looks a port": {"/v1/verify", "[5000]nginx", "5000", "docker.io/library/nginx:latest"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := endpointOf(t, c.path).parseKey(c.key)
+			got, err := endpointOf(t, c.path).parseKey(c.key, image.Parse)
 			require.NoError(t, err)
 			require.Equal(t, c.namespace, got.namespace)
 			require.Equal(t, c.image, got.ref.String())
@@ -49,13 +49,13 @@ func TestRefusesImagesThatBringATagOfTheirOwn(t *testing.T) {
 		for _, key := range []string{"[team-a][team-b]nginx", "[team-a] [team-b]nginx", "nginx[team-b]", "r.example.com/[team-b]/x", "nginx:[team-b]", " [team-b]nginx",
 			"[]nginx", "[team-b", "[[team-b]]nginx", "[Team-B]nginx", "[team.b]nginx", "[team-b\n]nginx", "[-b]nginx", "[team-b]", "[*]nginx", "[team-a]\x00nginx",
 			"[" + strings.Repeat("a", 64) + "]nginx", "", "[", "]", "[::1]:5000/app", "[team-a][::1]:5000/app", "team-b]nginx"} {
-			_, err := endpointOf(t, path).parseKey(key)
+			_, err := endpointOf(t, path).parseKey(key, image.Parse)
 			require.Error(t, err, "%s %q", path, key)
 		}
 	}
 	for _, path := range everywhere {
 		if e := endpointOf(t, path); !e.tagged {
-			_, err := e.parseKey("[team-b]nginx")
+			_, err := e.parseKey("[team-b]nginx", image.Parse)
 			require.ErrorContains(t, err, "without a namespace tag", path)
 		}
 	}
@@ -80,12 +80,12 @@ func FuzzParseKey(f *testing.F) {
 	}
 	tagged, plain := endpointOf(f, "/v1/verify"), endpointOf(f, "/v1/namespaces/team-a/mutate")
 	f.Fuzz(func(t *testing.T, key string) {
-		if got, err := plain.parseKey(key); err == nil {
+		if got, err := plain.parseKey(key, image.Parse); err == nil {
 			require.Equal(t, verify.Namespace("team-a"), got.namespace)
 			require.NotContains(t, key, "[")
 			require.NotEmpty(t, got.ref.Host)
 		}
-		got, err := tagged.parseKey(key)
+		got, err := tagged.parseKey(key, image.Parse)
 		if err != nil {
 			return
 		}

@@ -30,6 +30,11 @@ const (
 	// half of what the engine gives to a namespace, so that one request is never a
 	// flood.
 	maxParallelKeys = 32
+	// maxParsed bounds the references that are remembered, of 1 KiB at most each.
+	maxParsed = 8192
+	// recallFor bounds the time for what is known already; the rest is worked on
+	// beside the request, as what is not known.
+	recallFor = 50 * time.Millisecond
 	// maxWorkers bounds the goroutines of all requests that verify or resolve,
 	// those included that go on after their request was answered.
 	maxWorkers = 2048

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
 )
 
 // For every list of keys, either the answered keys are the asked ones, each
@@ -43,7 +45,7 @@ func TestAnswersAllKeysOrNone(t *testing.T) {
 			rt.Fatalf("%d distinct keys, %d items", len(asked), len(response.Items))
 		}
 		for k, item := range answered {
-			target, err := endpointOf(t, path).parseKey(k)
+			target, err := endpointOf(t, path).parseKey(k, image.Parse)
 			if !asked[k] || (err != nil) != (item.Error != "" && item.Value == nil) && target.ref.Repository[0] != 'd' {
 				rt.Fatalf("item of %q: %+v", k, item)
 			}

@@ -22,6 +22,9 @@ import (
 // not be decided is an Undecided verdict. It is safe for concurrent use.
 type Verifier interface {
 	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+	// Recall returns the same answer if it is known without waiting for anything,
+	// and else false.
+	Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool)
 }
 
 // Resolver pins an image to the digest that its tag names now. Its error is a

@@ -104,7 +104,7 @@ type plan struct {
 	targets   []target
 }
 
-func (e endpoint) plan(keys []string) plan {
+func (e endpoint) plan(keys []string, parse parser) plan {
 	p := plan{questions: make([]question, 0, len(keys)), targets: make([]target, 0, len(keys))}
 	seen := make(map[string]struct{}, len(keys))
 	numbers := make(map[target]int, len(keys))
@@ -113,7 +113,7 @@ func (e endpoint) plan(keys []string) plan {
 			continue
 		}
 		seen[key] = struct{}{}
-		t, err := e.parseKey(key)
+		t, err := e.parseKey(key, parse)
 		if err != nil {
 			p.questions = append(p.questions, question{key: key, target: -1, err: err})
 			continue

@@ -120,6 +120,11 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.Equal(t, policy.Allowed, ask("team-a").Outcome)
 	require.Equal(t, policy.Allowed, ask(verify.Cluster).Outcome)
 	require.Zero(t, asked, "what is known is not looked for")
+	recalled := func(n verify.Namespace) bool { _, ok := desk.Recall(n, ref); return ok }
+	require.True(t, recalled("team-a"))
+	require.True(t, recalled(verify.Cluster))
+	require.False(t, recalled("nobody"), "nor recalled as the cluster's")
+	require.Zero(t, asked)
 
 	verdict := ask("nobody")
 	require.Equal(t, policy.Denied, verdict.Outcome)
@@ -144,6 +149,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 // nothing is a cache that keeps nothing.
 type nothing struct{}
 
+func (nothing) Recall(verify.Key) (verify.Entry, bool)                       { return verify.Entry{}, false }
 func (nothing) Get(context.Context, verify.Key) (verify.Entry, bool)         { return verify.Entry{}, false }
 func (nothing) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
 

@@ -382,6 +382,8 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	ref, err := image.Parse("r.example.com/app:v1")
 	require.NoError(t, err)
 	require.Equal(t, policy.Undecided, desk.Verify(t.Context(), "team-a", ref).Verdict.Outcome)
+	_, known := desk.Recall("team-a", ref)
+	require.False(t, known)
 	_, err = desk.Resolve(t.Context(), "team-a", ref)
 	require.ErrorIs(t, err, tenant.ErrNotReady)
 	snapshot, _ := compile(tenant.Objects{})

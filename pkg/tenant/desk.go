@@ -52,6 +52,21 @@ func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image
 	return verify.Result{Namespace: namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict}
 }
 
+// Recall answers as Verify does if the answer is known, and else reports false. It
+// waits for nothing.
+func (d *Desk) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {
+	snapshot := d.set.Snapshot()
+	if snapshot == nil || !d.declares(snapshot, namespace) {
+		return verify.Result{}, false
+	}
+	return d.engine.Recall(snapshot.For(namespace), ref)
+}
+
+// declares reports whether snapshot says what applies in a namespace.
+func (d *Desk) declares(snapshot *Snapshot, namespace verify.Namespace) bool {
+	return namespace == verify.Cluster || d.finder == nil || snapshot.Has(namespace)
+}
+
 // Resolve returns ref pinned to the digest that its tag names now. The error is
 // a [verify.DefiniteError] if asking again would give the same answer.
 func (d *Desk) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
@@ -69,7 +84,7 @@ func (d *Desk) config(ctx context.Context, namespace verify.Namespace) (*verify.
 	switch {
 	case snapshot == nil:
 		return nil, ErrNotReady
-	case namespace == verify.Cluster, d.finder == nil, snapshot.Has(namespace):
+	case d.declares(snapshot, namespace):
 		return snapshot.For(namespace), nil
 	}
 	exists, err := d.finder.Exists(ctx, namespace)

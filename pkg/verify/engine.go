@@ -81,8 +81,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	}
 	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
 
-	key := Key{Namespace: config.Namespace, Kind: KindVerdict, UID: config.UID, Generation: config.Generation,
-		Image: ref.Name() + "@" + result.Digest.String()}
+	key := config.verdictKey(result.Reference)
 	entry, cached := e.cache.Get(ctx, key)
 	if !cached {
 		entry, err = e.once(ctx, key, func(ctx context.Context) (Entry, time.Duration, error) {
@@ -97,6 +96,28 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	}
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict, entry.Findings
 	return result
+}
+
+// Recall answers as Verify does if the answer is in memory or follows from config
+// alone, and else reports false. It waits for nothing.
+func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
+	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Cached: true}
+	tasks := config.plan(ref)
+	if verdict, ok := decided(tasks); ok {
+		result.Cached, result.Verdict, result.Findings = false, verdict, missing(tasks)
+		return result, true
+	}
+	if ref.Digest == "" {
+		tag, ok := e.cache.Recall(config.tagKey(ref))
+		if !ok {
+			return Result{}, false
+		}
+		result.Reference = ref.WithDigest(tag.Descriptor.Digest)
+		result.Digest = result.Reference.Digest
+	}
+	entry, ok := e.cache.Recall(config.verdictKey(result.Reference))
+	result.Verdict, result.Findings = entry.Verdict, entry.Findings
+	return result, ok
 }
 
 // Resolve returns ref pinned to the digest that its tag names now, with the
@@ -120,7 +141,7 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 	if ref.Digest != "" {
 		return Subject{Reference: ref}, nil
 	}
-	key := Key{Namespace: config.Namespace, Kind: KindTag, UID: config.UID, Generation: config.Generation, Image: ref.String()}
+	key := config.tagKey(ref)
 	entry, cached := e.cache.Get(ctx, key)
 	if !cached {
 		var err error

@@ -101,7 +101,17 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 				r.tags["v1"] = appDigest
 				c.arrange(t, r)
 				kept := newCache()
-				result := engine(kept, verify.Options{}).Verify(t.Context(), config(layer(t, r, c.demand, verifier(t, "a", "k1", "k2"))), ref(t, spelling))
+				e, configured := engine(kept, verify.Options{}), config(layer(t, r, c.demand, verifier(t, "a", "k1", "k2")))
+				before, early := e.Recall(configured, ref(t, spelling))
+				require.False(t, early && before.Verdict.Outcome == policy.Allowed, "nothing was proven yet")
+				result := e.Verify(t.Context(), configured, ref(t, spelling))
+				recalled, ok := e.Recall(configured, ref(t, spelling))
+				require.Equal(t, early || kept.verdicts() > 0, ok, "what is kept is recalled, and nothing else")
+				if ok {
+					require.Equal(t, result.Verdict, recalled.Verdict)
+					require.Equal(t, result.Findings, recalled.Findings)
+					require.Equal(t, result.Reference, recalled.Reference)
+				}
 				require.Equal(t, c.outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 				require.Contains(t, result.Verdict.Reason, c.reason)
 				require.NotEmpty(t, result.Verdict.Reason)
@@ -447,5 +457,37 @@ func TestParseNamespace(t *testing.T) {
 	for _, s := range []string{"", "-", "Team", "a.b", "a_b", "-a", "a-", strings.Repeat("a", 64), "a/b", "a\n", "é", "a:b"} {
 		_, err := verify.ParseNamespace(s)
 		require.Error(t, err, "%q", s)
+	}
+}
+
+func TestOnlyTheSameQuestionIsRecalled(t *testing.T) {
+	r := newRegistry()
+	r.tags["v1"] = appDigest
+	r.manifest(t, true, "k1:"+appDigest.String())
+	e := engine(newCache(), verify.Options{})
+	kept := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), kept, ref(t, "r.example.com/app:v1")).Verdict.Outcome)
+	result, ok := e.Recall(kept, ref(t, "r.example.com/app:v1"))
+	require.True(t, ok)
+	require.True(t, result.Cached)
+	require.Equal(t, appDigest, result.Digest)
+	_, ok = e.Recall(kept, ref(t, "r.example.com/app@"+appDigest.String()))
+	require.True(t, ok, "a verdict is about a digest, whatever named it")
+	for name, change := range map[string]func(*verify.Config){
+		"another namespace":  func(c *verify.Config) { c.Namespace = "team-b" },
+		"another life of it": func(c *verify.Config) { c.UID = "2" },
+		"another generation": func(c *verify.Config) { c.Generation = "2" },
+	} {
+		changed := *kept
+		change(&changed)
+		for _, spelling := range []string{"r.example.com/app:v1", "r.example.com/app@" + appDigest.String()} {
+			result, ok := e.Recall(&changed, ref(t, spelling))
+			require.False(t, ok, name)
+			require.NotEqual(t, policy.Allowed, result.Verdict.Outcome)
+		}
+	}
+	for _, other := range []string{"r.example.com/app:v2", "r.example.com/other:v1", "r.example.com/other@" + appDigest.String()} {
+		_, ok := e.Recall(kept, ref(t, other))
+		require.False(t, ok, other)
 	}
 }

@@ -153,7 +153,9 @@ func newCache() *cache {
 	return &cache{entries: map[verify.Key]verify.Entry{}, ttls: map[verify.Key]time.Duration{}}
 }
 
-func (c *cache) Get(_ context.Context, key verify.Key) (verify.Entry, bool) {
+func (c *cache) Get(_ context.Context, key verify.Key) (verify.Entry, bool) { return c.Recall(key) }
+
+func (c *cache) Recall(key verify.Key) (verify.Entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry, ok := c.entries[key]

@@ -4,7 +4,19 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
 )
+
+// verdictKey is the key of the verdict on a reference that has a digest.
+func (c *Config) verdictKey(ref image.Reference) Key {
+	return Key{Namespace: c.Namespace, Kind: KindVerdict, UID: c.UID, Generation: c.Generation, Image: ref.Name() + "@" + ref.Digest.String()}
+}
+
+// tagKey is the key of what the tag of a reference names.
+func (c *Config) tagKey(ref image.Reference) Key {
+	return Key{Namespace: c.Namespace, Kind: KindTag, UID: c.UID, Generation: c.Generation, Image: ref.String()}
+}
 
 // String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules
 // on the prefix "landwaiter:<namespace>:" fence a tenant in. The namespace of

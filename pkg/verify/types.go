@@ -177,6 +177,8 @@ type Entry struct {
 // of. Both must be quick, and never fail: a cache that is down is empty.
 type Cache interface {
 	Get(ctx context.Context, key Key) (Entry, bool)
+	// Recall is Get for what this process has in memory: it waits for nothing.
+	Recall(key Key) (Entry, bool)
 	Put(ctx context.Context, key Key, entry Entry, ttl time.Duration)
 }
 

@@ -55,6 +55,7 @@ var unpaced = registry.Options{PerSecond: 1_000_000}
 type noCache struct{}
 
 func (noCache) Get(context.Context, verify.Key) (verify.Entry, bool)         { return verify.Entry{}, false }
+func (noCache) Recall(verify.Key) (verify.Entry, bool)                       { return verify.Entry{}, false }
 func (noCache) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
 func memory(b *testing.B) verify.Cache {
 	b.Helper()

@@ -69,10 +69,13 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	(( count > 0 )) || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
 	echo "fuzz: $$count targets passed"
 
-bench: ## Measure the figures of docs/performance.md in one run; they are in bin/figures.json too
+bench: build ## Measure the figures of docs/performance.md; they are in bin/figures.json and bin/load.json too
+	@test/tools/packages.sh
 	go build -o bin/table ./test/bench/table
+	go build -o bin/load ./test/bench/load
 	go test ./test/bench -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
 	bin/table -json bin/figures.json < bin/bench.txt
+	bin/load -binary bin/landwaiter -json bin/load.json
 
 interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
 	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); \
@@ -84,7 +87,7 @@ e2e: ## Run against a real kube-apiserver and Gatekeeper (built once: ten minute
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./test/charts ./test/e2e ./test/soak
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./test/bench/load ./test/charts ./test/e2e ./test/soak
 
 soak: ## Let everything go on and fail at once for SOAK (default 10m), and look what grows
 	@test/tools/packages.sh

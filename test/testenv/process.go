@@ -57,6 +57,9 @@ func StartProcess(dir string, c Command) (*Process, error) {
 // Ended is closed when the process has ended, by itself or by Kill.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
+// PID returns the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Kill ends the process at once.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails if it has ended

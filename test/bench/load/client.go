@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// request is a body to send and what its answer must say.
+type request struct {
+	body            []byte
+	allowed, denied int // of its keys
+}
+
+// newRequest asks for images in a namespace as a ConstraintTemplate does.
+func newRequest(namespace string, images ...subject) (request, error) {
+	var r request
+	keys := make([]string, len(images))
+	for i, img := range images {
+		keys[i] = "[" + namespace + "]" + img.reference
+		if img.signed {
+			r.allowed++
+		} else {
+			r.denied++
+		}
+	}
+	var err error
+	if r.body, err = json.Marshal(externaldata.NewProviderRequest(keys)); err != nil {
+		return request{}, fmt.Errorf("encode a request: %w", err)
+	}
+	return r, nil
+}
+
+// figure is what was measured of one scenario; times are in milliseconds.
+type figure struct {
+	Name      string  `json:"name"`
+	Requests  int     `json:"requests"`
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"perSecond"`
+	P50       float64 `json:"p50ms"`
+	P99       float64 `json:"p99ms"`
+	Max       float64 `json:"maxms"`
+	Undecided int     `json:"undecided"` // answered with a system error
+	Failed    int     `json:"failed"`    // not answered
+	Wrong     int     `json:"wrong"`     // answered, but not as it must be
+	// Processor is the time in seconds that the server's process used, if it was
+	// measured: what is compared does not depend on who else uses the machine.
+	Processor float64 `json:"processorSeconds,omitempty"`
+	// Over the bare handler in the same run, if the scenario is about that.
+	ThroughputOverBare float64 `json:"throughputOverBare,omitempty"`
+	P99OverBare        float64 `json:"p99OverBare,omitempty"`
+	// RegistryRequests are those that a scenario about Redis made all the same.
+	RegistryRequests int    `json:"registryRequests,omitempty"`
+	Remark           string `json:"remark,omitempty"`
+
+	mayDoubt bool // some requests may end undecided
+}
+
+// caller returns a client like Gatekeeper's: each request on a connection of its
+// own without keep.
+func caller(authority *fixture.Authority, certificate tls.Certificate, connections int, keep bool) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.CertificatePEM)
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DisableKeepAlives: !keep,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{certificate}},
+	}}
+}
+
+// answer is what became of one request.
+type answer int
+
+const (
+	right answer = iota
+	undecided
+	wrong
+	failed
+)
+
+// ask sends one request and looks at the answer; unchecked ones only have to come.
+func ask(ctx context.Context, client *http.Client, url string, r request, check bool) answer {
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(r.body))
+	if err != nil {
+		return failed
+	}
+	post.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(post)
+	if err != nil {
+		return failed
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close() // it was read to its end
+	switch {
+	case err != nil || response.StatusCode != http.StatusOK:
+		return failed
+	case !check:
+		return right
+	// Decoding would cost more than the answer, and there is but one spelling.
+	case bytes.Contains(body, []byte(`"systemError":"`)):
+		return undecided
+	case bytes.Count(body, []byte(`"succeeded":true`)) != r.allowed, bytes.Count(body, []byte(`"succeeded":false`)) != r.denied:
+		return wrong
+	}
+	return right
+}
+
+// load is what a client does.
+type load struct {
+	client      *http.Client
+	url         string
+	connections int
+	check       bool
+	retry       bool // until it is decided
+	// next returns request i, or false at the end. It is called by many at once.
+	next func(i int) (request, bool)
+}
+
+// run asks until the end of the requests, or of ctx.
+func (l load) run(ctx context.Context, name string) figure {
+	var mu sync.Mutex
+	var took []time.Duration
+	f := figure{Name: name}
+	began, number := time.Now(), 0
+	take := func() (request, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		number++
+		return l.next(number - 1)
+	}
+	var all sync.WaitGroup
+	for range l.connections {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				r, ok := take()
+				if !ok {
+					return
+				}
+				began := time.Now()
+				got := l.settle(ctx, r)
+				each := time.Since(began)
+				if ctx.Err() != nil {
+					return // it was cut off
+				}
+				mu.Lock()
+				took = append(took, each)
+				f.count(got)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	f.sum(took, time.Since(began))
+	return f
+}
+
+// settle asks, and with retry goes on asking while the answer is undecided, as
+// those do whose pods are not admitted.
+func (l load) settle(ctx context.Context, r request) answer {
+	pause := 50 * time.Millisecond
+	for {
+		got := ask(ctx, l.client, l.url, r, l.check)
+		if got != undecided || !l.retry || ctx.Err() != nil {
+			return got
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, 2*time.Second)
+	}
+}
+
+func (f *figure) count(got answer) {
+	switch got {
+	case undecided:
+		f.Undecided++
+	case wrong:
+		f.Wrong++
+	case failed:
+		f.Failed++
+	case right:
+	}
+}
+
+// sum works out the figures of requests that took so long each.
+func (f *figure) sum(took []time.Duration, all time.Duration) {
+	f.Requests, f.Seconds = len(took), all.Seconds()
+	if len(took) == 0 {
+		f.Failed++ // nothing was measured
+		return
+	}
+	f.PerSecond = float64(len(took)) / f.Seconds
+	slices.Sort(took)
+	milliseconds := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	f.P50, f.P99, f.Max = milliseconds(took[len(took)/2]), milliseconds(took[len(took)*99/100]), milliseconds(took[len(took)-1])
+}
+
+// over notes the ratios to the bare handler.
+func (f *figure) over(bare figure) {
+	f.ThroughputOverBare, f.P99OverBare = f.PerSecond/bare.PerSecond, f.P99/bare.P99
+	each := func(f *figure) float64 { return f.Processor * 1e6 / float64(max(f.Requests, 1)) }
+	f.Remark = fmt.Sprintf("%.2f of the bare handler's throughput, %.2f of its p99, %.0f instead of %.0f µs of processor time",
+		f.ThroughputOverBare, f.P99OverBare, each(f), each(&bare))
+}

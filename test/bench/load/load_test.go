@@ -1,0 +1,94 @@
+//go:build e2e
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The program starts itself as the bare handler, which is this test binary here.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "-bare" {
+		if err := serveBare(context.Background(), os.Args[2]); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestEveryScenarioRunsWithoutAWrongAnswer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "load.json")
+	var table, progress bytes.Buffer
+	err := run(t.Context(), options{binary: os.Getenv("LANDWAITER_BINARY"), only: ".", jsonFile: file,
+		duration: 500 * time.Millisecond, connections: 10, images: 20, cold: 50, pods: 300}, &table, &progress)
+	require.NoError(t, err, table.String())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var r report
+	require.NoError(t, json.Unmarshal(text, &r))
+	byName := map[string]figure{}
+	for _, f := range r.Scenarios {
+		require.Positive(t, f.Requests, f.Name)
+		byName[f.Name] = f
+	}
+	require.Len(t, byName, 8+6+1+2+1+2)
+	onlyRedis := byName["warm in Redis only"]
+	require.Less(t, onlyRedis.RegistryRequests, onlyRedis.Requests/2, "a read that takes too long is worked out anew, but few are")
+	require.Positive(t, byName["warm, 1000 namespaces"].ThroughputOverBare)
+	t.Log("\n" + table.String())
+}
+
+func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
+	r, err := newRequest("team-a", subject{"r.example.com/a", true}, subject{"r.example.com/b", false})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   answer
+	}{
+		"as it must be":      {200, `[{"succeeded":true},{"succeeded":false}]`, right},
+		"one allowed wrong":  {200, `[{"succeeded":true},{"succeeded":true}]`, wrong},
+		"one denied wrong":   {200, `[{"succeeded":false},{"succeeded":false}]`, wrong},
+		"one is missing":     {200, `[{"succeeded":true}]`, wrong},
+		"nothing":            {200, ``, wrong},
+		"a system error":     {200, `{"response":{"systemError":"too late"}}`, undecided},
+		"no understanding":   {400, `[{"succeeded":true},{"succeeded":false}]`, failed},
+		"a server that ends": {0, "", failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if c.status == 0 {
+					panic(http.ErrAbortHandler)
+				}
+				w.WriteHeader(c.status)
+				_, _ = w.Write([]byte(c.body))
+			}))
+			t.Cleanup(server.Close)
+			require.Equal(t, c.want, ask(t.Context(), server.Client(), server.URL, r, true))
+		})
+	}
+}
+
+func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		options options
+		says    string
+	}{
+		"no program":    {options{binary: "/nowhere/landwaiter", duration: time.Second, connections: 1, images: 10, cold: 1, pods: 1}, "go build"},
+		"no connection": {options{binary: "sh", duration: time.Second, images: 10, cold: 1, pods: 1}, "-connections"},
+		"no pattern":    {options{binary: "sh", only: "(", duration: time.Second, connections: 1, images: 10, cold: 1, pods: 1}, "-run"},
+	} {
+		require.ErrorContains(t, run(t.Context(), c.options, &bytes.Buffer{}, &bytes.Buffer{}), c.says, name)
+	}
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+// onlyRedis measures a replica that has just started, beside one that knows all.
+func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
+	const namespaces = 100
+	var requests []request // for what is signed: a denial is kept for seconds only
+	for i := range namespaces {
+		for _, img := range s.own(i) {
+			r, err := newRequest(namespace(i), img)
+			if err != nil {
+				return nil, err
+			}
+			if img.signed {
+				requests = append(requests, r)
+			}
+		}
+	}
+	redis, flags, err := s.share(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer redis.Kill()
+	first, err := s.provide(ctx, namespaces, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(first)
+	if err := s.fill(ctx, first.url, namespaces); err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := testenv.Until(wait, func(ctx context.Context) error {
+		if n, err := s.kept(ctx, redis); err != nil || n < len(requests) {
+			return errors.Join(err, fmt.Errorf("%d of %d verdicts are in Redis", n, len(requests)))
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	second, err := s.provide(ctx, namespaces, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(second)
+	before := s.registry.Count()
+	f := load{client: s.caller(true), url: second.url, connections: s.connections, check: true, next: func(i int) (request, bool) {
+		if i >= len(requests) {
+			return request{}, false
+		}
+		return requests[i], true
+	}}.run(ctx, "warm in Redis only")
+	f.RegistryRequests = s.registry.Count() - before
+	f.Remark = fmt.Sprintf("%d requests to the registry", f.RegistryRequests)
+	return []figure{f}, nil
+}
+
+// faultyRedis lets Redis fail while images are asked for that nobody asked for.
+func faultyRedis(ctx context.Context, s *stage, name string, fault func(*testenv.Redis) error) ([]figure, error) {
+	const namespaces = 100
+	redis, flags, err := s.share(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer redis.Kill()
+	p, err := s.provide(ctx, namespaces, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(p)
+	limited, cancel := context.WithTimeout(ctx, s.duration)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		select {
+		case <-time.After(s.duration / 2):
+		case <-limited.Done():
+		}
+		failed <- fault(redis)
+	}()
+	f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, next: s.pairs(namespaces, 1<<30)}.run(limited, name)
+	return []figure{f}, <-failed
+}
+
+// share starts a Redis and returns the flags to use it.
+func (s *stage) share(ctx context.Context) (*testenv.Redis, []string, error) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		return nil, nil, errors.New("redis-server is not installed: test/tools/packages.sh does that")
+	}
+	redis, err := testenv.StartRedis(ctx, filepath.Join(s.dir, "redis"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("start Redis: %w", err)
+	}
+	s.running = append(s.running, redis.Process)
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, nil, fmt.Errorf("make a key: %w", err)
+	}
+	file := filepath.Join(s.dir, "redis.key")
+	if err := os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)), 0o600); err != nil {
+		return nil, nil, fmt.Errorf("write a key: %w", err)
+	}
+	return redis, []string{"--redis-url", redis.URL, "--redis-key-file", file}, nil
+}
+
+// kept counts the keys in Redis with the program's own command.
+func (s *stage) kept(ctx context.Context, redis *testenv.Redis) (int, error) {
+	text, err := exec.CommandContext(ctx, s.binary, "cache", "stats", "--redis-url", redis.URL, "-o", "json").Output()
+	if err != nil {
+		return 0, fmt.Errorf("count what is in Redis: %w", err)
+	}
+	var use map[string]struct {
+		Keys int `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &use); err != nil {
+		return 0, fmt.Errorf("count what is in Redis: %w", err)
+	}
+	n := 0
+	for _, u := range use {
+		n += u.Keys
+	}
+	return n, nil
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+// scenario is one thing to measure, which may give several figures.
+type scenario struct {
+	name    string
+	measure func(context.Context, *stage) ([]figure, error)
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{"warm", warm},
+		{"cold", cold},
+		{"redis", onlyRedis},
+		{"redis killed", func(ctx context.Context, s *stage) ([]figure, error) {
+			return faultyRedis(ctx, s, "Redis killed in the middle", func(r *testenv.Redis) error { r.Kill(); return nil })
+		}},
+		{"redis paused", func(ctx context.Context, s *stage) ([]figure, error) {
+			return faultyRedis(ctx, s, "Redis paused in the middle", (*testenv.Redis).Pause)
+		}},
+		{"throttled", throttled},
+		{"audit", audit},
+	}
+}
+
+// zipf returns numbers below n, the small ones far more often, from a fixed seed.
+func zipf(n int) func() int {
+	if n == 1 {
+		return func() int { return 0 }
+	}
+	z := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, uint64(n-1))
+	return func() int { return int(z.Uint64()) }
+}
+
+// single are requests for one image each, of namespaces as Zipf has it.
+func (s *stage) single(namespaces int) (func(int) (request, bool), error) {
+	requests := make([][]request, namespaces)
+	for i := range requests {
+		for _, img := range s.own(i) {
+			r, err := newRequest(namespace(i), img)
+			if err != nil {
+				return nil, err
+			}
+			requests[i] = append(requests[i], r)
+		}
+	}
+	draw := zipf(namespaces)
+	return func(i int) (request, bool) { return requests[draw()][i%imagesEach], true }, nil
+}
+
+// fill asks for all images of all namespaces once, each namespace's together.
+func (s *stage) fill(ctx context.Context, url string, namespaces int) error {
+	filled := load{client: s.caller(true), url: url, connections: s.connections, check: true, retry: true, next: func(i int) (request, bool) {
+		if i >= namespaces {
+			return request{}, false
+		}
+		r, err := newRequest(namespace(i), s.own(i)...)
+		return r, err == nil
+	}}.run(ctx, "fill")
+	if filled.Requests != namespaces || filled.Wrong+filled.Failed > 0 {
+		return fmt.Errorf("fill the cache: %w: %+v", errWrong, filled)
+	}
+	return nil
+}
+
+// warm compares answers from memory with a bare handler, which takes turns with
+// the program so that a machine that becomes slower is slower for both.
+func warm(ctx context.Context, s *stage) ([]figure, error) {
+	var figures []figure
+	for _, n := range []int{1, 100, 1000} {
+		p, err := s.provide(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.fill(ctx, p.url, n); err != nil {
+			return nil, err
+		}
+		answer, err := s.answer(ctx, p.url)
+		if err != nil {
+			return nil, err
+		}
+		bare, err := s.bare(ctx, answer)
+		if err != nil {
+			return nil, err
+		}
+		next, err := s.single(n)
+		if err != nil {
+			return nil, err
+		}
+		for _, keep := range []bool{true, false} {
+			if !keep && n != 100 {
+				continue
+			}
+			got, beside := s.compare(ctx, fmt.Sprintf("warm, %d namespaces", n), p, bare, keep, next)
+			got.Remark += fmt.Sprintf(", %d MiB resident", resident(p.PID()))
+			figures = append(figures, got, beside)
+		}
+		s.end(p)
+		s.end(bare)
+	}
+	return figures, nil
+}
+
+// compare measures the program and the bare handler in four turns.
+func (s *stage) compare(ctx context.Context, name string, program, bare *server, keep bool, next func(int) (request, bool)) (figure, figure) {
+	if !keep {
+		name += ", a handshake each"
+	}
+	client := s.caller(keep)
+	defer client.CloseIdleConnections()
+	turn := func(name string, p *server, check bool) figure {
+		ctx, cancel := context.WithTimeout(ctx, s.duration/2)
+		defer cancel()
+		before := processor(p.PID())
+		f := load{client: client, url: p.url, connections: s.connections, check: check, next: next}.run(ctx, name)
+		f.Processor = (processor(p.PID()) - before).Seconds()
+		return f
+	}
+	first, second := turn("bare handler, beside: "+name, bare, false), turn(name, program, true)
+	third, fourth := turn(name, program, true), turn(first.Name, bare, false)
+	got, beside := second.mean(third), first.mean(fourth)
+	got.over(beside)
+	return got, beside
+}
+
+// mean joins two turns of the same thing.
+func (f figure) mean(other figure) figure {
+	f.Requests, f.Seconds = f.Requests+other.Requests, f.Seconds+other.Seconds
+	f.Processor += other.Processor
+	f.PerSecond = float64(f.Requests) / f.Seconds
+	f.P50, f.P99, f.Max = (f.P50+other.P50)/2, (f.P99+other.P99)/2, max(f.Max, other.Max)
+	f.Undecided, f.Failed, f.Wrong = f.Undecided+other.Undecided, f.Failed+other.Failed, f.Wrong+other.Wrong
+	return f
+}
+
+// answer is what the program says of one image.
+func (s *stage) answer(ctx context.Context, url string) ([]byte, error) {
+	r, err := newRequest(namespace(0), s.own(0)[0])
+	if err != nil {
+		return nil, err
+	}
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(r.body)))
+	if err != nil {
+		return nil, fmt.Errorf("ask for an answer: %w", err)
+	}
+	post.Header.Set("Content-Type", "application/json")
+	response, err := s.caller(false).Do(post)
+	if err != nil {
+		return nil, fmt.Errorf("ask for an answer: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read an answer: %w", err)
+	}
+	return body, nil
+}
+
+// pairs are requests for one image in one namespace each, no two alike: every
+// namespace first has one image, then all another one.
+func (s *stage) pairs(namespaces, limit int) func(int) (request, bool) {
+	return func(i int) (request, bool) {
+		if i >= limit || i >= namespaces*len(s.images) {
+			return request{}, false
+		}
+		own := i % namespaces
+		r, err := newRequest(namespace(own), s.images[(own+i/namespaces)%len(s.images)])
+		return r, err == nil
+	}
+}
+
+// cold measures images that nobody asked for before, one after another, with a
+// registry that takes a time for each answer; and many at once.
+func cold(ctx context.Context, s *stage) ([]figure, error) {
+	const namespaces = 100
+	var figures []figure
+	defer s.registry.SetLatency(0)
+	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
+		for _, connections := range []int{1, s.connections} {
+			s.registry.SetLatency(latency)
+			p, err := s.provide(ctx, namespaces)
+			if err != nil {
+				return nil, err
+			}
+			f := load{client: s.caller(true), url: p.url, connections: connections, check: true, next: s.pairs(namespaces, s.cold)}.
+				run(ctx, fmt.Sprintf("cold, registry at %s, %d connections", latency, connections))
+			if connections == 1 {
+				// A digest that is signed under a tag takes one round trip.
+				f.Remark = fmt.Sprintf("%.1f ms of its own at the median", f.P50-float64(latency.Milliseconds()))
+			}
+			figures = append(figures, f)
+			s.end(p)
+		}
+	}
+	return figures, nil
+}
+
+// throttled has a registry that takes 200 requests a second and refuses the rest.
+// Whoever is left undecided asks again.
+func throttled(ctx context.Context, s *stage) ([]figure, error) {
+	const namespaces = 20
+	p, err := s.provide(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(p)
+	pace, refused := rate.NewLimiter(200, 50), make(chan struct{}, 1<<20)
+	s.registry.SetIntercept(func(w http.ResponseWriter, _ *http.Request) bool {
+		if pace.Allow() {
+			return false
+		}
+		refused <- struct{}{}
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	})
+	defer s.registry.SetIntercept(nil)
+	f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, retry: true, next: s.pairs(namespaces, 2*s.cold)}.
+		run(ctx, "cold, registry takes 200 requests a second")
+	f.Remark = fmt.Sprintf("%d requests refused by the registry; times are until it was decided", len(refused))
+	return []figure{f}, nil
+}
+
+// audit asks for the images of many pods as Gatekeeper's audit does, one pod after
+// another on each connection, twice.
+func audit(ctx context.Context, s *stage) ([]figure, error) {
+	const namespaces, containers = 1000, 3
+	p, err := s.provide(ctx, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end(p)
+	var figures []figure
+	for _, name := range []string{"cold", "again"} {
+		draw := zipf(namespaces)
+		f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, retry: true, next: func(i int) (request, bool) {
+			if i >= s.pods {
+				return request{}, false
+			}
+			own := draw()
+			r, err := newRequest(namespace(own), s.own(own)[i%(imagesEach-containers+1):][:containers]...)
+			return r, err == nil
+		}}.run(ctx, fmt.Sprintf("audit sweep of %d pods in %d namespaces, %s", s.pods, namespaces, name))
+		f.Remark = fmt.Sprintf("%.1f s in all", f.Seconds)
+		figures = append(figures, f)
+	}
+	return figures, nil
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+// subject is an image, by digest, and whether it is signed.
+type subject struct {
+	reference string
+	signed    bool
+}
+
+// imagesEach is how many of the images one namespace uses.
+const imagesEach = 5
+
+// startTimeout is how long a process may take until it answers.
+const startTimeout = 30 * time.Second
+
+// stage is what all scenarios share: a registry with images, certificates, and the
+// processes that were started.
+type stage struct {
+	options
+	dir       string
+	registry  *fixture.Registry
+	images    []subject
+	key       *fixture.CosignKey
+	authority *fixture.Authority
+	client    *fixture.Certificate
+	running   []*testenv.Process
+}
+
+func newStage(ctx context.Context, o options) (_ *stage, err error) {
+	s := &stage{options: o}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.binary, err = exec.LookPath(o.binary); err != nil {
+		return nil, fmt.Errorf("-binary: %w; build it with: go build -o bin/landwaiter ./cmd/landwaiter", err)
+	}
+	if s.dir, err = os.MkdirTemp("", "landwaiter-load-"); err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	if err = s.issue(); err != nil {
+		return nil, err
+	}
+	if s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{}); err != nil {
+		return nil, fmt.Errorf("start the registry: %w", err)
+	}
+	if s.key, err = fixture.NewCosignKey(fixture.ECDSAP256); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	return s, s.push(ctx)
+}
+
+// issue makes the certificates of both sides.
+func (s *stage) issue() (err error) {
+	if s.authority, err = fixture.NewAuthority("load"); err != nil {
+		return fmt.Errorf("make an authority: %w", err)
+	}
+	server, err := s.authority.IssueServer("127.0.0.1")
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	if s.client, err = s.authority.IssueClient("gatekeeper"); err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	for name, content := range map[string][]byte{"tls.crt": server.CertificatePEM, "tls.key": server.KeyPEM, "ca.crt": s.authority.CertificatePEM} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("write a certificate: %w", err)
+		}
+	}
+	return nil
+}
+
+// push fills the registry. One image in ten is not signed.
+func (s *stage) push(ctx context.Context) error {
+	for i := range s.options.images {
+		img, err := s.registry.PushImage(ctx, fmt.Sprintf("shared/app-%d", i), "v1")
+		if err != nil {
+			return fmt.Errorf("push an image: %w", err)
+		}
+		signed := i%10 != 9
+		if signed {
+			if _, err := s.registry.SignCosign(ctx, img, s.key, fixture.CosignOptions{}); err != nil {
+				return fmt.Errorf("sign an image: %w", err)
+			}
+		}
+		ref := img.Reference
+		ref.Tag = ""
+		s.images = append(s.images, subject{reference: ref.String(), signed: signed})
+	}
+	return nil
+}
+
+func (s *stage) close() {
+	for _, p := range s.running {
+		p.Kill()
+	}
+	if s.registry != nil {
+		_ = s.registry.Close() // the run is over
+	}
+	_ = os.RemoveAll(s.dir) // a folder for temporary files
+}
+
+func namespace(i int) string { return fmt.Sprintf("team-%d", i) }
+
+// own are the images of a namespace.
+func (s *stage) own(namespace int) []subject {
+	own := make([]subject, imagesEach)
+	for i := range own {
+		own[i] = s.images[(namespace*imagesEach+i)%len(s.images)]
+	}
+	return own
+}
+
+// configure writes the resources of n namespaces, four objects each.
+func (s *stage) configure(n int) (string, error) {
+	dir := filepath.Join(s.dir, fmt.Sprintf("namespaces-%d", n))
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return "", fmt.Errorf("make a folder: %w", err)
+	}
+	key := strings.ReplaceAll(strings.TrimSpace(string(s.key.PEM)), "\n", "\n      ")
+	files := map[string]string{"cluster.yaml": fmt.Sprintf(`apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterStore
+metadata: {name: load}
+spec: {registries: [%q], insecurePlainHTTP: true}
+`, s.registry.Host())}
+	for i := range n {
+		files[namespace(i)+".yaml"] = fmt.Sprintf(`apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s, uid: uid-%[1]s}
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: TrustStore
+metadata: {name: keys, namespace: %[1]s}
+spec:
+  type: PublicKeys
+  source:
+    inline: |
+      %[2]s
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: Verifier
+metadata: {name: release, namespace: %[1]s}
+spec: {cosign: {keys: [{trustStore: keys}]}}
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: VerificationPolicy
+metadata: {name: strict, namespace: %[1]s}
+spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
+`, namespace(i), key)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return "", fmt.Errorf("write resources: %w", err)
+		}
+	}
+	return dir, nil
+}
+
+// server is a process to ask.
+type server struct {
+	*testenv.Process
+	url string
+}
+
+// provide starts the program with n namespaces and waits until it is ready.
+func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, error) {
+	resources, err := s.configure(n)
+	if err != nil {
+		return nil, err
+	}
+	ports, err := testenv.FreePorts(2)
+	if err != nil {
+		return nil, fmt.Errorf("start the program: %w", err)
+	}
+	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	at := func(name string) string { return filepath.Join(s.dir, name) }
+	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "landwaiter", Path: s.binary, Args: append([]string{"serve", "--config-dir", resources,
+		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
+		"--tls-cert", at("tls.crt"), "--tls-key", at("tls.key"), "--client-ca", at("ca.crt")}, more...)})
+	if err != nil {
+		return nil, fmt.Errorf("start the program: %w", err)
+	}
+	s.running = append(s.running, process)
+	return &server{process, "https://" + address + "/v1/verify"}, ready(ctx, process, "http://"+health+"/readyz")
+}
+
+// ready waits until a URL is answered with 200.
+func ready(ctx context.Context, process *testenv.Process, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return process.Await(ctx, func(ctx context.Context) error {
+		get, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return fmt.Errorf("ask %s: %w", url, err)
+		}
+		response, err := http.DefaultClient.Do(get)
+		if err != nil {
+			return fmt.Errorf("ask %s: %w", url, err)
+		}
+		_ = response.Body.Close() // the status is all that counts
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		return nil
+	})
+}
+
+// bare starts the bare handler, which answers with body.
+func (s *stage) bare(ctx context.Context, body []byte) (*server, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	ports, err := testenv.FreePorts(1)
+	if err != nil {
+		return nil, fmt.Errorf("start the bare handler: %w", err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	for name, content := range map[string][]byte{answerFile: body, "bare.address": []byte(address)} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), content, 0o600); err != nil {
+			return nil, fmt.Errorf("start the bare handler: %w", err)
+		}
+	}
+	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "bare", Path: self, Args: []string{"-bare", s.dir}})
+	if err != nil {
+		return nil, fmt.Errorf("start the bare handler: %w", err)
+	}
+	s.running = append(s.running, process)
+	b := &server{process, "https://" + address}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return b, process.Await(ctx, func(ctx context.Context) error {
+		if ask(ctx, s.caller(true), b.url, request{body: []byte("{}")}, false) != right {
+			return errors.New("it does not answer")
+		}
+		return nil
+	})
+}
+
+func (s *stage) caller(keep bool) *http.Client {
+	return caller(s.authority, s.client.TLS, s.connections, keep)
+}
+
+// end stops a process that the rest of the run does not need.
+func (s *stage) end(p *server) { p.Kill() }

@@ -1,7 +1,7 @@
 // Package v1alpha1 holds the resources of the group landwaiter.dev: verifiers,
 // stores, trust stores and verification policies, each in a namespaced and a
-// cluster-wide kind that share one specification. It has types and nothing
-// else: what they mean is compiled by package tenant.
+// cluster-wide kind that share one specification, and the cluster's limits. It has
+// types and nothing else: what they mean is compiled by package tenant.
 // +kubebuilder:object:generate=true
 // +groupName=landwaiter.dev
 package v1alpha1
@@ -30,6 +30,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Store{}, &StoreList{}, &ClusterStore{}, &ClusterStoreList{},
 		&TrustStore{}, &TrustStoreList{}, &ClusterTrustStore{}, &ClusterTrustStoreList{},
 		&VerificationPolicy{}, &VerificationPolicyList{}, &ClusterVerificationPolicy{}, &ClusterVerificationPolicyList{},
+		&ClusterLimits{}, &ClusterLimitsList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

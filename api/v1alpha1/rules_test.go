@@ -43,7 +43,15 @@ func in(frame string, fragments ...string) []string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), referenceRules(), namespaceRules(), sourceRules())
+	return slices.Concat(verifierRules(), referenceRules(), namespaceRules(), sourceRules(), limitRules())
+}
+
+func limitRules() []rule {
+	return []rule{{
+		kinds: []string{"ClusterLimits"}, path: "spec", message: "set at least one of imagesInWork, registryRequestsPerSecond and cachePercent in spec",
+		accepted: in("{namespaces: [team-a], %s}", "imagesInWork: 1", "registryRequestsPerSecond: 1", "cachePercent: 100", "imagesInWork: 1, registryRequestsPerSecond: 1, cachePercent: 1"),
+		rejected: []string{"{namespaces: [team-a]}"},
+	}}
 }
 
 func verifierRules() []rule {
@@ -321,6 +329,11 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"no identity":           {"Verifier", "{notation: {trustStores: [{trustStore: c}], trustedIdentities: []}}", "spec.notation.trustedIdentities", "at least 1"},
 		"no key":                {"Verifier", "{cosign: {keys: []}}", "spec.cosign.keys", "at least 1"},
 		"empty identity":        {"Verifier", "{cosign: {keyless: {identities: [{issuer: '', subject: s}]}}}", "spec.cosign.keyless.identities[].issuer", "at least 1 chars"},
+		"limits for nobody":     {"ClusterLimits", "{namespaces: [], cachePercent: 1}", "spec.namespaces", "at least 1"},
+		"limits for a pattern":  {"ClusterLimits", "{namespaces: ['team-*'], cachePercent: 1}", "spec.namespaces[]", "should match"},
+		"more than all":         {"ClusterLimits", "{namespaces: [a], cachePercent: 101}", "spec.cachePercent", "less than or equal to 100"},
+		"no image in work":      {"ClusterLimits", "{namespaces: [a], imagesInWork: 0}", "spec.imagesInWork", "greater than or equal to 1"},
+		"no request at all":     {"ClusterLimits", "{namespaces: [a], registryRequestsPerSecond: 0}", "spec.registryRequestsPerSecond", "greater than or equal to 1"},
 		"no source":             {"TrustStore", "{type: PublicKeys}", "spec.source", "Required value"},
 	} {
 		t.Run(name, func(t *testing.T) {

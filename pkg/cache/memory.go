@@ -24,6 +24,8 @@ type Memory struct {
 	entries *otter.Cache[verify.Key, timed]
 	shares  *shares
 	now     func() time.Time
+	size    int64
+	percent func(verify.Namespace) int
 }
 
 // shareOf is the part of the memory that one namespace may take.
@@ -43,7 +45,7 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
 	}
-	m := &Memory{shares: newShares(max(maxBytes/shareOf, 1)), now: now}
+	m := &Memory{shares: newShares(), now: now, size: maxBytes, percent: func(verify.Namespace) int { return 0 }}
 	var err error
 	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),
@@ -65,6 +67,18 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	return m, nil
 }
 
+// Shares gives namespaces another part of the memory than an eighth, in percent;
+// those for which percent returns 0 keep it. It is called before the first use.
+func (m *Memory) Shares(percent func(verify.Namespace) int) { m.percent = percent }
+
+// share is how many bytes a namespace may take.
+func (m *Memory) share(namespace verify.Namespace) int64 {
+	if percent := m.percent(namespace); percent > 0 {
+		return max(m.size*int64(percent)/100, 1)
+	}
+	return max(m.size/shareOf, 1)
+}
+
 // Get returns the entry for key if it is there and has not expired.
 func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) { return m.Recall(key) }
 
@@ -84,10 +98,11 @@ func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl 
 		return
 	}
 	weight := int64(weigh(key, entry))
-	if weight > m.shares.each {
+	each := m.share(key.Namespace)
+	if weight > each {
 		return // it would leave room for nothing else
 	}
-	for _, oldest := range m.shares.add(key, weight) {
+	for _, oldest := range m.shares.add(key, weight, each) {
 		m.entries.Invalidate(oldest)
 	}
 	m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl)})

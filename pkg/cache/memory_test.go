@@ -188,3 +188,25 @@ func BenchmarkMemoryParallel(b *testing.B) {
 		}
 	})
 }
+
+func TestANamespaceMayBeGivenAnotherShare(t *testing.T) {
+	c := &clock{}
+	const size = 1 << 20
+	m, err := cache.NewMemory(size, c.now)
+	require.NoError(t, err)
+	percent := map[verify.Namespace]int{"more": 25, "less": 1}
+	m.Shares(func(n verify.Namespace) int { return percent[n] })
+	kept := map[verify.Namespace]int{}
+	for _, n := range []verify.Namespace{"more", "less", "usual"} {
+		for i := range 1000 {
+			m.Put(t.Context(), key(n, fmt.Sprint(i)), allowed(strings.Repeat("x", 1000)), time.Hour)
+		}
+		for i := range 1000 {
+			if _, ok := m.Recall(key(n, fmt.Sprint(i))); ok {
+				kept[n]++
+			}
+		}
+	}
+	require.InDelta(t, 2, float64(kept["more"])/float64(kept["usual"]), 0.1)
+	require.InDelta(t, 12.5, float64(kept["usual"])/float64(kept["less"]), 2.5)
+}

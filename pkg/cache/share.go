@@ -10,8 +10,6 @@ import (
 // namespace that asks about ever new images drops its own oldest entries, not
 // those of others. Reads do not pass here.
 type shares struct {
-	each int64 // bytes
-
 	mu sync.Mutex
 	of map[verify.Namespace]*share
 }
@@ -23,12 +21,13 @@ type share struct {
 	order   []verify.Key // may name keys that are gone
 }
 
-func newShares(each int64) *shares {
-	return &shares{each: each, of: map[verify.Namespace]*share{}}
+func newShares() *shares {
+	return &shares{of: map[verify.Namespace]*share{}}
 }
 
-// add notes an entry, and returns the keys that must go for it.
-func (s *shares) add(key verify.Key, weight int64) (drop []verify.Key) {
+// add notes an entry of a namespace that may have so many bytes each, and returns
+// the keys that must go for it.
+func (s *shares) add(key verify.Key, weight, each int64) (drop []verify.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, ok := s.of[key.Namespace]
@@ -43,7 +42,7 @@ func (s *shares) add(key verify.Key, weight int64) (drop []verify.Key) {
 	}
 	own.weights[key] = weight
 	own.bytes += weight
-	for own.bytes > s.each && len(own.weights) > 1 {
+	for own.bytes > each && len(own.weights) > 1 {
 		oldest := own.order[0]
 		own.order = own.order[1:]
 		if oldest == key {

@@ -222,5 +222,6 @@ func scopes() map[schema.GroupVersionKind]scope {
 		own.WithKind("ClusterTrustStore"):         cluster,
 		own.WithKind("VerificationPolicy"):        namespaced,
 		own.WithKind("ClusterVerificationPolicy"): cluster,
+		own.WithKind("ClusterLimits"):             cluster,
 	}
 }

@@ -75,6 +75,11 @@ metadata: {name: p}
 spec: {enforcement: Floor}
 ---
 apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterLimits
+metadata: {name: l}
+spec: {namespaces: [team-a], imagesInWork: 1}
+---
+apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier
 metadata: {name: v}
 spec: {cosign: {keys: [{trustStore: t}]}}
@@ -89,6 +94,7 @@ spec: {cosign: {keys: [{trustStore: t}]}}
 		"Verifier": len(o.Verifiers), "ClusterVerifier": len(o.ClusterVerifiers), "Store": len(o.Stores), "ClusterStore": len(o.ClusterStores),
 		"TrustStore": len(o.TrustStores), "ClusterTrustStore": len(o.ClusterTrustStores),
 		"VerificationPolicy": len(o.VerificationPolicies), "ClusterVerificationPolicy": len(o.ClusterVerificationPolicies),
+		"ClusterLimits": len(o.ClusterLimits),
 	} {
 		require.Equal(t, 1, n, kind)
 	}

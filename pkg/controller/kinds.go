@@ -26,6 +26,7 @@ func objects() []v1alpha1.Object {
 	return []v1alpha1.Object{
 		&v1alpha1.Verifier{}, &v1alpha1.ClusterVerifier{}, &v1alpha1.Store{}, &v1alpha1.ClusterStore{},
 		&v1alpha1.TrustStore{}, &v1alpha1.ClusterTrustStore{}, &v1alpha1.VerificationPolicy{}, &v1alpha1.ClusterVerificationPolicy{},
+		&v1alpha1.ClusterLimits{},
 	}
 }
 
@@ -35,7 +36,7 @@ func namespacedLists() []client.ObjectList {
 }
 
 func clusterLists() []client.ObjectList {
-	return []client.ObjectList{&v1alpha1.ClusterVerifierList{}, &v1alpha1.ClusterStoreList{}, &v1alpha1.ClusterTrustStoreList{}, &v1alpha1.ClusterVerificationPolicyList{}}
+	return []client.ObjectList{&v1alpha1.ClusterVerifierList{}, &v1alpha1.ClusterStoreList{}, &v1alpha1.ClusterTrustStoreList{}, &v1alpha1.ClusterVerificationPolicyList{}, &v1alpha1.ClusterLimitsList{}}
 }
 
 // listsOf returns the lists of the kinds that a level has.

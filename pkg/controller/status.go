@@ -117,10 +117,18 @@ func announce(events recorder.EventRecorder, object v1alpha1.Object, condition m
 func ready(source policy.Source, object v1alpha1.Object, r report) metav1.Condition {
 	if p, broken := r.problems[source]; broken {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason,
-			Message: p.Message + "; what depends on it denies"}
+			Message: p.Message + "; " + consequence(object)}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonInForce,
 		Message: inForce(object, r.policies)}
+}
+
+// consequence says what follows from a problem with a resource.
+func consequence(object v1alpha1.Object) string {
+	if _, ok := object.(*v1alpha1.ClusterLimits); ok {
+		return "namespaces that have no limits by another object have those of every namespace"
+	}
+	return "what depends on it denies"
 }
 
 // inForce says where a resource applies, and in which order policies do.
@@ -134,6 +142,8 @@ func inForce(object v1alpha1.Object, policies []string) string {
 		return "usable in its namespace"
 	case *v1alpha1.ClusterTrustStore:
 		return "usable everywhere"
+	case *v1alpha1.ClusterLimits:
+		return "in force for each of its namespaces"
 	case *v1alpha1.ClusterVerificationPolicy:
 		if p.Spec.Enforcement == v1alpha1.EnforcementFloor {
 			return "a floor: must hold in every namespace, besides its own policy"

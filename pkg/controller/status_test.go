@@ -34,9 +34,12 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 		ClusterTrustStores:          []v1alpha1.ClusterTrustStore{{ObjectMeta: named("", "t")}},
 		VerificationPolicies:        []v1alpha1.VerificationPolicy{{ObjectMeta: named("team-a", "b")}, {ObjectMeta: named("team-a", "a")}},
 		ClusterVerificationPolicies: []v1alpha1.ClusterVerificationPolicy{{ObjectMeta: named("", "one")}, floor},
+		ClusterLimits:               []v1alpha1.ClusterLimits{{ObjectMeta: named("", "busy")}, {ObjectMeta: named("", "empty")}},
 	}
 	broken := policy.Source{Kind: "Verifier", Namespace: "team-a", Name: "broken"}
-	reports := split(o, []tenant.Problem{{Source: broken, Reason: tenant.ReasonNotFound, Message: "Secret team-a/x is not there"}}, nil)
+	empty := policy.Source{Kind: "ClusterLimits", Name: "empty"}
+	reports := split(o, []tenant.Problem{{Source: broken, Reason: tenant.ReasonNotFound, Message: "Secret team-a/x is not there"},
+		{Source: empty, Reason: tenant.ReasonInvalid, Message: "spec.namespaces is empty"}}, nil)
 	want := map[string]string{
 		"Verifier team-a/v":               "in force in its namespace",
 		"Verifier team-a/broken":          "Secret team-a/x is not there; what depends on it denies",
@@ -47,13 +50,15 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 		"VerificationPolicy team-a/a":     "in force in its namespace; the rules of several policies are tried in the order of names: a, b",
 		"ClusterVerificationPolicy one":   "in force for namespaces without a VerificationPolicy",
 		"ClusterVerificationPolicy floor": "a floor: must hold in every namespace, besides its own policy",
+		"ClusterLimits busy":              "in force for each of its namespaces",
+		"ClusterLimits empty":             "spec.namespaces is empty; namespaces that have no limits by another object have those of every namespace",
 	}
 	o.Each(func(source policy.Source, object v1alpha1.Object) {
 		r := reports[verify.Namespace(source.Namespace)]
 		require.Equal(t, int64(3), r.generations[source])
 		condition := ready(source, object, r)
 		require.Equal(t, want[source.String()], condition.Message, source)
-		require.Equal(t, source == broken, condition.Status == metav1.ConditionFalse, source)
+		require.Equal(t, source == broken || source == empty, condition.Status == metav1.ConditionFalse, source)
 		delete(want, source.String())
 	})
 	require.Empty(t, want)

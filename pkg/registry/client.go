@@ -78,6 +78,8 @@ type Access struct {
 	// Attestations also reads cosign's tag for them when referrers are listed: one
 	// more request, which only those make who look at attestations.
 	Attestations bool
+	// PerSecond replaces [Options.PerSecond] for the namespace, if it is not 0.
+	PerSecond int
 }
 
 // Client holds what tenants share: connections, and what is known about hosts.

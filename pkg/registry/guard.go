@@ -40,10 +40,15 @@ func (c *Client) host(name string) *hostState {
 var errCrowded = errors.New("too many requests of the namespace wait for the registry, try again")
 
 // pace waits until a namespace may make another request to any registry.
-func (c *Client) pace(ctx context.Context, namespace verify.Namespace) error {
-	limiter, ok := c.paces.GetIfPresent(namespace)
+func (c *Client) pace(ctx context.Context, access Access) error {
+	perSecond := orDefault(access.PerSecond, c.options.PerSecond)
+	limiter, ok := c.paces.GetIfPresent(access.Namespace)
 	if !ok {
-		limiter, _ = c.paces.SetIfAbsent(namespace, rate.NewLimiter(rate.Limit(c.options.PerSecond), 2*c.options.PerSecond))
+		limiter, _ = c.paces.SetIfAbsent(access.Namespace, rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
+	}
+	if limiter.Burst() != 2*perSecond { // another limit is in force now
+		limiter.SetLimit(rate.Limit(perSecond))
+		limiter.SetBurst(2 * perSecond)
 	}
 	return limiter.Wait(ctx)
 }
@@ -78,7 +83,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := client.pace(req.Context(), key.namespace); err != nil {
+	if err := client.pace(req.Context(), g.session.access); err != nil {
 		return nil, fmt.Errorf("wait for the share of requests to registries: %w", err)
 	}
 	turns := client.host(host).turns

@@ -197,6 +197,28 @@ func TestTransientFailuresAreTriedOnceMore(t *testing.T) {
 	require.Equal(t, 2, len(h.Requests())-before)
 }
 
+func TestANamespaceHasItsOwnPace(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	h.Handle("", "/blobs/", hostile.Status(404))
+	client := registry.NewClient(registry.Options{PerSecond: 100})
+	t.Cleanup(client.Close)
+	reached := func(ns verify.Namespace, perSecond, n int) int {
+		before := len(h.Requests())
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for range n {
+			_, err := client.For(registry.Access{Namespace: ns, Hosts: plain(h.Host()), PerSecond: perSecond}).Fetch(ctx, parse(t, h.Host()+"/app"), descriptor(7), 100)
+			require.Error(t, err)
+		}
+		return len(h.Requests()) - before
+	}
+	require.Equal(t, 10, reached("usual", 0, 10))
+	require.Equal(t, 2, reached("slow", 1, 10), "twice as many as a second's at once, and the rest waits longer than it may")
+	require.Equal(t, 10, reached("usual", 0, 10), "others have their own")
+	require.Less(t, reached("usual", 1, 10), 10, "a new limit is in force at once")
+}
+
 func TestAHostThatAsksForAPauseGetsItFromThatTenantOnly(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)

@@ -47,9 +47,10 @@ type level struct {
 	trustStores map[string]*trustStore
 	verifiers   []verifier
 	stores      []store
-	hosts       map[string]registry.HostRule // of the cluster level
-	policies    []compiledPolicy             // without floors
-	floors      []compiledPolicy             // of the cluster level
+	hosts       map[string]registry.HostRule       // of the cluster level
+	limits      map[verify.Namespace]verify.Limits // of the cluster level
+	policies    []compiledPolicy                   // without floors
+	floors      []compiledPolicy                   // of the cluster level
 }
 
 // Compile turns objects into a Snapshot, and says what their owners should
@@ -138,7 +139,7 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 		c.problem(r.source, err)
 	}
 	if cluster == nil {
-		l.hosts = hostRules(d.stores, l.stores)
+		l.hosts, l.limits = hostRules(d.stores, l.stores), c.limits(d.limits)
 	}
 	for _, r := range d.policies {
 		p, err := compilePolicy(r)

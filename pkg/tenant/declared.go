@@ -42,6 +42,7 @@ type declared struct {
 	stores      []resource[v1alpha1.ClusterStoreSpec]
 	trustStores []resource[v1alpha1.TrustStoreSpec]
 	policies    []resource[v1alpha1.ClusterVerificationPolicySpec]
+	limits      []resource[v1alpha1.ClusterLimitsSpec] // of the cluster
 }
 
 // levels sorts objects by the level that declares them. The cluster's is always
@@ -74,6 +75,10 @@ func levels(o Objects) map[verify.Namespace]*declared {
 	}
 	for _, p := range o.ClusterVerificationPolicies {
 		byLevel.level("").addPolicy(clusterPrefix+kindPolicy, "", p.Name, p.Spec)
+	}
+	for _, l := range o.ClusterLimits {
+		cluster := byLevel.level("")
+		cluster.limits = append(cluster.limits, declare(kindLimits, "", l.Name, l.Spec))
 	}
 	for _, b := range o.Broken {
 		byLevel.addBroken(b)
@@ -132,6 +137,9 @@ func (s sorter) addBroken(b Broken) {
 	case kindPolicy, clusterPrefix + kindPolicy:
 		d := s.level(b.Source.Namespace)
 		d.policies = append(d.policies, resource[v1alpha1.ClusterVerificationPolicySpec]{source: b.Source, broken: b.Err})
+	case kindLimits:
+		d := s.level("")
+		d.limits = append(d.limits, resource[v1alpha1.ClusterLimitsSpec]{source: b.Source, broken: b.Err})
 	case kindNamespace:
 		s.level(b.Source.Name).broken = b.Err
 	}
@@ -168,6 +176,7 @@ func (d *declared) sort() {
 	sortByName(d.stores)
 	sortByName(d.trustStores)
 	sortByName(d.policies)
+	sortByName(d.limits)
 }
 
 func sortByName[S any](resources []resource[S]) {

@@ -28,6 +28,7 @@ type Objects struct {
 	ClusterTrustStores          []v1alpha1.ClusterTrustStore
 	VerificationPolicies        []v1alpha1.VerificationPolicy
 	ClusterVerificationPolicies []v1alpha1.ClusterVerificationPolicy
+	ClusterLimits               []v1alpha1.ClusterLimits
 
 	// Fetched is what is known of [Objects.Remotes].
 	Fetched map[remote.Source]remote.Material
@@ -62,6 +63,8 @@ func (o *Objects) Add(object runtime.Object) error {
 		o.VerificationPolicies = append(o.VerificationPolicies, *object)
 	case *v1alpha1.ClusterVerificationPolicy:
 		o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, *object)
+	case *v1alpha1.ClusterLimits:
+		o.ClusterLimits = append(o.ClusterLimits, *object)
 	default:
 		return fmt.Errorf("objects of type %T are not read", object)
 	}
@@ -78,6 +81,7 @@ func (o *Objects) Each(do func(policy.Source, v1alpha1.Object)) {
 	each(o.ClusterTrustStores, do)
 	each(o.VerificationPolicies, do)
 	each(o.ClusterVerificationPolicies, do)
+	each(o.ClusterLimits, do)
 }
 
 func each[T any, P interface {

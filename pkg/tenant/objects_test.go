@@ -47,6 +47,8 @@ func objects(t *testing.T, documents ...string) tenant.Objects {
 			o.VerificationPolicies = append(o.VerificationPolicies, decode[v1alpha1.VerificationPolicy](t, document))
 		case "ClusterVerificationPolicy":
 			o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, decode[v1alpha1.ClusterVerificationPolicy](t, document))
+		case "ClusterLimits":
+			o.ClusterLimits = append(o.ClusterLimits, decode[v1alpha1.ClusterLimits](t, document))
 		default:
 			t.Fatalf("unknown kind %s", head.Kind)
 		}

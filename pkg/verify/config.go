@@ -20,8 +20,18 @@ type Config struct {
 	// Generation is a hash of every specification and trust material that can
 	// change a verdict.
 	Generation string
+	// Limits are what the namespace may take.
+	Limits Limits
 	// Layers must all allow: the namespace's own policy, then each floor.
 	Layers []Layer
+}
+
+// Limits are what a namespace may take; zero is the default of every namespace.
+// They change no verdict.
+type Limits struct {
+	ImagesInWork      int // at a time
+	RegistryPerSecond int // requests
+	CachePercent      int // of the memory for verdicts
 }
 
 // Layer is one policy with the verifiers and the registry that it works with.

@@ -84,7 +84,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	key := config.verdictKey(result.Reference)
 	entry, cached := e.cache.Get(ctx, key)
 	if !cached {
-		entry, err = e.once(ctx, key, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, func(ctx context.Context) (Entry, time.Duration, error) {
 			entry := e.examine(ctx, tasks, subject, trace)
 			return entry, e.ttl(entry.Verdict), nil
 		})
@@ -145,7 +145,7 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 	entry, cached := e.cache.Get(ctx, key)
 	if !cached {
 		var err error
-		entry, err = e.once(ctx, key, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, func(ctx context.Context) (Entry, time.Duration, error) {
 			defer trace.start("resolve", ref.String())()
 			descriptor, err := resolve(ctx, registry, ref)
 			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
@@ -175,11 +175,11 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 }
 
 // once runs work for key, or joins the work that is under way for it, and waits
-// until ctx ends. The work outlives its first caller, so that one caller's
+// until ctx ends. The namespace may have so many places for work, 0 for the default. The work outlives its first caller, so that one caller's
 // deadline is not another's failure and a retry finds a warm cache.
-func (e *Engine) once(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+func (e *Engine) once(ctx context.Context, places int, key Key, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
-		if err := e.limit.acquire(key.Namespace); err != nil {
+		if err := e.limit.acquire(key.Namespace, places); err != nil {
 			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
 		defer e.limit.release(key.Namespace)

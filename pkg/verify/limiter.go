@@ -25,13 +25,16 @@ func newLimiter(total, each int) *limiter {
 	return &limiter{total: total, each: each, inFlightEvery: map[Namespace]int{}}
 }
 
-func (l *limiter) acquire(namespace Namespace) error {
+// acquire takes a place for a namespace that may have so many; 0 is as many as
+// every namespace.
+func (l *limiter) acquire(namespace Namespace, each int) error {
+	each = orDefault(each, l.each)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inFlight >= l.total {
 		return errOverloaded
 	}
-	if have := l.inFlightEvery[namespace]; have >= l.each || (have > 0 && have >= l.total-l.inFlight) {
+	if have := l.inFlightEvery[namespace]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
 		return fmt.Errorf("namespace %q: %w", namespace, errOverloaded)
 	}
 	l.inFlight++

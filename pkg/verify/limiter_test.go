@@ -15,7 +15,7 @@ func TestANewNamespaceAlwaysFindsAPlace(t *testing.T) {
 		held := map[Namespace]int{}
 		for range 512 {
 			for i := range flooding {
-				if namespace := Namespace(fmt.Sprint(i)); l.acquire(namespace) == nil {
+				if namespace := Namespace(fmt.Sprint(i)); l.acquire(namespace, 0) == nil {
 					held[namespace]++
 				}
 			}
@@ -24,7 +24,7 @@ func TestANewNamespaceAlwaysFindsAPlace(t *testing.T) {
 			require.LessOrEqual(t, n, 128, namespace)
 		}
 		require.Len(t, held, flooding)
-		require.NoError(t, l.acquire("new"), "%d flood", flooding)
+		require.NoError(t, l.acquire("new", 0), "%d flood", flooding)
 		l.release("new")
 		for namespace, n := range held {
 			for range n {
@@ -34,9 +34,16 @@ func TestANewNamespaceAlwaysFindsAPlace(t *testing.T) {
 		require.Zero(t, l.inFlight)
 		require.Empty(t, l.inFlightEvery)
 	}
+	given := newLimiter(512, 2)
+	for range 3 {
+		require.NoError(t, given.acquire("more", 3))
+	}
+	require.ErrorIs(t, given.acquire("more", 3), errOverloaded)
+	require.NoError(t, given.acquire("less", 1))
+	require.ErrorIs(t, given.acquire("less", 1), errOverloaded)
 	full := newLimiter(2, 2)
-	require.NoError(t, full.acquire("a"))
-	require.ErrorIs(t, full.acquire("a"), errOverloaded, "the last place is for another")
-	require.NoError(t, full.acquire("b"))
-	require.ErrorIs(t, full.acquire("c"), errOverloaded)
+	require.NoError(t, full.acquire("a", 0))
+	require.ErrorIs(t, full.acquire("a", 0), errOverloaded, "the last place is for another")
+	require.NoError(t, full.acquire("b", 0))
+	require.ErrorIs(t, full.acquire("c", 0), errOverloaded)
 }

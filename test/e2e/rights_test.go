@@ -60,7 +60,7 @@ func TestWhoMayDoWhatWithResources(t *testing.T) {
 	read := []string{"get", "list", "watch"}
 	write := []string{"create", "update", "patch", "delete", "deletecollection"}
 	namespaced := []string{"verifiers", "stores", "truststores", "verificationpolicies"}
-	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies"}
+	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterlimits"}
 	// What is not listed here must be refused.
 	type scope struct{ where, kinds string }
 	granted := map[string]map[scope][]string{

@@ -15,10 +15,10 @@ import (
 	"github.com/landwaiter/landwaiter/test/testenv"
 )
 
-// onlyRedis measures a replica that has just started, beside one that knows all.
-func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
-	const namespaces = 100
-	var requests []request // for what is signed: a denial is kept for seconds only
+// signed are requests for one image each that is signed: a denial is kept for
+// seconds only.
+func (s *stage) signed(namespaces int) ([]request, error) {
+	var requests []request
 	for i := range namespaces {
 		for _, img := range s.own(i) {
 			r, err := newRequest(namespace(i), img)
@@ -29,6 +29,16 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 				requests = append(requests, r)
 			}
 		}
+	}
+	return requests, nil
+}
+
+// onlyRedis measures a replica that has just started, beside one that knows all.
+func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
+	const namespaces = 100
+	requests, err := s.signed(namespaces)
+	if err != nil {
+		return nil, err
 	}
 	redis, flags, err := s.share(ctx)
 	if err != nil {

@@ -1,0 +1,64 @@
+package tenant_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func TestLimitsReachTheNamespacesThatTheyName(t *testing.T) {
+	snapshot, problems := compile(objects(t, namespace("team-a", "1"), namespace("team-c", "3"),
+		object("ClusterLimits", "", "busy", "namespaces: [team-a, team-b]\nimagesInWork: 7\nregistryRequestsPerSecond: 8\ncachePercent: 9")))
+	require.Empty(t, problems)
+	want := verify.Limits{ImagesInWork: 7, RegistryPerSecond: 8, CachePercent: 9}
+	for name, limits := range map[verify.Namespace]verify.Limits{"team-a": want, "team-b": want, "team-c": {}, verify.Cluster: {}} {
+		config := snapshot.For(name)
+		require.Equal(t, limits, config.Limits, name)
+		client, ok := config.Layers[0].Registry.(*noRegistry)
+		require.True(t, ok)
+		require.Equal(t, limits.RegistryPerSecond, client.access.PerSecond, name)
+	}
+	next, problems := snapshot.With("team-a", objects(t, namespace("team-a", "1"), object("VerificationPolicy", "team-a", "own", "default: Deny")))
+	require.Empty(t, problems)
+	require.Equal(t, want, next.For("team-a").Limits, "a change of the namespace's own leaves them")
+}
+
+func TestLimitsChangeNoVerdict(t *testing.T) {
+	without, _ := compile(objects(t, namespace("team-a", "1")))
+	with, _ := compile(objects(t, namespace("team-a", "1"), object("ClusterLimits", "", "busy", "namespaces: [team-a]\nimagesInWork: 7")))
+	require.Equal(t, without.For("team-a").Generation, with.For("team-a").Generation)
+}
+
+func TestLimitsThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
+	source := policy.Source{Kind: "ClusterLimits", Name: "b"}
+	for name, c := range map[string]struct {
+		documents []string
+		broken    []tenant.Broken
+		says      string
+		want      verify.Limits // of team-a
+	}{
+		"for nobody":      {[]string{object("ClusterLimits", "", "b", "imagesInWork: 7")}, nil, "spec.namespaces is empty", verify.Limits{}},
+		"without a limit": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]")}, nil, "sets none of", verify.Limits{}},
+		"below nothing":   {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nimagesInWork: -1")}, nil, "below 1", verify.Limits{}},
+		"more than all":   {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\ncachePercent: 101")}, nil, "the most is 100", verify.Limits{}},
+		"no namespace":    {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a, 'team-*']\ncachePercent: 1")}, nil, "not a DNS-1123 label", verify.Limits{}},
+		"cannot be read":  {nil, []tenant.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
+		"named by another": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nimagesInWork: 7"), object("ClusterLimits", "", "a", "namespaces: [team-a]\nimagesInWork: 8")}, nil,
+			"namespace team-a has those of ClusterLimits a", verify.Limits{ImagesInWork: 8}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := objects(t, append(c.documents, namespace("team-a", "1"))...)
+			o.Broken = c.broken
+			snapshot, problems := compile(o)
+			require.Len(t, problems, 1)
+			require.Equal(t, source, problems[0].Source)
+			require.Contains(t, problems[0].Message, c.says)
+			require.Equal(t, c.want, snapshot.For("team-a").Limits)
+		})
+	}
+}

@@ -14,8 +14,9 @@ import (
 // Connection says how to reach Redis.
 type Connection struct {
 	// URL such as rediss://user:password@host:6379/0, in the forms of go-redis: for
-	// Sentinel with master_name and addr parameters, for Redis Cluster with addr
-	// parameters. rediss means TLS.
+	// Redis Cluster with addr parameters, for Sentinel with a master_name and addr
+	// parameters. With Sentinel, host, user and password are those of the Sentinels,
+	// and the username and password parameters those of Redis. rediss means TLS.
 	URL string
 	// Mode is "standalone" (the default), "sentinel" or "cluster".
 	Mode string
@@ -42,7 +43,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, unreadable
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = c.secure(options.TLSConfig)
 		return redis.NewClient(options), err
 	case "sentinel":
@@ -50,8 +51,11 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, unreadable
 		}
+		if err := usable(options); err != nil {
+			return nil, err
+		}
 		options.DisableIdentity = true
-		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = c.secure(options.TLSConfig)
 		return redis.NewFailoverClient(options), err
 	case "cluster":
@@ -60,17 +64,35 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, unreadable
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
+		// They would ask for COMMAND before a write, with a timeout of their own, and
+		// before each one if the user may not; they matter to commands without a key.
+		options.DisableRoutingPolicies = true
+		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = c.secure(options.TLSConfig)
 		return redis.NewClusterClient(options), err
 	}
 	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
 }
 
+// usable refuses what go-redis reads from a URL for Sentinel and then panics of, or
+// with which nothing could be found or written.
+func usable(options *redis.FailoverOptions) error {
+	if options.MasterName == "" {
+		return errors.New("the Redis URL for Sentinel names no master: add ?master_name=NAME")
+	}
+	if options.RouteByLatency || options.RouteRandomly || options.ReplicaOnly {
+		return errors.New("the Redis URL for Sentinel cannot have route_by_latency, route_randomly or replica_only: verdicts are read from and written to the master")
+	}
+	return nil
+}
+
 // bound sets the options that keep a slow Redis from costing more than its budget;
 // each mode has them in a type of its own.
-func bound(heedContext *bool, retries *int, dial, read, write *time.Duration) {
+func bound(heedContext *bool, retries, dials *int, dial, read, write *time.Duration) {
 	*heedContext, *retries = true, -1 // -1 is none
+	// Dialing again comes after more than a read may take, so that a server that
+	// refuses would cost all of that, and a cluster's next address never be tried.
+	*dials = 1
 	*dial, *read, *write = dialTimeout, ioTimeout, ioTimeout
 }
 

@@ -2,10 +2,9 @@ package cache
 
 import (
 	"context"
-	"errors"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/sony/gobreaker/v2"
 )
 
 const (
@@ -69,26 +68,51 @@ func (r *Redis) gather(first read) []read {
 	return batch
 }
 
-// readBatch asks for values in one round trip. A range of each, because the length
-// of a value is for whoever wrote it to say.
+// readBatch asks each server for the values that it has, all servers at once: one
+// that is gone must not cost the values of others.
 func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	ctx, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
-	values := make([]*redis.StringCmd, len(batch))
-	_, err := r.breaker.Execute(func() (string, error) {
+	parts := map[*lane][]read{}
+	for _, wanted := range batch {
+		lane, err := r.lanes.find(ctx, wanted.name)
+		if err != nil {
+			wanted.answer <- readAnswer{err: err}
+			continue
+		}
+		parts[lane] = append(parts[lane], wanted)
+	}
+	if len(parts) == 1 {
+		for lane, part := range parts {
+			r.readPart(ctx, lane, part)
+		}
+		return
+	}
+	var running sync.WaitGroup
+	for lane, part := range parts {
+		running.Go(func() { r.readPart(ctx, lane, part) })
+	}
+	running.Wait()
+}
+
+// readPart asks one server for values in one round trip. A range of each, because
+// the length of a value is for whoever wrote it to say.
+func (r *Redis) readPart(ctx context.Context, lane *lane, part []read) {
+	values := make([]*redis.StringCmd, len(part))
+	_, err := lane.Execute(func() (string, error) {
+		r.Stats.RoundTrips.Add(1)
 		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, wanted := range batch {
+			for i, wanted := range part {
 				values[i] = pipe.GetRange(ctx, wanted.name, 0, maxValueBytes)
 			}
 			return nil
 		})
 		return "", err
 	})
-	r.Stats.RoundTrips.Add(1)
-	for i, wanted := range batch {
+	for i, wanted := range part {
 		got := readAnswer{err: err}
 		// What the breaker refuses was never asked; else each value has its own answer.
-		if !errors.Is(err, gobreaker.ErrOpenState) && !errors.Is(err, gobreaker.ErrTooManyRequests) && values[i] != nil {
+		if values[i] != nil {
 			got.value, got.err = values[i].Result()
 		}
 		wanted.answer <- got

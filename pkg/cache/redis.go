@@ -28,7 +28,7 @@ const (
 	// maxPending is how many writes may wait; more are dropped.
 	maxPending = 1024
 	writers    = 4
-	// After breakAfter failures in a row, Redis is left alone for breakFor.
+	// After breakAfter failures in a row, a server is left alone for breakFor.
 	breakAfter = 5
 	breakFor   = 2 * time.Second
 	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step.
@@ -48,7 +48,7 @@ type Stats struct {
 
 // Redis is a [verify.Cache] of verdicts that several replicas share. It only ever
 // costs a request a small time, and nothing fails because of it: after some
-// failures Redis is left alone for a while. Verdicts are kept, and nothing else.
+// failures a server is left alone for a while. Verdicts are kept, and nothing else.
 type Redis struct {
 	Stats Stats
 
@@ -56,7 +56,7 @@ type Redis struct {
 	seal    *Seal
 	version string
 	now     func() time.Time
-	breaker *gobreaker.CircuitBreaker[string]
+	lanes   *lanes
 	reads   chan read
 	writes  chan write
 	forgets chan verify.Namespace
@@ -72,13 +72,8 @@ type write struct {
 // while Run runs. Values of another version are not seen: what a version found
 // out, a later one may judge otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
-	return &Redis{client: client, seal: seal, version: version, now: now, reads: make(chan read, maxPending), writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending),
-		breaker: gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: "redis", Timeout: breakFor,
-			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
-			IsSuccessful: func(err error) bool {
-				return err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled)
-			},
-		})}
+	return &Redis{client: client, seal: seal, version: version, now: now, lanes: newLanes(client),
+		reads: make(chan read, maxPending), writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending)}
 }
 
 // Run writes until ctx ends, and then closes the client, whose error it returns.
@@ -192,7 +187,10 @@ func (r *Redis) store(ctx context.Context, w write) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeBudget)
 	defer cancel()
-	_, err = r.breaker.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
+	lane, err := r.lanes.find(ctx, name)
+	if err == nil {
+		_, err = lane.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
+	}
 	if err != nil {
 		r.Stats.Dropped.Add(1)
 	}

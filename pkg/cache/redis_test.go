@@ -268,6 +268,8 @@ func TestConnectionsAreRefusedWithoutTellingThePassword(t *testing.T) {
 	for _, c := range []cache.Connection{
 		{URL: "http://user:hunter2@host"}, {URL: "redis://user:hunter2@host:port:1/%zz"}, {URL: "redis://:hunter2@h", Mode: "other"},
 		{URL: "redis://:hunter2@h", RootCAs: []byte("x")}, {URL: "rediss://:hunter2@h", RootCAs: []byte("x")}, {URL: "://:hunter2@", Mode: "sentinel"}, {URL: "://:hunter2@", Mode: "cluster"},
+		{URL: "redis://:hunter2@h:1", Mode: "sentinel"}, {URL: "redis://:hunter2@h:1?master_name=m&route_by_latency=true", Mode: "sentinel"},
+		{URL: "redis://h:1?master_name=m&route_randomly=true&password=hunter2", Mode: "sentinel"}, {URL: "redis://h:1?master_name=m&replica_only=true&password=hunter2", Mode: "sentinel"},
 	} {
 		_, err := cache.Connect(c)
 		require.Error(t, err, c.Mode)

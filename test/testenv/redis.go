@@ -19,9 +19,10 @@ type Redis struct {
 	// URL is that of the user, with the password.
 	URL string
 
-	dir   string
-	port  int
-	extra []string
+	dir      string
+	port     int
+	commands string // that the user may use
+	extra    []string
 	// Password of the user, for the next Restart.
 	Password string
 }
@@ -38,8 +39,13 @@ func StartRedis(ctx context.Context, dir string, extra ...string) (*Redis, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{dir: dir, port: ports[0], extra: extra, Password: redisPassword, URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(ports[0]))}
+	r := newRedis(dir, ports[0], RedisCommands, extra...)
 	return r, r.Restart(ctx)
+}
+
+// newRedis is a redis-server that Restart starts.
+func newRedis(dir string, port int, commands string, extra ...string) *Redis {
+	return &Redis{dir: dir, port: port, commands: commands, extra: extra, Password: redisPassword, URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(port))}
 }
 
 // Restart starts it again, empty, at the same place, after it was killed.
@@ -49,7 +55,7 @@ func (r *Redis) Restart(ctx context.Context) (err error) {
 	}
 	args := []string{"--bind", "127.0.0.1", "--port", fmt.Sprint(r.port), "--save", "", "--appendonly", "no", "--dir", r.dir,
 		"--user", "default", "off", "--user", "landwaiter", "on", ">" + r.Password, "~landwaiter:*"}
-	args = append(append(args, strings.Fields(RedisCommands)...), r.extra...)
+	args = append(append(args, strings.Fields(r.commands)...), r.extra...)
 	r.Process, err = StartProcess(r.dir, Command{Name: "redis", Path: "redis-server", Args: args})
 	if err != nil {
 		return err

@@ -1,0 +1,144 @@
+package tenancy
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
+)
+
+// deadline is the provider's in these tests; whoever asks waits twice as long, which
+// on a machine that is not busy is an answer in time and else a failure.
+const deadline = time.Second
+
+// edge asks a desk through the HTTPS server, as Gatekeeper does.
+func edge(t *testing.T, desk *tenant.Desk) func(keys ...string) externaldata.Response {
+	t.Helper()
+	authority, err := fixture.NewAuthority("deadline")
+	require.NoError(t, err)
+	certificate, err := authority.IssueServer("127.0.0.1")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	files := provider.Files{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
+	require.NoError(t, os.WriteFile(files.Certificate, certificate.CertificatePEM, 0o600))
+	require.NoError(t, os.WriteFile(files.Key, certificate.KeyPEM, 0o600))
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	server, err := provider.New(desk, desk, log, provider.Options{Address: "127.0.0.1:0", Files: files, InsecureNoClientAuth: true, VerifyTimeout: deadline})
+	require.NoError(t, err)
+	require.NoError(t, server.Listen(t.Context()))
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(authority.CertificatePEM))
+	client := &http.Client{Timeout: 2 * deadline, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}}}
+	t.Cleanup(func() { client.CloseIdleConnections(); stop(); require.NoError(t, <-ended) })
+	return func(keys ...string) externaldata.Response {
+		body, err := json.Marshal(externaldata.NewProviderRequest(keys))
+		require.NoError(t, err)
+		response, err := client.Post("https://"+server.Address()+"/v1/verify", "application/json", bytes.NewReader(body))
+		require.NoError(t, err, "no answer in time")
+		defer func() { require.NoError(t, response.Body.Close()) }()
+		var answer externaldata.ProviderResponse
+		require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+		return answer.Response
+	}
+}
+
+func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	slow, quick := w.signed(t, "slow", "a"), w.signed(t, "quick", "a")
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
+	ask := edge(t, w.Desk)
+	release := make(chan struct{})
+	w.registry.SetIntercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if bytes.Contains([]byte(r.URL.Path), []byte("/slow/")) {
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+		return false
+	})
+	answer := ask("[team-a]"+slow.Reference.String(), "[team-a]"+quick.Reference.String())
+	require.Empty(t, answer.Items, "an item for one would be kept, and the other be asked for again in vain")
+	require.Contains(t, answer.SystemError, slow.Reference.String())
+	_, known := w.Recall("team-a", slow.Reference)
+	require.False(t, known)
+
+	close(release)
+	// Nobody asks again: the work that was late goes on.
+	require.Eventually(t, func() bool { _, known := w.Recall("team-a", slow.Reference); return known }, 10*time.Second, time.Millisecond)
+	before := w.registry.Count()
+	answer = ask("[team-a]"+slow.Reference.String(), "[team-a]"+quick.Reference.String())
+	require.Len(t, answer.Items, 2)
+	require.Equal(t, before, w.registry.Count(), "the retry finds what was worked out")
+}
+
+func TestNamesThatAreNeverResolvedAreAnsweredInTime(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0") // a DNS server that says nothing
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	before := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = before })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", silent.LocalAddr().String())
+	}}
+	w := newWorld(t, fixture.RegistryOptions{})
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
+	answer := edge(t, w.Desk)("[team-a]registry.example.com/app:v1")
+	require.Empty(t, answer.Items)
+	require.Contains(t, answer.SystemError, "registry.example.com/app:v1")
+}
+
+func TestARedisThatSaysNothingCostsNoAnswer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() }) // connections stay in its backlog
+	client, err := cache.Connect(cache.Connection{URL: "redis://" + silent.Addr().String() + "/0"})
+	require.NoError(t, err)
+	raw := make([]byte, 32)
+	_, err = rand.Read(raw)
+	require.NoError(t, err)
+	seal, err := cache.ParseSeal([]byte(base64.StdEncoding.EncodeToString(raw)))
+	require.NoError(t, err)
+	memory, err := cache.NewMemory(1<<20, time.Now)
+	require.NoError(t, err)
+	redis := cache.NewRedis(client, seal, "v1", time.Now)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- redis.Run(ctx) }()
+	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
+
+	w := newWorld(t, fixture.RegistryOptions{})
+	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(cache.Tiers{Memory: memory, Redis: redis}, time.Now, verify.Options{}), nil)
+	var keys []string
+	for _, name := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight"} {
+		keys = append(keys, "[team-a]"+w.signed(t, name, "a").Reference.String())
+	}
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
+	answer := edge(t, w.Desk)(keys...)
+	require.Empty(t, answer.SystemError)
+	require.Len(t, answer.Items, len(keys))
+}

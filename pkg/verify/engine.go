@@ -101,23 +101,27 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 // Recall answers as Verify does if the answer is in memory or follows from config
 // alone, and else reports false. It waits for nothing.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
-	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Cached: true}
-	tasks := config.plan(ref)
-	if verdict, ok := decided(tasks); ok {
-		result.Cached, result.Verdict, result.Findings = false, verdict, missing(tasks)
+	if result, ok := e.remembered(config, ref); ok {
 		return result, true
 	}
+	tasks := config.plan(ref)
+	verdict, ok := decided(tasks)
+	return Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
+}
+
+// remembered returns the verdict that memory has. What was kept needed evidence, and
+// under the same generation still does: nothing has to be planned anew to use it.
+func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) {
+	pinned := ref
 	if ref.Digest == "" {
 		tag, ok := e.cache.Recall(config.tagKey(ref))
 		if !ok {
 			return Result{}, false
 		}
-		result.Reference = ref.WithDigest(tag.Descriptor.Digest)
-		result.Digest = result.Reference.Digest
+		pinned = ref.WithDigest(tag.Descriptor.Digest)
 	}
-	entry, ok := e.cache.Recall(config.verdictKey(result.Reference))
-	result.Verdict, result.Findings = entry.Verdict, entry.Findings
-	return result, ok
+	entry, ok := e.cache.Recall(config.verdictKey(pinned))
+	return Result{Namespace: config.Namespace, Reference: pinned, Digest: pinned.Digest, Verdict: entry.Verdict, Findings: entry.Findings, Cached: true}, ok
 }
 
 // Resolve returns ref pinned to the digest that its tag names now, with the

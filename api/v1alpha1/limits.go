@@ -18,9 +18,10 @@ type ClusterLimitsSpec struct {
 	Namespaces []string `json:"namespaces"`
 
 	// ImagesInWork is how many images may be verified at a time that are not known
-	// yet (--in-flight-per-namespace).
+	// yet (--in-flight-per-namespace); never more than are left for others, so at most
+	// half of --in-flight. One request has 32 in work.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=32
 	// +kubebuilder:validation:Maximum=65536
 	ImagesInWork int32 `json:"imagesInWork,omitempty"`
 
@@ -32,7 +33,7 @@ type ClusterLimitsSpec struct {
 	RegistryRequestsPerSecond int32 `json:"registryRequestsPerSecond,omitempty"`
 
 	// CachePercent is which part of the memory for verdicts may be taken, in percent;
-	// 12.5 otherwise.
+	// 12.5 otherwise. Shares are no reservations and may come to more than 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100

@@ -49,7 +49,7 @@ func rules() []rule {
 func limitRules() []rule {
 	return []rule{{
 		kinds: []string{"ClusterLimits"}, path: "spec", message: "set at least one of imagesInWork, registryRequestsPerSecond and cachePercent in spec",
-		accepted: in("{namespaces: [team-a], %s}", "imagesInWork: 1", "registryRequestsPerSecond: 1", "cachePercent: 100", "imagesInWork: 1, registryRequestsPerSecond: 1, cachePercent: 1"),
+		accepted: in("{namespaces: [team-a], %s}", "imagesInWork: 32", "registryRequestsPerSecond: 1", "cachePercent: 100", "imagesInWork: 32, registryRequestsPerSecond: 1, cachePercent: 1"),
 		rejected: []string{"{namespaces: [team-a]}"},
 	}}
 }
@@ -332,7 +332,7 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"limits for nobody":     {"ClusterLimits", "{namespaces: [], cachePercent: 1}", "spec.namespaces", "at least 1"},
 		"limits for a pattern":  {"ClusterLimits", "{namespaces: ['team-*'], cachePercent: 1}", "spec.namespaces[]", "should match"},
 		"more than all":         {"ClusterLimits", "{namespaces: [a], cachePercent: 101}", "spec.cachePercent", "less than or equal to 100"},
-		"no image in work":      {"ClusterLimits", "{namespaces: [a], imagesInWork: 0}", "spec.imagesInWork", "greater than or equal to 1"},
+		"no image in work":      {"ClusterLimits", "{namespaces: [a], imagesInWork: 31}", "spec.imagesInWork", "greater than or equal to 32"},
 		"no request at all":     {"ClusterLimits", "{namespaces: [a], registryRequestsPerSecond: 0}", "spec.registryRequestsPerSecond", "greater than or equal to 1"},
 		"no source":             {"TrustStore", "{type: PublicKeys}", "spec.source", "Required value"},
 	} {

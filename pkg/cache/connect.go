@@ -63,6 +63,9 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, unreadable
 		}
+		if err := onlyMasters(options.RouteByLatency || options.RouteRandomly || options.ReadOnly); err != nil {
+			return nil, err
+		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
 		// They would ask for COMMAND before a write, with a timeout of their own, and
 		// before each one if the user may not; they matter to commands without a key.
@@ -80,8 +83,14 @@ func usable(options *redis.FailoverOptions) error {
 	if options.MasterName == "" {
 		return errors.New("the Redis URL for Sentinel names no master: add ?master_name=NAME")
 	}
-	if options.RouteByLatency || options.RouteRandomly || options.ReplicaOnly {
-		return errors.New("the Redis URL for Sentinel cannot have route_by_latency, route_randomly or replica_only: verdicts are read from and written to the master")
+	return onlyMasters(options.RouteByLatency || options.RouteRandomly || options.ReplicaOnly)
+}
+
+// onlyMasters refuses that replicas are read: they lag behind, and what a replica
+// does would be held against its master.
+func onlyMasters(elsewhere bool) error {
+	if elsewhere {
+		return errors.New("the Redis URL cannot have route_by_latency, route_randomly, read_only or replica_only: verdicts are read from and written to masters")
 	}
 	return nil
 }

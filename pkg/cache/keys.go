@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -51,10 +52,12 @@ func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namesp
 }
 
 // Purge removes everything of a namespace, or with [verify.Cluster] of cluster
-// scope, and returns how many keys that were.
+// scope, and returns how many keys that were. It goes on past keys that cannot be
+// removed, such as those of a slot that is being moved, and says so in the end.
 func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace) (int, error) {
 	var mu sync.Mutex
 	removed := 0
+	var refused error
 	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
 		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
 			// One command a key: in a Redis Cluster, keys of one namespace have many slots.
@@ -71,13 +74,13 @@ func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.N
 					removed += int(n.Val())
 				}
 			}
-			if err != nil {
-				return fmt.Errorf("remove keys: %w", err)
+			if err != nil && refused == nil {
+				refused = fmt.Errorf("remove keys: %w", err)
 			}
-			return nil
+			return ctx.Err()
 		})
 	})
-	return removed, err
+	return removed, errors.Join(refused, err)
 }
 
 // eachNode calls do for the server, or for every master of a cluster at once.

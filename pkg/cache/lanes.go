@@ -36,6 +36,9 @@ func newLanes(client redis.UniversalClient) *lanes {
 	return l
 }
 
+// open makes a lane.
+//
+//nolint:contextcheck,nolintlint // finding who took over outlives the read that noticed; the first reads this, the second does not see that
 func (l *lanes) open(name string) *lane {
 	return gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: name, Timeout: breakFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
@@ -74,7 +77,7 @@ func (l *lanes) find(ctx context.Context, key string) (*lane, error) {
 		if len(l.of) >= maxLanes {
 			clear(l.of) // what was held against them is learned anew
 		}
-		found = l.open(address) //nolint:contextcheck // finding who took over outlives the read that noticed
+		found = l.open(address)
 		l.of[address] = found
 	}
 	return found, nil

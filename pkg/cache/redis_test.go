@@ -270,6 +270,7 @@ func TestConnectionsAreRefusedWithoutTellingThePassword(t *testing.T) {
 		{URL: "redis://:hunter2@h", RootCAs: []byte("x")}, {URL: "rediss://:hunter2@h", RootCAs: []byte("x")}, {URL: "://:hunter2@", Mode: "sentinel"}, {URL: "://:hunter2@", Mode: "cluster"},
 		{URL: "redis://:hunter2@h:1", Mode: "sentinel"}, {URL: "redis://:hunter2@h:1?master_name=m&route_by_latency=true", Mode: "sentinel"},
 		{URL: "redis://h:1?master_name=m&route_randomly=true&password=hunter2", Mode: "sentinel"}, {URL: "redis://h:1?master_name=m&replica_only=true&password=hunter2", Mode: "sentinel"},
+		{URL: "redis://:hunter2@h:1?route_by_latency=true", Mode: "cluster"}, {URL: "redis://:hunter2@h:1?route_randomly=true", Mode: "cluster"}, {URL: "redis://:hunter2@h:1?read_only=true", Mode: "cluster"},
 	} {
 		_, err := cache.Connect(c)
 		require.Error(t, err, c.Mode)

@@ -77,7 +77,7 @@ spec: {enforcement: Floor}
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterLimits
 metadata: {name: l}
-spec: {namespaces: [team-a], imagesInWork: 1}
+spec: {namespaces: [team-a], imagesInWork: 32}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier

@@ -117,18 +117,19 @@ func announce(events recorder.EventRecorder, object v1alpha1.Object, condition m
 func ready(source policy.Source, object v1alpha1.Object, r report) metav1.Condition {
 	if p, broken := r.problems[source]; broken {
 		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason,
-			Message: p.Message + "; " + consequence(object)}
+			Message: p.Message + consequence(object)}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonInForce,
 		Message: inForce(object, r.policies)}
 }
 
-// consequence says what follows from a problem with a resource.
+// consequence says what follows from a problem with a resource. Nothing depends on
+// limits; their problems say themselves what applies.
 func consequence(object v1alpha1.Object) string {
 	if _, ok := object.(*v1alpha1.ClusterLimits); ok {
-		return "namespaces that have no limits by another object have those of every namespace"
+		return ""
 	}
-	return "what depends on it denies"
+	return "; what depends on it denies"
 }
 
 // inForce says where a resource applies, and in which order policies do.

@@ -51,7 +51,7 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 		"ClusterVerificationPolicy one":   "in force for namespaces without a VerificationPolicy",
 		"ClusterVerificationPolicy floor": "a floor: must hold in every namespace, besides its own policy",
 		"ClusterLimits busy":              "in force for each of its namespaces",
-		"ClusterLimits empty":             "spec.namespaces is empty; namespaces that have no limits by another object have those of every namespace",
+		"ClusterLimits empty":             "spec.namespaces is empty",
 	}
 	o.Each(func(source policy.Source, object v1alpha1.Object) {
 		r := reports[verify.Namespace(source.Namespace)]

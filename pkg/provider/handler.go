@@ -198,8 +198,12 @@ func (h *handler) decide(ctx context.Context, x *exchange, workBy time.Time, gra
 	if x.endpoint.mutate {
 		job.do = h.resolve
 	}
+	recallBy := x.began.Add(recallFor)
+	if workBy.Before(recallBy) {
+		recallBy = workBy
+	}
 	for i := range job.targets {
-		if !x.endpoint.mutate && time.Since(x.began) < recallFor {
+		if !x.endpoint.mutate && time.Now().Before(recallBy) {
 			if d := h.guarded(ctx, x.traceID, job.targets[i], h.recall); d != nil {
 				x.decisions[i] = *d
 				continue

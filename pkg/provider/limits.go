@@ -1,6 +1,10 @@
 package provider
 
-import "time"
+import (
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
 
 // Limits on what a request may cost and on what is answered to it. The client is
 // Gatekeeper, but every key holds a string that some user wrote.
@@ -26,10 +30,10 @@ const (
 	// maxLoggedKeys bounds the lines about single keys that one request logs.
 	maxLoggedKeys = 64
 
-	// maxParallelKeys is how many images of one request are worked on at a time:
-	// half of what the engine gives to a namespace, so that one request is never a
-	// flood.
-	maxParallelKeys = 32
+	// maxParallelKeys is how many images of one request are worked on at a time: no
+	// more than every namespace has places for, or a request would be overload by
+	// itself.
+	maxParallelKeys = verify.MinInFlight
 	// maxParsed bounds the references that are remembered, of 1 KiB at most each.
 	maxParsed = 8192
 	// recallFor bounds the time for what is known already; the rest is worked on

@@ -21,20 +21,20 @@ func (c *compiler) limits(resources []resource[v1alpha1.ClusterLimitsSpec]) map[
 	for _, r := range resources {
 		limits, err := compileLimits(r)
 		if err != nil {
-			c.problem(r.source, err)
+			c.problem(r.source, reasoned{reasonOf(err), fmt.Errorf("%w; its namespaces have the limits of every namespace", err)})
 			continue
 		}
 		var taken []string
 		for _, name := range r.spec.Namespaces {
 			namespace := verify.Namespace(name)
-			if first, ok := by[namespace]; ok {
+			if first, ok := by[namespace]; ok && first != r.source {
 				taken = append(taken, fmt.Sprintf("namespace %s has those of %s", namespace, first))
 				continue
 			}
 			found[namespace], by[namespace] = limits, r.source
 		}
 		if len(taken) > 0 {
-			c.problem(r.source, fmt.Errorf("spec.namespaces lists what another object lists too: %s; the first by name applies", strings.Join(taken, ", ")))
+			c.problem(r.source, fmt.Errorf("spec.namespaces lists what another object lists too: %s; the first by name applies, and this one to its other namespaces", strings.Join(taken, ", ")))
 		}
 	}
 	return found
@@ -47,7 +47,9 @@ func compileLimits(r resource[v1alpha1.ClusterLimitsSpec]) (verify.Limits, error
 		return verify.Limits{}, r.broken
 	case len(spec.Namespaces) == 0:
 		return verify.Limits{}, errors.New("spec.namespaces is empty, so the limits would be for no namespace")
-	case spec.ImagesInWork < 0, spec.RegistryRequestsPerSecond < 0, spec.CachePercent < 0:
+	case spec.ImagesInWork != 0 && spec.ImagesInWork < verify.MinInFlight:
+		return verify.Limits{}, fmt.Errorf("spec.imagesInWork is %d, the least is %d: one request has so many in work", spec.ImagesInWork, verify.MinInFlight)
+	case spec.RegistryRequestsPerSecond < 0, spec.CachePercent < 0:
 		return verify.Limits{}, errors.New("spec has a limit below 1; leave it out for the default")
 	case spec.CachePercent > 100:
 		return verify.Limits{}, fmt.Errorf("spec.cachePercent is %d, the most is 100", spec.CachePercent)

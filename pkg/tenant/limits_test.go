@@ -13,9 +13,9 @@ import (
 
 func TestLimitsReachTheNamespacesThatTheyName(t *testing.T) {
 	snapshot, problems := compile(objects(t, namespace("team-a", "1"), namespace("team-c", "3"),
-		object("ClusterLimits", "", "busy", "namespaces: [team-a, team-b]\nimagesInWork: 7\nregistryRequestsPerSecond: 8\ncachePercent: 9")))
+		object("ClusterLimits", "", "busy", "namespaces: [team-a, team-b]\nimagesInWork: 70\nregistryRequestsPerSecond: 8\ncachePercent: 9")))
 	require.Empty(t, problems)
-	want := verify.Limits{ImagesInWork: 7, RegistryPerSecond: 8, CachePercent: 9}
+	want := verify.Limits{ImagesInWork: 70, RegistryPerSecond: 8, CachePercent: 9}
 	for name, limits := range map[verify.Namespace]verify.Limits{"team-a": want, "team-b": want, "team-c": {}, verify.Cluster: {}} {
 		config := snapshot.For(name)
 		require.Equal(t, limits, config.Limits, name)
@@ -30,7 +30,7 @@ func TestLimitsReachTheNamespacesThatTheyName(t *testing.T) {
 
 func TestLimitsChangeNoVerdict(t *testing.T) {
 	without, _ := compile(objects(t, namespace("team-a", "1")))
-	with, _ := compile(objects(t, namespace("team-a", "1"), object("ClusterLimits", "", "busy", "namespaces: [team-a]\nimagesInWork: 7")))
+	with, _ := compile(objects(t, namespace("team-a", "1"), object("ClusterLimits", "", "busy", "namespaces: [team-a]\nimagesInWork: 70")))
 	require.Equal(t, without.For("team-a").Generation, with.For("team-a").Generation)
 }
 
@@ -42,14 +42,16 @@ func TestLimitsThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		says      string
 		want      verify.Limits // of team-a
 	}{
-		"for nobody":      {[]string{object("ClusterLimits", "", "b", "imagesInWork: 7")}, nil, "spec.namespaces is empty", verify.Limits{}},
-		"without a limit": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]")}, nil, "sets none of", verify.Limits{}},
-		"below nothing":   {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nimagesInWork: -1")}, nil, "below 1", verify.Limits{}},
-		"more than all":   {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\ncachePercent: 101")}, nil, "the most is 100", verify.Limits{}},
-		"no namespace":    {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a, 'team-*']\ncachePercent: 1")}, nil, "not a DNS-1123 label", verify.Limits{}},
-		"cannot be read":  {nil, []tenant.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
-		"named by another": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nimagesInWork: 7"), object("ClusterLimits", "", "a", "namespaces: [team-a]\nimagesInWork: 8")}, nil,
-			"namespace team-a has those of ClusterLimits a", verify.Limits{ImagesInWork: 8}},
+		"for nobody":       {[]string{object("ClusterLimits", "", "b", "imagesInWork: 70")}, nil, "spec.namespaces is empty", verify.Limits{}},
+		"without a limit":  {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]")}, nil, "sets none of", verify.Limits{}},
+		"below nothing":    {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nimagesInWork: -1")}, nil, "the least is 32", verify.Limits{}},
+		"for no pod":       {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nimagesInWork: 31")}, nil, "the least is 32", verify.Limits{}},
+		"slower than none": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\nregistryRequestsPerSecond: -1")}, nil, "below 1", verify.Limits{}},
+		"more than all":    {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a]\ncachePercent: 101")}, nil, "the most is 100", verify.Limits{}},
+		"no namespace":     {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a, 'team-*']\ncachePercent: 1")}, nil, "not a DNS-1123 label", verify.Limits{}},
+		"cannot be read":   {nil, []tenant.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
+		"named by another": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a, team-b, team-b]\nimagesInWork: 70"), object("ClusterLimits", "", "a", "namespaces: [team-a]\nimagesInWork: 80")}, nil,
+			"namespace team-a has those of ClusterLimits a; the first by name applies, and this one to its other namespaces", verify.Limits{ImagesInWork: 80}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, append(c.documents, namespace("team-a", "1"))...)
@@ -59,6 +61,7 @@ func TestLimitsThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 			require.Equal(t, source, problems[0].Source)
 			require.Contains(t, problems[0].Message, c.says)
 			require.Equal(t, c.want, snapshot.For("team-a").Limits)
+			require.Equal(t, c.want != verify.Limits{}, snapshot.For("team-b").Limits == verify.Limits{ImagesInWork: 70})
 		})
 	}
 }

@@ -179,8 +179,9 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 }
 
 // once runs work for key, or joins the work that is under way for it, and waits
-// until ctx ends. The namespace may have so many places for work, 0 for the default. The work outlives its first caller, so that one caller's
-// deadline is not another's failure and a retry finds a warm cache.
+// until ctx ends. The work outlives its first caller, so that one caller's deadline
+// is not another's failure and a retry finds a warm cache. places is how many the
+// namespace may have for work, 0 the default.
 func (e *Engine) once(ctx context.Context, places int, key Key, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
 		if err := e.limit.acquire(key.Namespace, places); err != nil {

@@ -25,6 +25,10 @@ const (
 	MaxImageBytes = 8 << 20
 )
 
+// MinInFlight is the least number of images in work that a namespace can be given:
+// one request has so many, and must not be overload by itself.
+const MinInFlight = 32
+
 // Defaults of [Options].
 const (
 	defaultWorkTimeout  = 10 * time.Second

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
@@ -94,6 +96,24 @@ func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
 	answer = ask("[team-a]"+slow.Reference.String(), "[team-a]"+quick.Reference.String())
 	require.Len(t, answer.Items, 2)
 	require.Equal(t, before, w.registry.Count(), "the retry finds what was worked out")
+}
+
+func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
+	w := newWorld(t, fixture.RegistryOptions{})
+	var keys []string
+	for i := range verify.MinInFlight + 8 {
+		keys = append(keys, "[team-a]"+w.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
+	}
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), func(o *tenant.Objects) {
+		var limits v1alpha1.ClusterLimits
+		limits.Name = "small"
+		limits.Spec = v1alpha1.ClusterLimitsSpec{Namespaces: []string{"team-a"}, ImagesInWork: verify.MinInFlight}
+		o.ClusterLimits = append(o.ClusterLimits, limits)
+	}))
+	w.registry.SetLatency(10 * time.Millisecond)
+	answer := edge(t, w.Desk)(keys...)
+	require.Empty(t, answer.SystemError)
+	require.Len(t, answer.Items, len(keys))
 }
 
 func TestNamesThatAreNeverResolvedAreAnsweredInTime(t *testing.T) {

@@ -20,21 +20,17 @@ import (
 
 // request is a body to send and what its answer must say.
 type request struct {
-	body            []byte
-	allowed, denied int // of its keys
+	body []byte
+	want map[string]bool // by key, whether it is allowed
 }
 
 // newRequest asks for images in a namespace as a ConstraintTemplate does.
 func newRequest(namespace string, images ...subject) (request, error) {
-	var r request
+	r := request{want: map[string]bool{}}
 	keys := make([]string, len(images))
 	for i, img := range images {
 		keys[i] = "[" + namespace + "]" + img.reference
-		if img.signed {
-			r.allowed++
-		} else {
-			r.denied++
-		}
+		r.want[keys[i]] = img.signed
 	}
 	var err error
 	if r.body, err = json.Marshal(externaldata.NewProviderRequest(keys)); err != nil {
@@ -65,7 +61,7 @@ type figure struct {
 	RegistryRequests int    `json:"registryRequests,omitempty"`
 	Remark           string `json:"remark,omitempty"`
 
-	mayDoubt bool // some requests may end undecided
+	took []time.Duration // each
 }
 
 // caller returns a client like Gatekeeper's: each request on a connection of its
@@ -107,13 +103,35 @@ func ask(ctx context.Context, client *http.Client, url string, r request, check 
 		return failed
 	case !check:
 		return right
-	// Decoding would cost more than the answer, and there is but one spelling.
 	case bytes.Contains(body, []byte(`"systemError":"`)):
 		return undecided
-	case bytes.Count(body, []byte(`"succeeded":true`)) != r.allowed, bytes.Count(body, []byte(`"succeeded":false`)) != r.denied:
-		return wrong
+	case r.answered(body):
+		return right
 	}
-	return right
+	return wrong
+}
+
+// answered reports whether a body has the right answer for each key, and no other.
+func (r request) answered(body []byte) bool {
+	if len(r.want) == 1 {
+		// Decoding would cost more than the answer, and there is but one spelling.
+		for key, allowed := range r.want {
+			return bytes.Contains(body, []byte(`"key":"`+key+`"`)) && bytes.Contains(body, fmt.Appendf(nil, `"succeeded":%t`, allowed)) &&
+				!bytes.Contains(body, fmt.Appendf(nil, `"succeeded":%t`, !allowed))
+		}
+	}
+	var response externaldata.ProviderResponse
+	if err := json.Unmarshal(body, &response); err != nil || len(response.Response.Items) != len(r.want) {
+		return false
+	}
+	for _, item := range response.Response.Items {
+		allowed, asked := r.want[item.Key]
+		value, _ := item.Value.(map[string]any)
+		if got, ok := value["succeeded"].(bool); !asked || !ok || got != allowed {
+			return false
+		}
+	}
+	return true
 }
 
 // load is what a client does.
@@ -123,7 +141,7 @@ type load struct {
 	connections int
 	check       bool
 	retry       bool // until it is decided
-	// next returns request i, or false at the end. It is called by many at once.
+	// next returns request i, or false at the end. It is not called twice at once.
 	next func(i int) (request, bool)
 }
 
@@ -161,17 +179,21 @@ func (l load) run(ctx context.Context, name string) figure {
 		})
 	}
 	all.Wait()
-	f.sum(took, time.Since(began))
+	f.took = took
+	f.sum(time.Since(began))
 	return f
 }
+
+// settleTimeout is how long one request is asked again for.
+const settleTimeout = time.Minute
 
 // settle asks, and with retry goes on asking while the answer is undecided, as
 // those do whose pods are not admitted.
 func (l load) settle(ctx context.Context, r request) answer {
 	pause := 50 * time.Millisecond
-	for {
+	for end := time.Now().Add(settleTimeout); ; {
 		got := ask(ctx, l.client, l.url, r, l.check)
-		if got != undecided || !l.retry || ctx.Err() != nil {
+		if got != undecided || !l.retry || ctx.Err() != nil || time.Now().After(end) {
 			return got
 		}
 		select {
@@ -194,8 +216,9 @@ func (f *figure) count(got answer) {
 	}
 }
 
-// sum works out the figures of requests that took so long each.
-func (f *figure) sum(took []time.Duration, all time.Duration) {
+// sum works out the figures of what was asked in all the time.
+func (f *figure) sum(all time.Duration) {
+	took := slices.Clone(f.took)
 	f.Requests, f.Seconds = len(took), all.Seconds()
 	if len(took) == 0 {
 		f.Failed++ // nothing was measured

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,13 +58,15 @@ func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
 		body   string
 		want   answer
 	}{
-		"as it must be":      {200, `[{"succeeded":true},{"succeeded":false}]`, right},
-		"one allowed wrong":  {200, `[{"succeeded":true},{"succeeded":true}]`, wrong},
-		"one denied wrong":   {200, `[{"succeeded":false},{"succeeded":false}]`, wrong},
-		"one is missing":     {200, `[{"succeeded":true}]`, wrong},
+		"as it must be":      {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`), right},
+		"swapped":            {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":false}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":true}}`), wrong},
+		"of another":         {200, items(`{"key":"[team-b]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`), wrong},
+		"one allowed wrong":  {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","value":{"succeeded":true}}`), wrong},
+		"one is missing":     {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`), wrong},
+		"an error":           {200, items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`, `{"key":"[team-a]r.example.com/b","error":"x"}`), wrong},
 		"nothing":            {200, ``, wrong},
 		"a system error":     {200, `{"response":{"systemError":"too late"}}`, undecided},
-		"no understanding":   {400, `[{"succeeded":true},{"succeeded":false}]`, failed},
+		"no understanding":   {400, items(), failed},
 		"a server that ends": {0, "", failed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +81,22 @@ func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
 			require.Equal(t, c.want, ask(t.Context(), server.Client(), server.URL, r, true))
 		})
 	}
+}
+
+func items(list ...string) string { return `{"response":{"items":[` + strings.Join(list, ",") + `]}}` }
+
+func TestOneAnswerIsForTheKeyThatWasAsked(t *testing.T) {
+	signed, err := newRequest("team-a", subject{"r.example.com/a", true})
+	require.NoError(t, err)
+	unsigned, err := newRequest("team-a", subject{"r.example.com/b", false})
+	require.NoError(t, err)
+	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`), items(`{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`)
+	require.True(t, signed.answered([]byte(allowed)))
+	require.True(t, unsigned.answered([]byte(denied)))
+	require.False(t, signed.answered([]byte(denied)))
+	require.False(t, unsigned.answered([]byte(allowed)))
+	require.False(t, signed.answered([]byte(items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":false}}`))))
+	require.False(t, unsigned.answered([]byte(items(`{"key":"[team-a]r.example.com/b","value":{"succeeded":true}}`))))
 }
 
 func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {

@@ -102,7 +102,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 		return err
 	}
 	for _, f := range r.Scenarios {
-		if f.Wrong > 0 || f.Failed > 0 || (f.Undecided > 0 && !f.mayDoubt) {
+		if f.Wrong+f.Failed+f.Undecided > 0 {
 			return fmt.Errorf("%s: %w", f.Name, errWrong)
 		}
 	}

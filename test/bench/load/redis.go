@@ -104,6 +104,9 @@ func faultyRedis(ctx context.Context, s *stage, name string, fault func(*testenv
 		failed <- fault(redis)
 	}()
 	f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, next: s.pairs(namespaces, 1<<30)}.run(limited, name)
+	if limited.Err() == nil {
+		return nil, errors.New("there was nothing left to ask for before Redis failed: shorten -duration or raise -images")
+	}
 	return []figure{f}, <-failed
 }
 

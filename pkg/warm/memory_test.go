@@ -13,7 +13,7 @@ import (
 
 // The figure of this test stands in docs/performance.md.
 func TestAPodTakesLittleMemory(t *testing.T) {
-	const pods = 10_000
+	const pods = 3_000
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -194,7 +195,8 @@ func (w *Watcher) renew(ctx context.Context) {
 
 // due reports whether the moment of a key lies after last and not after now.
 func (w *Watcher) due(key string, last, now time.Duration) bool {
-	ahead := w.interval - time.Duration(maphash.String(w.seed, key)%uint64(w.interval))
+	place := float64(maphash.String(w.seed, key)) / math.MaxUint64 // within the interval
+	ahead := time.Duration((1 - place) * float64(w.interval))
 	return (last+ahead)/w.interval != (now+ahead)/w.interval
 }
 

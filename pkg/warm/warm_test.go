@@ -115,7 +115,7 @@ func (w *world) remove(informer cache.SharedIndexInformer, namespace, name strin
 }
 
 func (w *world) counted(outcome string) int {
-	return int(testutil.ToFloat64(w.Watcher.images.WithLabelValues(outcome)))
+	return int(testutil.ToFloat64(w.images.WithLabelValues(outcome)))
 }
 
 const (

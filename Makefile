@@ -87,7 +87,7 @@ e2e: ## Run against a real kube-apiserver and Gatekeeper (built once: ten minute
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./test/bench/load ./test/charts ./test/e2e ./test/soak
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/e2e ./test/soak
 
 soak: ## Let everything go on and fail at once for SOAK (default 10m), and look what grows
 	@test/tools/packages.sh

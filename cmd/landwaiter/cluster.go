@@ -28,6 +28,8 @@ type clusterFlags struct {
 	kubeconfig, ownNamespace string
 	leaderElect              bool
 	materialRole             string
+	warmUp                   bool
+	warmUpInterval           time.Duration
 
 	tlsSecret, serviceName string
 	rotate                 bool
@@ -43,6 +45,8 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
 	f.StringVar(&c.materialRole, "material-role", "landwaiter-material", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
+	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (default half of --pass-ttl)")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and give its CA to every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
@@ -63,6 +67,12 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.kubeconfig != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
+	case noCluster && c.warmUp:
+		return errors.New("--warm-up needs the Kubernetes API, which --config-dir means to do without")
+	case c.warmUpInterval != 0 && !c.warmUp:
+		return errors.New("--warm-up-interval means nothing without --warm-up")
+	case c.warmUpInterval < 0:
+		return errors.New("--warm-up-interval must be positive")
 	case c.tlsSecret != "" && (files.Certificate != "" || files.Key != ""):
 		return errors.New("--tls-secret and --tls-cert with --tls-key are two ways to give the serving certificate: use one")
 	case c.tlsSecret == "" && (files.Certificate == "" || files.Key == ""):
@@ -112,6 +122,9 @@ func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options pro
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	if err := c.warm(ctx, group, config, d, log, options.Metrics); err != nil {
+		return err
+	}
 	group.Go(func() error { return watcher.Run(ctx) })
 	group.Go(func() error { return d.work(ctx) })
 	group.Go(func() error { return server.Run(ctx) })

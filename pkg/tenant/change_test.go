@@ -126,6 +126,16 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.False(t, recalled("nobody"), "nor recalled as the cluster's")
 	require.Zero(t, asked)
 
+	ahead := []func(context.Context, verify.Namespace, image.Reference) verify.Result{desk.Warm, desk.Refresh}
+	for _, answered := range ahead {
+		require.Equal(t, policy.Allowed, answered(t.Context(), "team-a", ref).Verdict.Outcome)
+		require.Equal(t, policy.Undecided, answered(t.Context(), "nobody", ref).Verdict.Outcome, "nor verified ahead")
+	}
+	early := tenant.NewDesk(&tenant.Set{}, memory, nil)
+	require.Equal(t, policy.Undecided, early.Warm(t.Context(), "team-a", ref).Verdict.Outcome)
+	require.Equal(t, policy.Undecided, early.Refresh(t.Context(), "team-a", ref).Verdict.Outcome)
+	require.Zero(t, asked)
+
 	verdict := ask("nobody")
 	require.Equal(t, policy.Denied, verdict.Outcome)
 	require.Equal(t, "namespace nobody does not exist", verdict.Reason)

@@ -64,9 +64,16 @@ func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	return &Engine{cache: cache, now: now, options: options, limit: newLimiter(options.InFlight, options.InFlightPerNamespace)}
 }
 
+// PassTTL is how long a verdict that allows is kept.
+func (e *Engine) PassTTL() time.Duration { return e.options.PassTTL }
+
 // Verify decides whether ref may be used under config, before ctx ends. It
 // never fails: what could not be decided is Undecided, with the reason.
 func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
+	return e.verify(ctx, config, ref, manner{})
+}
+
+func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how manner) Result {
 	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
 	tasks := config.plan(ref)
 	if verdict, ok := decided(tasks); ok {
@@ -74,7 +81,7 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 		return result
 	}
 	trace := newTrace(e.now)
-	subject, err := e.pin(ctx, config, registryOf(tasks), ref, trace)
+	subject, err := e.pin(ctx, config, registryOf(tasks), ref, how, trace)
 	if err != nil {
 		result.Verdict, result.Stages, result.Overloaded = failed(tasks, err), trace.stages(), errors.Is(err, errOverloaded)
 		return result
@@ -82,9 +89,9 @@ func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference
 	result.Reference, result.Digest = subject.Reference, subject.Reference.Digest
 
 	key := config.verdictKey(result.Reference)
-	entry, cached := e.cache.Get(ctx, key)
+	entry, cached := e.known(ctx, key, how)
 	if !cached {
-		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
 			entry := e.examine(ctx, tasks, subject, trace)
 			return entry, e.ttl(entry.Verdict), nil
 		})
@@ -135,21 +142,21 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 	if len(config.Layers) == 0 {
 		return image.Reference{}, fmt.Errorf("resolve %s: no resources are loaded for %s", ref, config.Namespace.Describe())
 	}
-	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, newTrace(e.now))
+	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, manner{}, newTrace(e.now))
 	return subject.Reference, err
 }
 
 // pin gives ref its digest. A tag is resolved once and kept for a moment; the
 // descriptor of a digest reference is read later, beside the other requests.
-func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, trace *trace) (Subject, error) {
+func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, how manner, trace *trace) (Subject, error) {
 	if ref.Digest != "" {
 		return Subject{Reference: ref}, nil
 	}
 	key := config.tagKey(ref)
-	entry, cached := e.cache.Get(ctx, key)
+	entry, cached := e.known(ctx, key, how)
 	if !cached {
 		var err error
-		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
 			defer trace.start("resolve", ref.String())()
 			descriptor, err := resolve(ctx, registry, ref)
 			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
@@ -182,9 +189,20 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 // until ctx ends. The work outlives its first caller, so that one caller's deadline
 // is not another's failure and a retry finds a warm cache. places is how many the
 // namespace may have for work, 0 the default.
-func (e *Engine) once(ctx context.Context, places int, key Key, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+func (e *Engine) once(ctx context.Context, places int, key Key, how manner, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	for {
+		entry, err := e.join(ctx, places, key, how, work)
+		if how.spare || !errors.Is(err, errNoSpare) {
+			return entry, err
+		}
+		// It was another's work of low priority, which found no place; there may be one
+		// for us.
+	}
+}
+
+func (e *Engine) join(ctx context.Context, places int, key Key, how manner, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
-		if err := e.limit.acquire(key.Namespace, places); err != nil {
+		if err := how.acquire(e.limit, key.Namespace, places); err != nil {
 			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
 		defer e.limit.release(key.Namespace)

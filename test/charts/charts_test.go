@@ -181,6 +181,27 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 	}
 }
 
+func TestWorkloadsAreReadOnlyForTheWarmUp(t *testing.T) {
+	for enabled, want := range map[string][]string{"false": nil, "true": {"cronjobs", "daemonsets", "deployments", "jobs", "pods", "statefulsets"}} {
+		var found []string
+		objects := render(t, "--set", "warmUp.enabled="+enabled, "--set", "personas.create=false")
+		for _, role := range as[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					if slices.Contains([]string{"cronjobs", "daemonsets", "deployments", "jobs", "pods", "statefulsets"}, resource) {
+						require.Equal(t, []string{"get", "list", "watch"}, rule.Verbs)
+						found = append(found, resource)
+					}
+				}
+			}
+		}
+		slices.Sort(found)
+		require.Equal(t, want, found)
+		args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+		require.Equal(t, want != nil, slices.Contains(args, "--warm-up"))
+	}
+}
+
 func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
 	objects := render(t, "--values", "testdata/everything.yaml")
 	args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args

@@ -45,6 +45,12 @@
 {{- with .Values.cache.tagTTL }}
 - --tag-ttl={{ . }}
 {{- end }}
+{{- if .Values.warmUp.enabled }}
+- --warm-up
+{{- with .Values.warmUp.interval }}
+- --warm-up-interval={{ . }}
+{{- end }}
+{{- end }}
 {{- with .Values.redis }}
 {{- if or .install .url .existingSecret.urlKey }}
 {{- if .existingSecret.urlKey }}

@@ -1,0 +1,46 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Warm is Verify at low priority ([verify.Engine.Warm]), for namespaces that the
+// snapshot has: nobody is asked for another, it is Undecided.
+func (d *Desk) Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.declared(namespace)
+	if err != nil {
+		return undecided(namespace, ref, err)
+	}
+	return d.engine.Warm(ctx, config, ref)
+}
+
+// Refresh is Warm that finds out anew what is cached ([verify.Engine.Refresh]).
+func (d *Desk) Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := d.declared(namespace)
+	if err != nil {
+		return undecided(namespace, ref, err)
+	}
+	return d.engine.Refresh(ctx, config, ref)
+}
+
+// declared is what applies in a namespace that the snapshot has.
+func (d *Desk) declared(namespace verify.Namespace) (*verify.Config, error) {
+	snapshot := d.set.Snapshot()
+	switch {
+	case snapshot == nil:
+		return nil, ErrNotReady
+	case !d.declares(snapshot, namespace):
+		return nil, fmt.Errorf("namespace %s is not in force: %w", namespace, ErrNotReady)
+	}
+	return snapshot.For(namespace), nil
+}
+
+func undecided(namespace verify.Namespace, ref image.Reference, err error) verify.Result {
+	return verify.Result{Namespace: namespace, Reference: ref, Digest: ref.Digest,
+		Verdict: policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}}
+}

@@ -1,0 +1,246 @@
+// Package warm verifies images before anybody asks for them: those of workloads
+// when they appear or change, and those of running pods again before their verdict
+// ends. It refuses to take a place that an admission may need, to keep more of an
+// object than its name and images, and to wait for more images than a bound.
+package warm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Verifier verifies at low priority. A result that is Undecided is asked for again.
+// It is safe for concurrent use.
+type Verifier interface {
+	// Warm answers from what is cached, here or with other replicas, if it can.
+	Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+	// Refresh finds it out anew, so that it is kept for its whole time again.
+	Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+}
+
+// Options are the settings of a [Watcher].
+type Options struct {
+	// Interval is how often the images of running pods are verified again. It must
+	// be positive, and should be at most half of the time that a verdict is kept.
+	Interval time.Duration
+	// Metrics counts images by what came of them; nil counts nowhere.
+	Metrics prometheus.Registerer
+}
+
+// byImage is the index of objects by namespace and image.
+const byImage = "image"
+
+// Watcher follows the workloads and pods of all namespaces. It is used once: New, Run.
+type Watcher struct {
+	verifier Verifier
+	log      *logrus.Logger
+	interval time.Duration
+	images   *prometheus.CounterVec // outcome
+	queue    *queue
+	seed     maphash.Seed // no two replicas renew an image at the same moment
+
+	pods      cache.SharedIndexInformer
+	informers []cache.SharedIndexInformer // pods are the last of them
+}
+
+// source is a kind of object, and where to watch it.
+type source struct {
+	kind  runtime.Object
+	watch cache.ListerWatcher
+}
+
+// New returns a Watcher for the API server of config. It needs the right to list
+// and watch Deployments, StatefulSets, DaemonSets, Jobs, CronJobs and Pods.
+func New(config *rest.Config, verifier Verifier, log *logrus.Logger, options Options) (*Watcher, error) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("new watcher of workloads: %w", err)
+	}
+	apps, batch, core := clients.AppsV1().RESTClient(), clients.BatchV1().RESTClient(), clients.CoreV1().RESTClient()
+	in := func(from cache.Getter, resource string, which fields.Selector) cache.ListerWatcher {
+		return cache.NewListWatchFromClient(from, resource, metav1.NamespaceAll, which)
+	}
+	unfinished := fields.ParseSelectorOrDie("status.phase!=Succeeded,status.phase!=Failed")
+	return assemble(verifier, log, options, source{&corev1.Pod{}, in(core, "pods", unfinished)},
+		source{&appsv1.Deployment{}, in(apps, "deployments", fields.Everything())},
+		source{&appsv1.StatefulSet{}, in(apps, "statefulsets", fields.Everything())},
+		source{&appsv1.DaemonSet{}, in(apps, "daemonsets", fields.Everything())},
+		source{&batchv1.Job{}, in(batch, "jobs", fields.Everything())},
+		source{&batchv1.CronJob{}, in(batch, "cronjobs", fields.Everything())})
+}
+
+func assemble(verifier Verifier, log *logrus.Logger, options Options, pods source, workloads ...source) (*Watcher, error) {
+	if options.Interval <= 0 {
+		return nil, errors.New("new watcher of workloads: the interval must be positive")
+	}
+	w := &Watcher{verifier: verifier, log: log, interval: options.Interval, queue: newQueue(maxWaiting, maxWaitingEach), seed: maphash.MakeSeed(),
+		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_warm_images_total",
+			Help: "Images verified ahead, by what came of it; dropped: too many waited."}, []string{"outcome"})}
+	if options.Metrics != nil {
+		if err := options.Metrics.Register(w.images); err != nil {
+			return nil, fmt.Errorf("new watcher of workloads: %w", err)
+		}
+	}
+	for _, s := range append(workloads, pods) {
+		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0, cache.Indexers{byImage: indexed})
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(object any) { w.changed(nil, object) }, UpdateFunc: w.changed})
+		if err = errors.Join(err, informer.SetTransform(keep)); err != nil {
+			return nil, fmt.Errorf("new watcher of workloads: %w", err)
+		}
+		w.informers = append(w.informers, informer)
+		w.pods = informer
+	}
+	return w, nil
+}
+
+// Run works until ctx ends. What cannot be watched is tried again for ever, and
+// holds up nothing else.
+func (w *Watcher) Run(ctx context.Context) error {
+	var group errgroup.Group
+	for _, informer := range w.informers {
+		group.Go(func() error { informer.RunWithContext(ctx); return nil })
+	}
+	group.Go(func() error { w.renew(ctx); return nil })
+	w.work(ctx, &group)
+	return group.Wait()
+}
+
+// indexed are the keys of an object's images. There is no list of images beside
+// the informers' stores: what no object has any more is forgotten with it.
+func indexed(object any) ([]string, error) {
+	r, ok := object.(*record)
+	if !ok {
+		return nil, fmt.Errorf("%T is no record", object)
+	}
+	keys := make([]string, len(r.images))
+	for i, name := range r.images {
+		keys[i] = r.Namespace + "/" + name
+	}
+	return keys, nil
+}
+
+// changed asks for the images that an object did not have before.
+func (w *Watcher) changed(before, after any) {
+	old, _ := before.(*record)
+	r, ok := after.(*record)
+	if !ok {
+		return
+	}
+	for _, name := range r.images {
+		if old == nil || !slices.Contains(old.images, name) {
+			w.ask(subject{verify.Namespace(r.Namespace), name}, false)
+		}
+	}
+}
+
+func (w *Watcher) ask(s subject, renew bool) {
+	if !w.queue.add(s, renew) {
+		w.drop(s)
+	}
+}
+
+func (w *Watcher) drop(s subject) {
+	w.images.WithLabelValues("dropped").Inc()
+	w.log.WithFields(logrus.Fields{"namespace": s.namespace, "image": s.image}).Debug("too many images wait to be verified ahead")
+}
+
+// renew asks for the images of running pods once in every interval, each at a
+// moment of its own that follows from its name: no list of times has to be kept,
+// and a start with many pods does not come back as a wave.
+func (w *Watcher) renew(ctx context.Context) {
+	began := time.Now()
+	ticker := time.NewTicker(max(w.interval/steps, time.Millisecond))
+	defer ticker.Stop()
+	for last := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := time.Since(began)
+		for _, key := range w.pods.GetIndexer().ListIndexFuncValues(byImage) {
+			if w.due(key, last, now) {
+				namespace, name, _ := strings.Cut(key, "/")
+				w.ask(subject{verify.Namespace(namespace), name}, true)
+			}
+		}
+		last = now
+	}
+}
+
+// due reports whether the moment of a key lies after last and not after now.
+func (w *Watcher) due(key string, last, now time.Duration) bool {
+	place := float64(maphash.String(w.seed, key)) / math.MaxUint64 // within the interval
+	ahead := time.Duration((1 - place) * float64(w.interval))
+	return (last+ahead)/w.interval != (now+ahead)/w.interval
+}
+
+// wanted reports whether any object has the image.
+func (w *Watcher) wanted(s subject) bool {
+	return slices.ContainsFunc(w.informers, func(i cache.SharedIndexInformer) bool {
+		keys, err := i.GetIndexer().IndexKeys(byImage, string(s.namespace)+"/"+s.image)
+		return err == nil && len(keys) > 0
+	})
+}
+
+// work serves the queue until ctx ends.
+func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
+	for range workers {
+		group.Go(func() error {
+			for {
+				j, ok := w.queue.take(ctx)
+				if !ok {
+					return nil
+				}
+				if !w.queue.done(j, w.serve(ctx, j)) {
+					w.drop(j.subject)
+				}
+			}
+		})
+	}
+}
+
+// serve verifies an image, and returns after which pause to try it again: 0 if it
+// is decided, or if no object has it any more.
+func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
+	ref, err := image.Parse(j.image)
+	if err != nil || !w.wanted(j.subject) {
+		return 0
+	}
+	verified := w.verifier.Warm
+	if j.renew {
+		verified = w.verifier.Refresh
+	}
+	verdict := verified(ctx, j.namespace, ref).Verdict
+	w.images.WithLabelValues(verdict.Outcome.String()).Inc()
+	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": verdict.Outcome.String(), "renewed": j.renew}).Debug("verified ahead")
+	if verdict.Outcome != policy.Undecided {
+		return 0
+	}
+	return wait.Jitter(min(firstPause<<min(j.tries, 20), longestPause), 0.5)
+}

@@ -33,6 +33,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/warm"
 	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/stack"
 	"github.com/landwaiter/landwaiter/test/testenv"
 )
 
@@ -44,9 +45,8 @@ type world struct {
 	desk     *tenant.Desk
 }
 
-// start runs all of it. The watcher has the rights that the chart gives for it, and
-// no others.
-func start(t *testing.T, interval time.Duration) *world {
+// prepare starts the API server and the registry.
+func prepare(t *testing.T) *world {
 	t.Helper()
 	tools := os.Getenv("LANDWAITER_CLUSTER_TOOLS")
 	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
@@ -61,7 +61,14 @@ func start(t *testing.T, interval time.Duration) *world {
 	w.key, err = fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	w.declare(t)
+	return w
+}
 
+// start runs all of it. The watcher has the rights that the chart gives for it, and
+// no others.
+func start(t *testing.T, interval time.Duration) *world {
+	t.Helper()
+	w := prepare(t)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	memory, err := cache.NewMemory(1<<24, time.Now)
@@ -219,4 +226,35 @@ func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {
 		_, kept := w.desk.Recall("team-a", ref)
 		require.True(t, kept)
 	}
+}
+
+func TestServeVerifiesAheadIfAsked(t *testing.T) {
+	binary := os.Getenv("LANDWAITER_BINARY")
+	require.NotEmpty(t, binary, "LANDWAITER_BINARY is not set; run make e2e")
+	w := prepare(t)
+	authority, err := fixture.NewAuthority("serving")
+	require.NoError(t, err)
+	serving, err := authority.IssueServer("127.0.0.1")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for name, text := range map[string][]byte{"tls.crt": serving.CertificatePEM, "tls.key": serving.KeyPEM} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	ports, err := testenv.FreePorts(2)
+	require.NoError(t, err)
+	metrics := fmt.Sprintf("127.0.0.1:%d", ports[1])
+	process, err := testenv.StartProcess(dir, testenv.Command{Name: "serve", Path: binary, Args: []string{"serve", "--kubeconfig=" + w.Kubeconfig(),
+		"--tls-cert=" + filepath.Join(dir, "tls.crt"), "--tls-key=" + filepath.Join(dir, "tls.key"), "--insecure-no-client-auth", "--leader-elect=false",
+		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), "--health-address=", "--metrics-address=" + metrics, "--warm-up", "--warm-up-interval=30m"}})
+	require.NoError(t, err)
+	t.Cleanup(process.Kill)
+	signed := w.image(t, "app/pod", true)
+	require.NoError(t, w.Client.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}, Spec: template(signed).Spec}))
+	w.eventually(t, func(ctx context.Context) error {
+		text, err := stack.Get(ctx, "http://"+metrics+"/metrics")
+		if err == nil && !strings.Contains(text, `landwaiter_warm_images_total{outcome="allowed"} 1`) {
+			err = fmt.Errorf("nothing was verified; the log ends with:\n%s", process.Tail(20))
+		}
+		return err
+	})
 }

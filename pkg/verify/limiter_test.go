@@ -1,11 +1,41 @@
 package verify
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
+
+// An admission that has joined work of low priority is not refused with it.
+func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, key, refuse := NewEngine(none{}, time.Now, Options{}), Key{Namespace: "team-a", Image: "app"}, make(chan struct{})
+		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errNoSpare) })
+		admitted, ahead := make(chan error, 1), make(chan error, 1)
+		work := func(context.Context) (Entry, time.Duration, error) { return Entry{}, 0, nil }
+		ask := func(how manner, answer chan error) {
+			_, err := e.once(t.Context(), 0, key, how, work)
+			answer <- err
+		}
+		go ask(manner{}, admitted)
+		go ask(manner{spare: true}, ahead)
+		synctest.Wait()
+		close(refuse)
+		require.NoError(t, <-admitted)
+		require.ErrorIs(t, <-ahead, errOverloaded)
+	})
+}
+
+// none is a cache that keeps nothing.
+type none struct{}
+
+func (none) Get(context.Context, Key) (Entry, bool)         { return Entry{}, false }
+func (none) Recall(Key) (Entry, bool)                       { return Entry{}, false }
+func (none) Put(context.Context, Key, Entry, time.Duration) {}
 
 // However many namespaces take all that they can get, one that comes anew finds a
 // place.

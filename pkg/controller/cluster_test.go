@@ -42,7 +42,7 @@ func startCluster(t *testing.T) *testenv.Cluster {
 	t.Cleanup(cluster.Stop)
 	files, err := filepath.Glob("../../config/crd/landwaiter.dev_*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 8)
+	require.Len(t, files, 9)
 	for _, name := range files {
 		objects, err := testenv.DecodeFile(name)
 		require.NoError(t, err)

@@ -93,6 +93,8 @@ func figures() []figure {
 		{Name: "cold verification, own time, registry at 5 ms", Target: 3, Unit: "ms", of: value("ColdLatency/5ms", "own-ms", 1)},
 		{Name: "cold verification, own time, registry at 20 ms", Target: 3, Unit: "ms", of: value("ColdLatency/20ms", "own-ms", 1)},
 		{Name: "one of 1,000 namespaces compiled anew", Target: 50, Unit: "ms", of: value("Change", "ns/op", toMillis)},
+		{Name: "verifications for 512 keys of 32 images in one request", Target: 32, of: value("ManyKeys", "verifications", 1)},
+		{Name: "round trips to Redis for a verdict that only Redis has", Target: 1, of: value("RedisWarm", "round-trips", 1)},
 		{Name: "p99 beside a flooding namespace over quiet", Target: 2, of: value("Flood", "ratio", 1)},
 	}
 }

@@ -23,6 +23,8 @@ BenchmarkColdLatency/0s-2  100 1 ns/op 0.9 own-ms
 BenchmarkColdLatency/5ms-2  100 1 ns/op 1.5 own-ms
 BenchmarkColdLatency/20ms-2  100 1 ns/op 3.5 own-ms
 BenchmarkChange-2  100 2000000 ns/op
+BenchmarkManyKeys-2 44 24221883 ns/op 32.00 verifications
+BenchmarkRedisWarm-2 4795 226901 ns/op 1.000 round-trips
 BenchmarkFlood-2  1 8881053039 ns/op 33.81 ms-flooded-p99 25.27 ms-quiet-p99 1.338 ratio
 PASS
 `
@@ -36,6 +38,8 @@ func TestFiguresAreRatiosOfWhatWasMeasured(t *testing.T) {
 	require.Regexp(t, `a handshake each +0\.90 +≥ 0\.8 +met`, out.String())
 	require.Regexp(t, `registry at 20 ms +3\.50 ms +≤ 3 ms +missed`, out.String())
 	require.Regexp(t, `compiled anew +2\.00 ms +≤ 50 ms +met`, out.String())
+	require.Regexp(t, `in one request +32\.00 +≤ 32 +met`, out.String())
+	require.Regexp(t, `only Redis has +1\.00 +≤ 1 +met`, out.String())
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var read []figure

@@ -1,0 +1,93 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// BenchmarkRedisWarm finds verdicts in Redis alone: memory has room for none.
+// round-trips are those to Redis for one image.
+func BenchmarkRedisWarm(b *testing.B) {
+	raw := make([]byte, 32)
+	_, err := rand.Read(raw)
+	require.NoError(b, err)
+	seal, err := cache.ParseSeal([]byte(base64.StdEncoding.EncodeToString(raw)))
+	require.NoError(b, err)
+	server := miniredis.RunT(b)
+	client, err := cache.Connect(cache.Connection{URL: "redis://" + server.Addr() + "/0"})
+	require.NoError(b, err)
+	redis := cache.NewRedis(client, seal, "bench", time.Now)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- redis.Run(ctx) }()
+	b.Cleanup(func() { stop(); require.NoError(b, <-ended) })
+	full, err := cache.NewMemory(1, time.Now)
+	require.NoError(b, err)
+	w := newWorld(b, cache.Tiers{Memory: full, Redis: redis}, 1)
+	w.allowed(b, team(0))
+	require.Eventually(b, func() bool { return len(server.Keys()) == 1 }, 10*time.Second, time.Millisecond)
+	asked, before, n := w.registry.Count(), redis.Stats.RoundTrips.Load(), 0
+	for b.Loop() {
+		w.allowed(b, team(0))
+		n++
+	}
+	require.LessOrEqual(b, w.registry.Count()-asked, n, "a read that was late is worked out anew")
+	b.ReportMetric(float64(redis.Stats.RoundTrips.Load()-before)/float64(n), "round-trips")
+}
+
+// counting counts what is verified.
+type counting struct {
+	*world
+	verified atomic.Int64
+}
+
+func (c *counting) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	c.verified.Add(1)
+	return c.world.Verify(ctx, namespace, ref)
+}
+
+// BenchmarkManyKeys asks with one request for 512 keys of 32 images, all cold.
+// verifications are those of one request.
+func BenchmarkManyKeys(b *testing.B) {
+	const keys, images = 512, 32
+	c := &counting{world: newWorld(b, noCache{}, images)}
+	files, client, _ := certificates(b)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	server, err := provider.New(c, c, log, provider.Options{Address: "127.0.0.1:0", Files: files})
+	require.NoError(b, err)
+	require.NoError(b, server.Listen(b.Context()))
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	b.Cleanup(func() { client.CloseIdleConnections(); stop(); require.NoError(b, <-ended) })
+	list := make([]string, keys)
+	for i := range list {
+		list[i] = "[" + string(team(i%images)) + "]" + c.image.String()
+	}
+	body, err := json.Marshal(externaldata.NewProviderRequest(list))
+	require.NoError(b, err)
+	e := &edge{url: "https://" + server.Address() + "/v1/verify", client: client, body: body}
+	n := 0
+	for b.Loop() {
+		e.ask(b)
+		n++
+	}
+	b.ReportMetric(float64(c.verified.Load())/float64(n), "verifications")
+}

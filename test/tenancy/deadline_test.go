@@ -29,12 +29,9 @@ import (
 	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
-// deadline is the provider's in these tests; whoever asks waits twice as long, which
-// on a machine that is not busy is an answer in time and else a failure.
-const deadline = time.Second
-
-// edge asks a desk through the HTTPS server, as Gatekeeper does.
-func edge(t *testing.T, desk *tenant.Desk) func(keys ...string) externaldata.Response {
+// edge asks a desk through an HTTPS server with a deadline, as Gatekeeper does.
+// Whoever asks waits twice as long: later there is no answer.
+func edge(t *testing.T, desk *tenant.Desk, deadline time.Duration) func(keys ...string) externaldata.Response {
 	t.Helper()
 	authority, err := fixture.NewAuthority("deadline")
 	require.NoError(t, err)
@@ -72,7 +69,7 @@ func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
 	w := newWorld(t, fixture.RegistryOptions{})
 	slow, quick := w.signed(t, "slow", "a"), w.signed(t, "quick", "a")
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	ask := edge(t, w.Desk)
+	ask := edge(t, w.Desk, time.Second)
 	release := make(chan struct{})
 	w.registry.SetIntercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if bytes.Contains([]byte(r.URL.Path), []byte("/slow/")) {
@@ -111,7 +108,7 @@ func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
 		o.ClusterLimits = append(o.ClusterLimits, limits)
 	}))
 	w.registry.SetLatency(10 * time.Millisecond)
-	answer := edge(t, w.Desk)(keys...)
+	answer := edge(t, w.Desk, 10*time.Second)(keys...)
 	require.Empty(t, answer.SystemError)
 	require.Len(t, answer.Items, len(keys))
 }
@@ -127,7 +124,7 @@ func TestNamesThatAreNeverResolvedAreAnsweredInTime(t *testing.T) {
 	}}
 	w := newWorld(t, fixture.RegistryOptions{})
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	answer := edge(t, w.Desk)("[team-a]registry.example.com/app:v1")
+	answer := edge(t, w.Desk, time.Second)("[team-a]registry.example.com/app:v1")
 	require.Empty(t, answer.Items)
 	require.Contains(t, answer.SystemError, "registry.example.com/app:v1")
 }
@@ -158,7 +155,7 @@ func TestARedisThatSaysNothingCostsNoAnswer(t *testing.T) {
 		keys = append(keys, "[team-a]"+w.signed(t, name, "a").Reference.String())
 	}
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	answer := edge(t, w.Desk)(keys...)
+	answer := edge(t, w.Desk, 10*time.Second)(keys...)
 	require.Empty(t, answer.SystemError)
 	require.Len(t, answer.Items, len(keys))
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/fixture"
 )
+
+// nameserver, if set, is asked instead of the machine's own.
+var nameserver atomic.Pointer[string]
+
+// The resolver is replaced before any test: work that goes on after its test reads it.
+func TestMain(m *testing.M) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if other := nameserver.Load(); other != nil {
+			network, address = "udp", *other
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}}
+	os.Exit(m.Run())
+}
 
 // edge asks a desk through an HTTPS server with a deadline, as Gatekeeper does.
 // Whoever asks waits twice as long: later there is no answer.
@@ -117,11 +132,9 @@ func TestNamesThatAreNeverResolvedAreAnsweredInTime(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0") // a DNS server that says nothing
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
-	before := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = before })
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", silent.LocalAddr().String())
-	}}
+	address := silent.LocalAddr().String()
+	nameserver.Store(&address)
+	t.Cleanup(func() { nameserver.Store(nil) })
 	w := newWorld(t, fixture.RegistryOptions{})
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
 	answer := edge(t, w.Desk, time.Second)("[team-a]registry.example.com/app:v1")

@@ -45,6 +45,11 @@ func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image
 	if err == nil {
 		return d.engine.Verify(ctx, config, ref)
 	}
+	return unanswered(namespace, ref, err)
+}
+
+// unanswered is the result where err says why it is not known what applies.
+func unanswered(namespace verify.Namespace, ref image.Reference, err error) verify.Result {
 	verdict := policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}
 	if verify.IsDefinite(err) {
 		verdict.Outcome = policy.Denied
@@ -55,11 +60,11 @@ func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image
 // Recall answers as Verify does if the answer is known, and else reports false. It
 // waits for nothing.
 func (d *Desk) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {
-	snapshot := d.set.Snapshot()
-	if snapshot == nil || !d.declares(snapshot, namespace) {
+	config, err := d.declared(namespace)
+	if err != nil {
 		return verify.Result{}, false
 	}
-	return d.engine.Recall(snapshot.For(namespace), ref)
+	return d.engine.Recall(config, ref)
 }
 
 // declares reports whether snapshot says what applies in a namespace.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -14,7 +13,7 @@ import (
 func (d *Desk) Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
 	config, err := d.declared(namespace)
 	if err != nil {
-		return undecided(namespace, ref, err)
+		return unanswered(namespace, ref, err)
 	}
 	return d.engine.Warm(ctx, config, ref)
 }
@@ -23,7 +22,7 @@ func (d *Desk) Warm(ctx context.Context, namespace verify.Namespace, ref image.R
 func (d *Desk) Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
 	config, err := d.declared(namespace)
 	if err != nil {
-		return undecided(namespace, ref, err)
+		return unanswered(namespace, ref, err)
 	}
 	return d.engine.Refresh(ctx, config, ref)
 }
@@ -38,9 +37,4 @@ func (d *Desk) declared(namespace verify.Namespace) (*verify.Config, error) {
 		return nil, fmt.Errorf("namespace %s is not in force: %w", namespace, ErrNotReady)
 	}
 	return snapshot.For(namespace), nil
-}
-
-func undecided(namespace verify.Namespace, ref image.Reference, err error) verify.Result {
-	return verify.Result{Namespace: namespace, Reference: ref, Digest: ref.Digest,
-		Verdict: policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}}
 }

@@ -245,9 +245,9 @@ func certificates(b *testing.B) (provider.Files, *http.Client, *tls.Config) {
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots, NextProtos: []string{"http/1.1"}}
 }
 
-func request(b *testing.B, key string) []byte {
+func request(b *testing.B, keys ...string) []byte {
 	b.Helper()
-	body, err := json.Marshal(externaldata.NewProviderRequest([]string{key}))
+	body, err := json.Marshal(externaldata.NewProviderRequest(keys))
 	require.NoError(b, err)
 	return body
 }
@@ -255,10 +255,23 @@ func request(b *testing.B, key string) []byte {
 func newProvider(b *testing.B) (*edge, *tls.Config) {
 	b.Helper()
 	w := newWorld(b, memory(b), 1)
+	return serve(b, w, request(b, "[team-0]"+w.image.String()))
+}
+
+// desk is what a server asks.
+type desk interface {
+	provider.Verifier
+	provider.Resolver
+}
+
+// serve starts the whole provider; the edge sends body, and the configuration is for
+// a server that is compared with it.
+func serve(b *testing.B, d desk, body []byte) (*edge, *tls.Config) {
+	b.Helper()
 	files, client, config := certificates(b)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	server, err := provider.New(w, w, log, provider.Options{Address: "127.0.0.1:0", Files: files})
+	server, err := provider.New(d, d, log, provider.Options{Address: "127.0.0.1:0", Files: files})
 	require.NoError(b, err)
 	require.NoError(b, server.Listen(b.Context()))
 	ctx, stop := context.WithCancel(context.Background())
@@ -269,7 +282,7 @@ func newProvider(b *testing.B) (*edge, *tls.Config) {
 		stop()
 		require.NoError(b, <-ended)
 	})
-	return &edge{url: "https://" + server.Address() + "/v1/verify", client: client, body: request(b, "[team-0]"+w.image.String())}, config
+	return &edge{url: "https://" + server.Address() + "/v1/verify", client: client, body: body}, config
 }
 
 // newBare is a TLS server that decodes a request and answers with body.

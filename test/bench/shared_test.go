@@ -4,20 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
-	"io"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -67,23 +62,11 @@ func (c *counting) Verify(ctx context.Context, namespace verify.Namespace, ref i
 func BenchmarkManyKeys(b *testing.B) {
 	const keys, images = 512, 32
 	c := &counting{world: newWorld(b, noCache{}, images)}
-	files, client, _ := certificates(b)
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	server, err := provider.New(c, c, log, provider.Options{Address: "127.0.0.1:0", Files: files})
-	require.NoError(b, err)
-	require.NoError(b, server.Listen(b.Context()))
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	b.Cleanup(func() { client.CloseIdleConnections(); stop(); require.NoError(b, <-ended) })
 	list := make([]string, keys)
 	for i := range list {
 		list[i] = "[" + string(team(i%images)) + "]" + c.image.String()
 	}
-	body, err := json.Marshal(externaldata.NewProviderRequest(list))
-	require.NoError(b, err)
-	e := &edge{url: "https://" + server.Address() + "/v1/verify", client: client, body: body}
+	e, _ := serve(b, c, request(b, list...))
 	n := 0
 	for b.Loop() {
 		e.ask(b)

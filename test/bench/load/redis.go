@@ -49,7 +49,7 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.end(first)
+	defer first.Kill()
 	if err := s.fill(ctx, first.url, namespaces); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.end(second)
+	defer second.Kill()
 	before := s.registry.Count()
 	f := load{client: s.caller(true), url: second.url, connections: s.connections, check: true, next: func(i int) (request, bool) {
 		if i >= len(requests) {
@@ -92,7 +92,7 @@ func faultyRedis(ctx context.Context, s *stage, name string, fault func(*testenv
 	if err != nil {
 		return nil, err
 	}
-	defer s.end(p)
+	defer p.Kill()
 	limited, cancel := context.WithTimeout(ctx, s.duration)
 	defer cancel()
 	failed := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -109,8 +110,8 @@ func warm(ctx context.Context, s *stage) ([]figure, error) {
 			got.Remark += fmt.Sprintf(", %d MiB resident", resident(p.PID()))
 			figures = append(figures, got, beside)
 		}
-		s.end(p)
-		s.end(bare)
+		p.Kill()
+		bare.Kill()
 	}
 	return figures, nil
 }
@@ -203,7 +204,7 @@ func cold(ctx context.Context, s *stage) ([]figure, error) {
 				f.Remark = fmt.Sprintf("%.1f ms of its own at the median", f.P50-float64(latency.Milliseconds()))
 			}
 			figures = append(figures, f)
-			s.end(p)
+			p.Kill()
 		}
 	}
 	return figures, nil
@@ -217,13 +218,14 @@ func throttled(ctx context.Context, s *stage) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.end(p)
-	pace, refused := rate.NewLimiter(200, 50), make(chan struct{}, 1<<20)
+	defer p.Kill()
+	pace := rate.NewLimiter(200, 50)
+	var refused atomic.Int64
 	s.registry.SetIntercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if pace.Allow() {
 			return false
 		}
-		refused <- struct{}{}
+		refused.Add(1)
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
 		return true
@@ -231,7 +233,7 @@ func throttled(ctx context.Context, s *stage) ([]figure, error) {
 	defer s.registry.SetIntercept(nil)
 	f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, retry: true, next: s.pairs(namespaces, 2*s.cold)}.
 		run(ctx, "cold, registry takes 200 requests a second")
-	f.Remark = fmt.Sprintf("%d requests refused by the registry; times are until it was decided", len(refused))
+	f.Remark = fmt.Sprintf("%d requests refused by the registry; times are until it was decided", refused.Load())
 	return []figure{f}, nil
 }
 
@@ -243,7 +245,7 @@ func audit(ctx context.Context, s *stage) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.end(p)
+	defer p.Kill()
 	var figures []figure
 	for _, name := range []string{"cold", "again"} {
 		draw := zipf(namespaces)

@@ -255,6 +255,3 @@ func (s *stage) bare(ctx context.Context, body []byte) (*server, error) {
 func (s *stage) caller(keep bool) *http.Client {
 	return caller(s.authority, s.client.TLS, s.connections, keep)
 }
-
-// end stops a process that the rest of the run does not need.
-func (s *stage) end(p *server) { p.Kill() }

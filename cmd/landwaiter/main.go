@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -40,6 +41,9 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
 	redis.SetLogger(unheard{})
+	// sigstore-go warns of timestamps that do not verify, in words that hold what a
+	// signer wrote: the finding says what came of them.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -1,16 +1,22 @@
 package cosign
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
+	"github.com/landwaiter/landwaiter/pkg/attest"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -51,7 +57,7 @@ type Evidence struct {
 	// Statement is the signed in-toto statement, nil for a signature of the
 	// artifact's bytes. It is about the artifact, by a subject's digest; whether
 	// its predicate means anything is for the caller to say.
-	Statement []byte
+	Statement *attest.Statement
 }
 
 // VerifyBundle verifies a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) as
@@ -91,7 +97,19 @@ func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact dige
 	if by.id == "" {
 		return Evidence{}, failure
 	}
-	return Evidence{Signer: by.id, Facts: by.facts, Statement: parsed.payload}, policy.Finding{}
+	proven := Evidence{Signer: by.id, Facts: by.facts}
+	if parsed.message {
+		return proven, policy.Finding{}
+	}
+	statement, err := attest.ParseStatement(parsed.payload)
+	switch {
+	case err != nil:
+		return Evidence{}, malformed("the signed statement " + err.Error())
+	case !slices.Contains(statement.Digests, artifact.Encoded()):
+		return Evidence{}, wrongDigest(artifact, digest.SHA256.String()+":"+statement.Digests[0])
+	}
+	proven.Statement = &statement
+	return proven, policy.Finding{}
 }
 
 // open takes a bundle apart that is signed in the way that the checker wants.
@@ -117,6 +135,10 @@ type parsedBundle struct {
 	ed25519     bool   // the certificate's key is of this kind
 	hint        string // of the key
 	payload     []byte // of the envelope
+	// logged is set if the log has the envelope as a hash of what was signed: the
+	// bundle as one that signs those bytes.
+	logged *bundle.Bundle
+	signed []byte
 
 	message   bool // it is a message signature, not an envelope
 	digest    []byte
@@ -158,7 +180,36 @@ func (parsed *parsedBundle) read() error {
 		parsed.digest = message.GetMessageDigest().GetDigest()
 		parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
 	}
-	return nil
+	if envelope != nil && loggedByHash(parsed.GetVerificationMaterial().GetTlogEntries()) {
+		// An envelope's signature is of its pre-authentication encoding (DSSE v1.0.2).
+		parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
+		parsed.logged, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
+			Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig())})
+	}
+	return err
+}
+
+// loggedByHash reports whether all entries are of Rekor v1 and have no more than the
+// hash of what was signed. The client specification ("Bundle content vs. Rekor entry
+// kind") allows that for envelopes, and the library does not know it.
+func loggedByHash(entries []*protorekor.TransparencyLogEntry) bool {
+	for _, entry := range entries {
+		if kind := entry.GetKindVersion(); kind.GetKind() != "hashedrekord" || kind.GetVersion() != "0.0.1" {
+			return false
+		}
+	}
+	return len(entries) > 0
+}
+
+// question returns what to verify, and against what, to know who signed the bundle
+// as about want. Of a logged envelope that is the signature only: what its statement
+// is about is read by all who ask.
+func (parsed parsedBundle) question(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
+	if parsed.logged != nil {
+		return parsed.logged, bundleverify.WithArtifact(bytes.NewReader(parsed.signed)), nil
+	}
+	raw, err := hex.DecodeString(want.Encoded())
+	return parsed.Bundle, bundleverify.WithArtifactDigest(want.Algorithm().String(), raw), err
 }
 
 // readStatement returns what an envelope's payload says about the image want;
@@ -203,8 +254,8 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 	return unsupported()
 }
 
-// signerOf returns who signed the bundle as a signature of want; if it is nobody
-// who is trusted, the finding says so. The bundle's hint at a key is not trusted:
+// signerOf returns who signed the bundle as a signature of want, if that is what the
+// statement in it is about, which the caller reads; if it is nobody who is trusted, the finding says so. The bundle's hint at a key is not trusted:
 // it plays no part but in that finding.
 func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
 	if c.identities != nil {
@@ -222,7 +273,7 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 			if ctx.Err() != nil {
 				return signer{}, verify.FetchFailure(ctx.Err())
 			}
-			switch err := verifyBundle(algorithm, parsed.Bundle, want); {
+			switch err := verifyBundle(algorithm, parsed, want); {
 			case err == nil:
 				return key.signer(), policy.Finding{}
 			case errors.Is(err, errPanic):
@@ -237,15 +288,14 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 }
 
 // verifyBundle verifies the signature in a bundle with one key, and that it is
-// about want.
-func verifyBundle(by algorithm, parsed *bundle.Bundle, want digest.Digest) error {
-	raw, err := hex.DecodeString(want.Encoded())
+// about want, see question.
+func verifyBundle(by algorithm, parsed parsedBundle, want digest.Digest) error {
+	asked, artifact, err := parsed.question(want)
 	if err != nil {
 		return err
 	}
 	return guard(func() error {
-		artifact := bundleverify.WithArtifactDigest(want.Algorithm().String(), raw)
-		_, err := by.bundles.Verify(parsed, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
+		_, err := by.bundles.Verify(asked, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
 		return err
 	})
 }

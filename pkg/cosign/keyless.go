@@ -3,13 +3,13 @@ package cosign
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
@@ -58,6 +58,7 @@ type Thresholds struct {
 // identities verifies certificates.
 type identities struct {
 	name     string
+	root     root.TrustedMaterial
 	bundles  *bundleverify.Verifier
 	policies []bundleverify.PolicyOption
 	demand   *expression.Expression // nil without one
@@ -72,7 +73,7 @@ func newIdentities(k Keyless) (*identities, error) {
 	case k.Root == nil:
 		return nil, errors.New("a keyless verifier needs a root of trust")
 	}
-	made := &identities{name: k.Name}
+	made := &identities{name: k.Name, root: k.Root}
 	if k.Expression != "" {
 		var err error
 		made.demand, err = expression.Compile(k.Expression, expression.Variables{"issuer": expression.Text, "subject": expression.Text, "claims": expression.Any})
@@ -143,12 +144,42 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
 			return errors.New("the certificate names nobody")
 		}
+		if err := k.timely(parsed); err != nil {
+			return err
+		}
 		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
 			message: fmt.Sprintf("signature verified for %s, certified by %s, under %s", summary.SubjectAlternativeName, summary.Issuer, k.name),
 			facts:   map[string]any{"issuer": summary.Issuer, "subject": summary.SubjectAlternativeName, "claims": claimsOf(summary.Extensions)}}
 		return nil
 	})
 	return by, err
+}
+
+// timely says no if a trusted authority vouches for a time at which the certificate
+// did not hold. Of several timestamps by one authority the library looks at the first
+// only; those of authorities that nobody trusts say nothing.
+func (k *identities) timely(parsed *bundle.Bundle) error {
+	timestamps, err := parsed.Timestamps()
+	if err != nil || len(timestamps) < 2 {
+		return err
+	}
+	content, err := parsed.VerificationContent()
+	if err != nil {
+		return err
+	}
+	signed, err := parsed.SignatureContent()
+	if err != nil {
+		return err
+	}
+	for _, timestamp := range timestamps {
+		for _, authority := range k.root.TimestampingAuthorities() {
+			at, err := authority.Verify(timestamp, signed.Signature())
+			if err == nil && !content.ValidAtTime(at.Time, k.root) {
+				return fmt.Errorf("the certificate is not valid at %s, the time of one of its timestamps", at.Time.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	return nil
 }
 
 // claimsOf are the extensions that a certificate has (Fulcio's certificate
@@ -196,11 +227,11 @@ func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, wan
 	if parsed.message && parsed.ed25519 {
 		return signer{}, unsupported()
 	}
-	raw, err := hex.DecodeString(want.Encoded())
+	asked, artifact, err := parsed.question(want)
 	if err != nil {
 		return signer{}, malformed("the image to check has a damaged digest")
 	}
-	by, err := k.verify(parsed.Bundle, bundleverify.WithArtifactDigest(want.Algorithm().String(), raw))
+	by, err := k.verify(asked, artifact)
 	if err != nil {
 		return signer{}, k.refused(err)
 	}

@@ -191,7 +191,6 @@ func (s *Sigstore) attest(identity, issuer string, statement []byte, options Sig
 	if err != nil {
 		return nil, nil, fmt.Errorf("log: %w", err)
 	}
-	e := &entity{certificate: certificate.Raw, timestamps: [][]byte{timestamp}}
-	e.entry, err = s.complete(entry)
-	return e, raw, err
+	e := &entity{certificate: certificate.Raw, timestamps: [][]byte{timestamp}, entry: entry.TransparencyLogEntry()}
+	return e, raw, s.complete(e.entry)
 }

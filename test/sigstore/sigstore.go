@@ -19,14 +19,16 @@ import (
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/testing/ca"
-	"github.com/sigstore/sigstore-go/pkg/tlog"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
 // Sigstore is one instance, which no other trusts.
 type Sigstore struct {
 	virtual     *ca.VirtualSigstore
 	transparent *transparent
+	stamper     *fixture.TimestampAuthority
 }
 
 // New makes an instance.
@@ -39,7 +41,11 @@ func New() (*Sigstore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sigstore{virtual: virtual, transparent: transparent}, nil
+	stamper, err := fixture.NewTimestampAuthority("stamper", fixture.CertificateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &Sigstore{virtual: virtual, transparent: transparent, stamper: stamper}, nil
 }
 
 // TrustedRoot returns its trusted_root.json.
@@ -56,7 +62,9 @@ func (s *Sigstore) TrustedRoot() ([]byte, error) {
 		return nil, err
 	}
 	authorities := append(s.virtual.FulcioCertificateAuthorities(), s.transparent.authority())
-	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, transparency, s.virtual.TimestampingAuthorities(), logs)
+	stampers := append(s.virtual.TimestampingAuthorities(), &root.SigstoreTimestampingAuthority{Root: s.stamper.Root.Chain[0], Leaf: s.stamper.Signer().Chain[0],
+		ValidityPeriodStart: s.stamper.Signer().Chain[0].NotBefore, URI: "https://stamper.example.com"})
+	made, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, transparency, stampers, logs)
 	if err != nil {
 		return nil, fmt.Errorf("make a trusted root: %w", err)
 	}
@@ -85,6 +93,9 @@ type SignOptions struct {
 	Time time.Time
 	// WithoutLog and WithoutTimestamp leave out what vouches for it.
 	WithoutLog, WithoutTimestamp bool
+	// Stamped are times of further timestamps in a bundle, all by one authority,
+	// which makes no others.
+	Stamped []time.Time
 	// SCTs are the numbers (0 and 1) of certificate transparency logs that have the
 	// certificate of a bundle, or Forged. Without any it carries none.
 	SCTs []int
@@ -114,28 +125,8 @@ func (s *Sigstore) take(made *ca.TestEntity, err error) (*entity, error) {
 	if err != nil || len(entries) != 1 {
 		return nil, fmt.Errorf("take the log entry: %w", err)
 	}
-	e.entry, err = s.complete(entries[0])
-	return e, err
-}
-
-// complete gives an entry its kind and the log's promise, which the virtual
-// instance keeps to itself.
-func (s *Sigstore) complete(entry *tlog.Entry) (*protorekor.TransparencyLogEntry, error) {
-	made := entry.TransparencyLogEntry()
-	var kind struct{ Kind, APIVersion string }
-	if err := json.Unmarshal(made.GetCanonicalizedBody(), &kind); err != nil {
-		return nil, fmt.Errorf("read the log entry: %w", err)
-	}
-	made.KindVersion = &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion}
-	promise, err := s.virtual.RekorSignPayload(tlog.RekorPayload{
-		Body: base64.StdEncoding.EncodeToString(made.GetCanonicalizedBody()), IntegratedTime: made.GetIntegratedTime(),
-		LogIndex: made.GetLogIndex(), LogID: hex.EncodeToString(made.GetLogId().GetKeyId()),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("promise inclusion: %w", err)
-	}
-	made.InclusionPromise = &protorekor.InclusionPromise{SignedEntryTimestamp: promise}
-	return made, nil
+	e.entry = entries[0].TransparencyLogEntry()
+	return e, s.complete(e.entry)
 }
 
 func (o SignOptions) time() time.Time {
@@ -151,6 +142,16 @@ func (s *Sigstore) Bundle(identity, issuer string, statement []byte, options Sig
 	e, signature, err := s.statement(identity, issuer, statement, options)
 	if err != nil {
 		return nil, err
+	}
+	if options.WithoutTimestamp {
+		e.timestamps = nil
+	}
+	for _, at := range options.Stamped {
+		timestamp, err := s.stamper.Stamp(signature, at)
+		if err != nil {
+			return nil, err
+		}
+		e.timestamps = append(e.timestamps, timestamp)
 	}
 	made := &protobundle.Bundle{
 		MediaType:            "application/vnd.dev.sigstore.bundle.v0.3+json",
@@ -191,7 +192,7 @@ func (e *entity) material(options SignOptions) *protobundle.VerificationMaterial
 	if !options.WithoutLog {
 		material.TlogEntries = []*protorekor.TransparencyLogEntry{e.entry}
 	}
-	if !options.WithoutTimestamp {
+	if len(e.timestamps) > 0 {
 		material.TimestampVerificationData = &protobundle.TimestampVerificationData{}
 		for _, timestamp := range e.timestamps {
 			material.TimestampVerificationData.Rfc3161Timestamps = append(material.TimestampVerificationData.Rfc3161Timestamps,

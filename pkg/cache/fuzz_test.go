@@ -2,8 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"testing"
 	"time"
@@ -12,15 +10,13 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
 // Whatever is in Redis opens as nothing but the very value that was sealed.
 func FuzzSealedValues(f *testing.F) {
 	// Each process has a key of its own: what another sealed must not open either.
-	master := make([]byte, masterBytes)
-	_, err := rand.Read(master)
-	require.NoError(f, err)
-	seal, err := ParseSeal([]byte(base64.StdEncoding.EncodeToString(master)))
+	seal, err := ParseSeal(fixture.NewSealKey())
 	require.NoError(f, err)
 	r := &Redis{seal: seal}
 	const namespace, name = verify.Namespace("team-a"), "landwaiter:team-a:verdict:x"

@@ -108,7 +108,7 @@ func byMaster(t *testing.T, cluster *testenv.RedisCluster, images []string) [][]
 
 func TestReplicasShareVerdictsThroughARealCluster(t *testing.T) {
 	cluster, connection := startCluster(t)
-	master := masterKey(t)
+	master := masterKey()
 	first, second := shared(t, connection, master), shared(t, connection, master)
 	images := numbered(200)
 	put(t, first, images...)
@@ -133,7 +133,7 @@ func TestReplicasShareVerdictsThroughARealCluster(t *testing.T) {
 
 func TestUsageAndPurgeReachEveryMasterOfARealCluster(t *testing.T) {
 	cluster, connection := startCluster(t)
-	c, client := shared(t, connection, masterKey(t)), connect(t, connection)
+	c, client := shared(t, connection, masterKey()), connect(t, connection)
 	images := numbered(50)
 	namespaces := []verify.Namespace{"team-a", "team-ab", verify.Cluster}
 	for _, namespace := range namespaces {
@@ -195,7 +195,7 @@ func move(t *testing.T, name string, from, to *testenv.Redis, between func()) {
 
 func TestVerdictsAreFoundWhileTheirSlotMovesBetweenMasters(t *testing.T) {
 	cluster, connection := startCluster(t)
-	c := shared(t, connection, masterKey(t))
+	c := shared(t, connection, masterKey())
 	images := numbered(20)
 	put(t, c, images...)
 	eventually(t, func() bool { return foundAtOnce(t, c, images) == len(images) }, "written")
@@ -211,7 +211,7 @@ func TestVerdictsAreFoundWhileTheirSlotMovesBetweenMasters(t *testing.T) {
 // The breaker must not hold what one master does against the others.
 func TestAMasterThatIsGoneCostsTheVerdictsItHadAndNoOthers(t *testing.T) {
 	cluster, connection := startCluster(t)
-	master := masterKey(t)
+	master := masterKey()
 	c := shared(t, connection, master)
 	images := numbered(60)
 	put(t, c, images...)
@@ -266,7 +266,7 @@ func TestVerdictsOutliveAFailoverBySentinel(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(servers.Kill)
 	connection := cache.Connection{URL: servers.URL, Mode: "sentinel"}
-	master := masterKey(t)
+	master := masterKey()
 	first, second := shared(t, connection, master), shared(t, connection, master)
 	images := numbered(20)
 	put(t, first, images...)

@@ -73,33 +73,33 @@ func (r *Redis) gather(first read) []read {
 func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	ctx, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
-	parts := map[*lane][]read{}
+	parts := map[*breaker][]read{}
 	for _, wanted := range batch {
-		lane, err := r.lanes.find(ctx, wanted.name)
+		of, err := r.breakers.find(ctx, wanted.name)
 		if err != nil {
 			wanted.answer <- readAnswer{err: err}
 			continue
 		}
-		parts[lane] = append(parts[lane], wanted)
+		parts[of] = append(parts[of], wanted)
 	}
 	if len(parts) == 1 {
-		for lane, part := range parts {
-			r.readPart(ctx, lane, part)
+		for of, part := range parts {
+			r.readPart(ctx, of, part)
 		}
 		return
 	}
 	var running sync.WaitGroup
-	for lane, part := range parts {
-		running.Go(func() { r.readPart(ctx, lane, part) })
+	for of, part := range parts {
+		running.Go(func() { r.readPart(ctx, of, part) })
 	}
 	running.Wait()
 }
 
 // readPart asks one server for values in one round trip. A range of each, because
 // the length of a value is for whoever wrote it to say.
-func (r *Redis) readPart(ctx context.Context, lane *lane, part []read) {
+func (r *Redis) readPart(ctx context.Context, of *breaker, part []read) {
 	values := make([]*redis.StringCmd, len(part))
-	_, err := lane.Execute(func() (string, error) {
+	_, err := of.Execute(func() (string, error) {
 		r.Stats.RoundTrips.Add(1)
 		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, wanted := range part {

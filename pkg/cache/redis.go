@@ -52,14 +52,14 @@ type Stats struct {
 type Redis struct {
 	Stats Stats
 
-	client  redis.UniversalClient
-	seal    *Seal
-	version string
-	now     func() time.Time
-	lanes   *lanes
-	reads   chan read
-	writes  chan write
-	forgets chan verify.Namespace
+	client   redis.UniversalClient
+	seal     *Seal
+	version  string
+	now      func() time.Time
+	breakers *breakers
+	reads    chan read
+	writes   chan write
+	forgets  chan verify.Namespace
 }
 
 type write struct {
@@ -72,7 +72,7 @@ type write struct {
 // while Run runs. Values of another version are not seen: what a version found
 // out, a later one may judge otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
-	return &Redis{client: client, seal: seal, version: version, now: now, lanes: newLanes(client),
+	return &Redis{client: client, seal: seal, version: version, now: now, breakers: newBreakers(client),
 		reads: make(chan read, maxPending), writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending)}
 }
 
@@ -187,9 +187,9 @@ func (r *Redis) store(ctx context.Context, w write) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeBudget)
 	defer cancel()
-	lane, err := r.lanes.find(ctx, name)
+	of, err := r.breakers.find(ctx, name)
 	if err == nil {
-		_, err = lane.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
+		_, err = of.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
 	}
 	if err != nil {
 		r.Stats.Dropped.Add(1)

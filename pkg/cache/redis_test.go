@@ -2,8 +2,6 @@ package cache_test
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"strings"
 	"testing"
 	"time"
@@ -15,15 +13,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
-func masterKey(t testing.TB) string {
-	t.Helper()
-	key := make([]byte, 32)
-	_, err := rand.Read(key)
-	require.NoError(t, err)
-	return base64.StdEncoding.EncodeToString(key)
-}
+func masterKey() string { return string(fixture.NewSealKey()) }
 
 func seal(t testing.TB, keys ...string) *cache.Seal {
 	t.Helper()
@@ -67,7 +60,7 @@ func verdict() verify.Entry {
 
 func TestReplicasShareVerdicts(t *testing.T) {
 	server := miniredis.RunT(t)
-	master := masterKey(t)
+	master := masterKey()
 	first, second := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
 	first.Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
 	names := stored(t, server, 1)
@@ -91,7 +84,7 @@ func TestReplicasShareVerdicts(t *testing.T) {
 
 func TestTagsStayInMemory(t *testing.T) {
 	server := miniredis.RunT(t)
-	r := newReplica(t, server, "v1", masterKey(t))
+	r := newReplica(t, server, "v1", masterKey())
 	tag := verify.Key{Namespace: "team-a", Kind: verify.KindTag, Image: "r/a:v1"}
 	r.Put(t.Context(), tag, verify.Entry{}, time.Minute)
 	_, ok := r.Get(t.Context(), tag)
@@ -103,7 +96,7 @@ func TestTagsStayInMemory(t *testing.T) {
 // Who can write to Redis must not be able to make, move, change or revive a
 // verdict.
 func TestWhatOthersWriteIntoRedisIsAMiss(t *testing.T) {
-	master := masterKey(t)
+	master := masterKey()
 	for name, tamper := range map[string]func(*miniredis.Miniredis, string, string){
 		"made up": func(s *miniredis.Miniredis, name, _ string) {
 			require.NoError(t, s.Set(name, `{"Verdict":{"Outcome":1}}`))
@@ -166,7 +159,7 @@ func copyOf(t *testing.T, s *miniredis.Miniredis, alias, name string) {
 
 func TestAnExpiredVerdictThatRedisKeptIsAMiss(t *testing.T) {
 	server := miniredis.RunT(t)
-	master := masterKey(t)
+	master := masterKey()
 	writer, reader := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
 	writer.Put(t.Context(), key("team-a", "i"), verdict(), time.Minute)
 	stored(t, server, 1)
@@ -177,7 +170,7 @@ func TestAnExpiredVerdictThatRedisKeptIsAMiss(t *testing.T) {
 
 func TestMasterKeysCanBeReplaced(t *testing.T) {
 	server := miniredis.RunT(t)
-	old, next := masterKey(t), masterKey(t)
+	old, next := masterKey(), masterKey()
 	newReplica(t, server, "v1", old).Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
 	stored(t, server, 1)
 	_, ok := newReplica(t, server, "v1", next).Get(t.Context(), key("team-a", "i"))
@@ -188,7 +181,7 @@ func TestMasterKeysCanBeReplaced(t *testing.T) {
 
 func TestAnotherVersionSeesNothing(t *testing.T) {
 	server := miniredis.RunT(t)
-	master := masterKey(t)
+	master := masterKey()
 	newReplica(t, server, "v1", master).Put(t.Context(), key("team-a", "i"), verdict(), time.Hour)
 	stored(t, server, 1)
 	r := newReplica(t, server, "v2", master)
@@ -199,7 +192,7 @@ func TestAnotherVersionSeesNothing(t *testing.T) {
 
 func TestOnlyVerdictsComeOut(t *testing.T) {
 	server := miniredis.RunT(t)
-	master := masterKey(t)
+	master := masterKey()
 	writer, reader := newReplica(t, server, "v1", master), newReplica(t, server, "v1", master)
 	for name, entry := range map[string]verify.Entry{"undecided": {Verdict: policy.Verdict{Outcome: policy.Undecided}}} {
 		writer.Put(t.Context(), key("team-a", name), entry, time.Hour)
@@ -211,7 +204,7 @@ func TestOnlyVerdictsComeOut(t *testing.T) {
 
 func TestADeadRedisCostsAFewFailuresAndIsThenLeftAlone(t *testing.T) {
 	server := miniredis.RunT(t)
-	r := newReplica(t, server, "v1", masterKey(t))
+	r := newReplica(t, server, "v1", masterKey())
 	server.Close()
 	for range 50 {
 		_, ok := r.Get(t.Context(), key("team-a", "i"))
@@ -228,7 +221,7 @@ func TestADeadRedisCostsAFewFailuresAndIsThenLeftAlone(t *testing.T) {
 
 func TestACallerThatGivesUpIsNoFailureOfRedis(t *testing.T) {
 	server := miniredis.RunT(t)
-	r := newReplica(t, server, "v1", masterKey(t))
+	r := newReplica(t, server, "v1", masterKey())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 10 {
@@ -242,7 +235,7 @@ func TestACallerThatGivesUpIsNoFailureOfRedis(t *testing.T) {
 
 func TestForgettingANamespaceRemovesItsKeysOnly(t *testing.T) {
 	server := miniredis.RunT(t)
-	r := newReplica(t, server, "v1", masterKey(t))
+	r := newReplica(t, server, "v1", masterKey())
 	for _, n := range []verify.Namespace{"team-a", "team-ab", "team", verify.Cluster} {
 		r.Put(t.Context(), key(n, "i"), verdict(), time.Hour)
 	}
@@ -256,7 +249,7 @@ func TestForgettingANamespaceRemovesItsKeysOnly(t *testing.T) {
 }
 
 func TestKeysMustBeWholeAndFew(t *testing.T) {
-	good := masterKey(t)
+	good := masterKey()
 	for name, text := range map[string]string{"none": "\n \n", "short": "c2hvcnQ=", "no base64": "!!!", "one is bad": good + "\nx", "too many": strings.Repeat(good+"\n", 5)} {
 		_, err := cache.ParseSeal([]byte(text))
 		require.Error(t, err, name)

@@ -76,7 +76,7 @@ func eventually(t *testing.T, condition func() bool, what string) {
 // the verdict that was put.
 func TestFaultsOfARealRedisAreMisses(t *testing.T) {
 	server := startRedis(t)
-	c := shared(t, cache.Connection{URL: server.URL}, masterKey(t))
+	c := shared(t, cache.Connection{URL: server.URL}, masterKey())
 	put(t, c, "a", "b")
 	eventually(t, func() bool { return found(t, c, "a") && found(t, c, "b") }, "written")
 
@@ -186,7 +186,7 @@ func (l *liar) answer(in, out net.Conn) {
 func TestAnswersThatAreWrongAreMisses(t *testing.T) {
 	server := startRedis(t)
 	l := newLiar(t, server.Address())
-	c := shared(t, cache.Connection{URL: strings.Replace(server.URL, server.Address(), l.Addr().String(), 1)}, masterKey(t))
+	c := shared(t, cache.Connection{URL: strings.Replace(server.URL, server.Address(), l.Addr().String(), 1)}, masterKey())
 	put(t, c, "a", "b", "c")
 	eventually(t, func() bool { return found(t, c, "a") && found(t, c, "b") && found(t, c, "c") }, "written")
 	var before []byte
@@ -222,7 +222,7 @@ func TestAnswersThatAreWrongAreMisses(t *testing.T) {
 
 func TestUsersInRedisReachWhatTheirRulesSay(t *testing.T) {
 	server := startRedis(t, "--user", "team-a", "on", ">a", "~landwaiter:team-a:*", "+get", "+strlen", "+ttl", "+exists", "+hello", "+auth", "+ping", "+select")
-	c := shared(t, cache.Connection{URL: server.URL}, masterKey(t))
+	c := shared(t, cache.Connection{URL: server.URL}, masterKey())
 	for _, namespace := range []verify.Namespace{"team-a", "team-ab", verify.Cluster} {
 		c.Put(t.Context(), key(namespace, "i"), verdict(), time.Hour)
 	}
@@ -287,7 +287,7 @@ func TestRedisIsReachedWithAClientCertificate(t *testing.T) {
 		"--tls-ca-cert-file", at("ca.crt", ca.CertificatePEM), "--tls-auth-clients", "yes")
 	url := strings.Replace(strings.Replace(server.URL, "redis://", "rediss://", 1), server.Address(), fmt.Sprintf("127.0.0.1:%d", ports[0]), 1)
 	connection := cache.Connection{URL: url, RootCAs: ca.CertificatePEM, Certificate: client.CertificatePEM, Key: client.KeyPEM}
-	c := shared(t, connection, masterKey(t))
+	c := shared(t, connection, masterKey())
 	put(t, c, "a")
 	eventually(t, func() bool { return found(t, c, "a") }, "written")
 	connection.Certificate, connection.Key = nil, nil
@@ -300,7 +300,7 @@ func TestRedisIsReachedWithAClientCertificate(t *testing.T) {
 // The images of one request are looked up together.
 func TestReadsOfOneRequestTravelTogether(t *testing.T) {
 	server := startRedis(t)
-	c := shared(t, cache.Connection{URL: server.URL}, masterKey(t))
+	c := shared(t, cache.Connection{URL: server.URL}, masterKey())
 	var images []string
 	for i := range 200 {
 		images = append(images, fmt.Sprint(i))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -12,12 +11,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/bare"
 )
 
 const benchKey = "[team-a]registry.example.com/team-a/app:v1"
@@ -34,20 +33,6 @@ func cachedVerdict() Verifier {
 		result.Namespace, result.Reference = ns, ref.WithDigest(someDigest)
 		return result, true
 	}}
-}
-
-// bare decodes the request and answers a body of the same size, and nothing
-// else: what any provider costs at least.
-func bare(body []byte) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var request externaldata.ProviderRequest
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Request.Keys) == 0 {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
-	})
 }
 
 func benchmark(b *testing.B, w *world, address string, keepAlive bool) {
@@ -96,7 +81,7 @@ func bareServer(b *testing.B, w *world) string {
 	h.ServeHTTP(answer, r)
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	require.NoError(b, err)
-	server := &http.Server{Handler: bare(answer.Body.Bytes()), ReadHeaderTimeout: readHeaderTimeout}
+	server := &http.Server{Handler: bare.Handler(answer.Body.Bytes()), ReadHeaderTimeout: readHeaderTimeout}
 	go func() { _ = server.Serve(tls.NewListener(listener, w.server.keychain.listenerConfig())) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()

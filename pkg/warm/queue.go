@@ -9,21 +9,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// subject is an image in a namespace.
-type subject struct {
+// target is an image in a namespace.
+type target struct {
 	namespace verify.Namespace
 	image     string
 }
 
-// job is a subject that waits for its turn.
+// job is a target that waits for its turn.
 type job struct {
-	subject
+	target
 	renew bool // what is cached is to be found out anew
 	tries int  // that came to nothing
 	due   time.Time
 }
 
-// queue holds each subject once and serves namespaces in turns, one subject of a
+// queue holds each target once and serves namespaces in turns, one target of a
 // namespace at a time: neither how many images a namespace has nor how slow its
 // registry is holds up another's.
 type queue struct {
@@ -31,45 +31,45 @@ type queue struct {
 	wake      chan struct{}
 
 	mu    sync.Mutex
-	jobs  map[subject]*job
-	lanes map[verify.Namespace]*lane
+	jobs  map[target]*job
+	lines map[verify.Namespace]*line
 	turns []verify.Namespace // that have something ready and are not being served
 	held  holding            // those with a pause, the earliest first
 }
 
-// lane is what waits of one namespace.
-type lane struct {
+// line is what waits of one namespace.
+type line struct {
 	ready   []*job
 	waiting int // ready and held
 	busy    bool
 }
 
 func newQueue(all, each int) *queue {
-	return &queue{all: all, each: each, wake: make(chan struct{}, 1), jobs: map[subject]*job{}, lanes: map[verify.Namespace]*lane{}}
+	return &queue{all: all, each: each, wake: make(chan struct{}, 1), jobs: map[target]*job{}, lines: map[verify.Namespace]*line{}}
 }
 
-// add asks for a subject to be served. It reports false if there is no room.
-func (q *queue) add(s subject, renew bool) bool {
+// add asks for a target to be served. It reports false if there is no room.
+func (q *queue) add(s target, renew bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.insert(&job{subject: s, renew: renew})
+	return q.insert(&job{target: s, renew: renew})
 }
 
 // insert needs the lock.
 func (q *queue) insert(j *job) bool {
-	if same, ok := q.jobs[j.subject]; ok {
+	if same, ok := q.jobs[j.target]; ok {
 		same.renew = same.renew || j.renew
 		return true
 	}
-	l := q.lanes[j.namespace]
+	l := q.lines[j.namespace]
 	if len(q.jobs) >= q.all || l != nil && l.waiting >= q.each {
 		return false
 	}
 	if l == nil {
-		l = &lane{}
-		q.lanes[j.namespace] = l
+		l = &line{}
+		q.lines[j.namespace] = l
 	}
-	q.jobs[j.subject] = j
+	q.jobs[j.target] = j
 	l.waiting++
 	if j.due.IsZero() {
 		q.ready(l, j)
@@ -80,7 +80,7 @@ func (q *queue) insert(j *job) bool {
 	return true
 }
 
-func (q *queue) ready(l *lane, j *job) {
+func (q *queue) ready(l *line, j *job) {
 	l.ready = append(l.ready, j)
 	if len(l.ready) == 1 && !l.busy {
 		q.turns = append(q.turns, j.namespace)
@@ -120,7 +120,7 @@ func (q *queue) next() (*job, time.Duration) {
 	now := time.Now()
 	for len(q.held) > 0 && !q.held[0].due.After(now) {
 		j, _ := heap.Pop(&q.held).(*job)
-		q.ready(q.lanes[j.namespace], j)
+		q.ready(q.lines[j.namespace], j)
 	}
 	switch {
 	case len(q.turns) == 0 && len(q.held) == 0:
@@ -128,25 +128,25 @@ func (q *queue) next() (*job, time.Duration) {
 	case len(q.turns) == 0:
 		return nil, q.held[0].due.Sub(now)
 	}
-	l := q.lanes[q.turns[0]]
+	l := q.lines[q.turns[0]]
 	q.turns = q.turns[1:]
 	j := l.ready[0]
 	l.ready[0], l.ready = nil, l.ready[1:]
 	l.waiting--
 	l.busy = true
-	delete(q.jobs, j.subject)
+	delete(q.jobs, j.target)
 	if len(q.turns) > 0 || len(q.held) > 0 {
 		q.signal()
 	}
 	return j, 0
 }
 
-// done gives the turn on. With a pause the subject is to be tried again after it;
+// done gives the turn on. With a pause the target is to be tried again after it;
 // done reports false if there is no room for that.
 func (q *queue) done(j *job, pause time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.lanes[j.namespace]
+	l := q.lines[j.namespace]
 	l.busy = false
 	if len(l.ready) > 0 {
 		q.turns = append(q.turns, j.namespace)
@@ -154,10 +154,10 @@ func (q *queue) done(j *job, pause time.Duration) bool {
 	}
 	kept := true
 	if pause > 0 {
-		kept = q.insert(&job{subject: j.subject, renew: j.renew, tries: j.tries + 1, due: time.Now().Add(pause)})
+		kept = q.insert(&job{target: j.target, renew: j.renew, tries: j.tries + 1, due: time.Now().Add(pause)})
 	}
 	if l.waiting == 0 {
-		delete(q.lanes, j.namespace)
+		delete(q.lines, j.namespace)
 	}
 	return kept
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-func in(namespace string, n int) subject {
-	return subject{verify.Namespace(namespace), fmt.Sprintf("r.example.com/app:%d", n)}
+func in(namespace string, n int) target {
+	return target{verify.Namespace(namespace), fmt.Sprintf("r.example.com/app:%d", n)}
 }
 
-// following is the next subject that is ready, which must be there.
+// following is the next target that is ready, which must be there.
 func following(t *testing.T, q *queue) *job {
 	t.Helper()
 	j, _ := q.next()
@@ -31,11 +31,11 @@ func TestAFloodOfOneNamespaceDoesNotDelayAnothersFirstImage(t *testing.T) {
 	}
 	first := following(t, q)
 	require.True(t, q.add(in("quiet", 0), false))
-	require.Equal(t, in("quiet", 0), following(t, q).subject, "while the other's is being served")
+	require.Equal(t, in("quiet", 0), following(t, q).target, "while the other's is being served")
 	none, _ := q.next()
 	require.Nil(t, none, "one of a namespace at a time")
 	require.True(t, q.done(first, 0))
-	require.Equal(t, in("flood", 1), following(t, q).subject, "in order")
+	require.Equal(t, in("flood", 1), following(t, q).target, "in order")
 }
 
 func TestNamespacesTakeTurns(t *testing.T) {
@@ -45,16 +45,16 @@ func TestNamespacesTakeTurns(t *testing.T) {
 			q.add(in(namespace, i), false)
 		}
 	}
-	var served []subject
+	var served []target
 	for range 9 {
 		j := following(t, q)
-		served = append(served, j.subject)
+		served = append(served, j.target)
 		require.True(t, q.done(j, 0))
 	}
 	for i, s := range served {
 		require.Equal(t, in(string(rune('a'+i%3)), i/3), s)
 	}
-	require.Empty(t, q.lanes, "nothing is kept of namespaces that wait for nothing")
+	require.Empty(t, q.lines, "nothing is kept of namespaces that wait for nothing")
 	require.Empty(t, q.jobs)
 }
 
@@ -68,7 +68,7 @@ func TestAnImageWaitsOnce(t *testing.T) {
 	j := following(t, q)
 	require.True(t, j.renew, "who asks for more gets it")
 	require.True(t, q.done(j, 0))
-	require.Equal(t, in("b", 0), following(t, q).subject)
+	require.Equal(t, in("b", 0), following(t, q).target)
 	none, _ := q.next()
 	require.Nil(t, none)
 }
@@ -83,7 +83,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	require.True(t, q.add(in("b", 0), false))
 	require.True(t, q.add(in("c", 0), false))
 	require.False(t, q.add(in("d", 0), false), "of all")
-	require.NotContains(t, q.lanes, verify.Namespace("d"))
+	require.NotContains(t, q.lines, verify.Namespace("d"))
 
 	j := following(t, q)
 	require.True(t, q.add(in("a", 3), false))
@@ -98,12 +98,12 @@ func TestARetryWaitsForItsPauseAndHoldsUpNothing(t *testing.T) {
 		require.True(t, q.done(following(t, q), time.Minute))
 		j, ok := q.take(t.Context())
 		require.True(t, ok)
-		require.Equal(t, in("a", 1), j.subject)
+		require.Equal(t, in("a", 1), j.target)
 		require.Zero(t, time.Since(began))
 		require.True(t, q.done(j, 0))
 		j, ok = q.take(t.Context())
 		require.True(t, ok)
-		require.Equal(t, in("a", 0), j.subject)
+		require.Equal(t, in("a", 0), j.target)
 		require.True(t, j.renew)
 		require.Equal(t, 1, j.tries)
 		require.Equal(t, time.Minute, time.Since(began))

@@ -153,18 +153,18 @@ func (w *Watcher) changed(before, after any) {
 	}
 	for _, name := range r.images {
 		if old == nil || !slices.Contains(old.images, name) {
-			w.ask(subject{verify.Namespace(r.Namespace), name}, false)
+			w.ask(target{verify.Namespace(r.Namespace), name}, false)
 		}
 	}
 }
 
-func (w *Watcher) ask(s subject, renew bool) {
+func (w *Watcher) ask(s target, renew bool) {
 	if !w.queue.add(s, renew) {
 		w.drop(s)
 	}
 }
 
-func (w *Watcher) drop(s subject) {
+func (w *Watcher) drop(s target) {
 	w.images.WithLabelValues("dropped").Inc()
 	w.log.WithFields(logrus.Fields{"namespace": s.namespace, "image": s.image}).Debug("too many images wait to be verified ahead")
 }
@@ -186,7 +186,7 @@ func (w *Watcher) renew(ctx context.Context) {
 		for _, key := range w.pods.GetIndexer().ListIndexFuncValues(byImage) {
 			if w.due(key, last, now) {
 				namespace, name, _ := strings.Cut(key, "/")
-				w.ask(subject{verify.Namespace(namespace), name}, true)
+				w.ask(target{verify.Namespace(namespace), name}, true)
 			}
 		}
 		last = now
@@ -201,7 +201,7 @@ func (w *Watcher) due(key string, last, now time.Duration) bool {
 }
 
 // wanted reports whether any object has the image.
-func (w *Watcher) wanted(s subject) bool {
+func (w *Watcher) wanted(s target) bool {
 	return slices.ContainsFunc(w.informers, func(i cache.SharedIndexInformer) bool {
 		keys, err := i.GetIndexer().IndexKeys(byImage, string(s.namespace)+"/"+s.image)
 		return err == nil && len(keys) > 0
@@ -218,7 +218,7 @@ func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
 					return nil
 				}
 				if !w.queue.done(j, w.serve(ctx, j)) {
-					w.drop(j.subject)
+					w.drop(j.target)
 				}
 			}
 		})
@@ -229,7 +229,7 @@ func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
 // is decided, or if no object has it any more.
 func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	ref, err := image.Parse(j.image)
-	if err != nil || !w.wanted(j.subject) {
+	if err != nil || !w.wanted(j.target) {
 		return 0
 	}
 	verified := w.verifier.Warm

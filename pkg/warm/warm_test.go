@@ -26,7 +26,7 @@ import (
 
 // asked is a call of the fake verifier.
 type asked struct {
-	subject
+	target
 	renew bool
 	at    time.Duration
 }
@@ -36,11 +36,11 @@ type fake struct {
 	mu     sync.Mutex
 	began  time.Time
 	calls  []asked
-	answer func(ctx context.Context, s subject) verify.Result
+	answer func(ctx context.Context, s target) verify.Result
 }
 
 func (f *fake) ask(ctx context.Context, namespace verify.Namespace, ref image.Reference, renew bool) verify.Result {
-	s := subject{namespace, ref.String()}
+	s := target{namespace, ref.String()}
 	f.mu.Lock()
 	f.calls = append(f.calls, asked{s, renew, time.Since(f.began)})
 	f.mu.Unlock()
@@ -127,11 +127,11 @@ func TestAWorkloadsNewImagesAreVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		w.put(w.workloads, "team-a", "web", one)
-		require.Equal(t, []asked{{subject{"team-a", one}, false, 0}}, w.taken())
+		require.Equal(t, []asked{{target{"team-a", one}, false, 0}}, w.taken())
 		w.put(w.workloads, "team-a", "web", one, two)
-		require.Equal(t, []asked{{subject{"team-a", two}, false, 0}}, w.taken(), "what it had before is not looked at")
+		require.Equal(t, []asked{{target{"team-a", two}, false, 0}}, w.taken(), "what it had before is not looked at")
 		w.put(w.workloads, "team-b", "web", one)
-		require.Equal(t, []asked{{subject{"team-b", one}, false, 0}}, w.taken(), "in another namespace it is another question")
+		require.Equal(t, []asked{{target{"team-b", one}, false, 0}}, w.taken(), "in another namespace it is another question")
 		time.Sleep(10 * interval) // of the bubble's clock
 		require.Empty(t, w.taken(), "without a pod it is not kept warm")
 		require.Equal(t, 3, w.counted("allowed"))
@@ -145,7 +145,7 @@ func TestImagesOfRunningPodsAreRenewedInEveryInterval(t *testing.T) {
 		w.put(w.pods, "team-a", "web-2", one)
 		w.put(w.pods, "team-b", "web-1", two)
 		w.taken()
-		last := map[subject]time.Duration{}
+		last := map[target]time.Duration{}
 		for range 20 {
 			time.Sleep(interval) // of the bubble's clock
 			synctest.Wait()
@@ -153,8 +153,8 @@ func TestImagesOfRunningPodsAreRenewedInEveryInterval(t *testing.T) {
 			require.Len(t, calls, 2, "each once, however many pods have it")
 			for _, call := range calls {
 				require.True(t, call.renew)
-				require.LessOrEqual(t, call.at-last[call.subject], interval+interval/steps)
-				last[call.subject] = call.at
+				require.LessOrEqual(t, call.at-last[call.target], interval+interval/steps)
+				last[call.target] = call.at
 			}
 		}
 		require.Len(t, last, 2)
@@ -195,7 +195,7 @@ func TestWhatFoundNoPlaceIsTriedAgainUntilNobodyHasIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		var free atomic.Bool
-		w.answer = func(context.Context, subject) verify.Result {
+		w.answer = func(context.Context, target) verify.Result {
 			if free.Load() {
 				return outcome(policy.Denied)
 			}
@@ -225,7 +225,7 @@ func TestWhatFoundNoPlaceIsTriedAgainUntilNobodyHasIt(t *testing.T) {
 func TestANamespaceWhoseRegistryHangsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
-		w.answer = func(ctx context.Context, s subject) verify.Result {
+		w.answer = func(ctx context.Context, s target) verify.Result {
 			if s.namespace == "slow" {
 				<-ctx.Done()
 			}

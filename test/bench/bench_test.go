@@ -36,6 +36,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/bare"
 	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
@@ -290,15 +291,7 @@ func newBare(b *testing.B, like *edge, config *tls.Config, body []byte) *edge {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var request externaldata.ProviderRequest
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body)
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: bare.Handler(body)}
 	go func() { _ = server.Serve(tls.NewListener(listener, config)) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return &edge{url: "https://" + listener.Addr().String() + "/v1/verify", client: like.client, body: like.body}

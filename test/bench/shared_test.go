@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,15 +12,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
 // BenchmarkRedisWarm finds verdicts in Redis alone: memory has room for none.
 // round-trips are those to Redis for one image.
 func BenchmarkRedisWarm(b *testing.B) {
-	raw := make([]byte, 32)
-	_, err := rand.Read(raw)
-	require.NoError(b, err)
-	seal, err := cache.ParseSeal([]byte(base64.StdEncoding.EncodeToString(raw)))
+	seal, err := cache.ParseSeal(fixture.NewSealKey())
 	require.NoError(b, err)
 	server := miniredis.RunT(b)
 	client, err := cache.Connect(cache.Connection{URL: "redis://" + server.Addr() + "/0"})

@@ -8,8 +8,6 @@ package soak
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -89,10 +87,7 @@ func (s *soak) connect(t *testing.T) {
 	t.Helper()
 	memory, err := cache.NewMemory(1<<20, time.Now)
 	require.NoError(t, err)
-	raw := make([]byte, 32)
-	_, err = rand.Read(raw)
-	require.NoError(t, err)
-	seal, err := cache.ParseSeal([]byte(base64.StdEncoding.EncodeToString(raw)))
+	seal, err := cache.ParseSeal(fixture.NewSealKey())
 	require.NoError(t, err)
 	client, err := cache.Connect(cache.Connection{URL: s.redis.URL})
 	require.NoError(t, err)

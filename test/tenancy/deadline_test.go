@@ -3,10 +3,8 @@ package tenancy
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -148,10 +146,7 @@ func TestARedisThatSaysNothingCostsNoAnswer(t *testing.T) {
 	t.Cleanup(func() { _ = silent.Close() }) // connections stay in its backlog
 	client, err := cache.Connect(cache.Connection{URL: "redis://" + silent.Addr().String() + "/0"})
 	require.NoError(t, err)
-	raw := make([]byte, 32)
-	_, err = rand.Read(raw)
-	require.NoError(t, err)
-	seal, err := cache.ParseSeal([]byte(base64.StdEncoding.EncodeToString(raw)))
+	seal, err := cache.ParseSeal(fixture.NewSealKey())
 	require.NoError(t, err)
 	memory, err := cache.NewMemory(1<<20, time.Now)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -13,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/landwaiter/landwaiter/test/bare"
 )
 
 // answerFile is what the bare handler answers.
@@ -45,15 +44,7 @@ func serveBare(ctx context.Context, dir string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var request externaldata.ProviderRequest
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(answer) // who left needs none
-	})}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: bare.Handler(answer)}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err = server.Serve(tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{certificate},

@@ -25,7 +25,7 @@ type request struct {
 }
 
 // newRequest asks for images in a namespace as a ConstraintTemplate does.
-func newRequest(namespace string, images ...subject) (request, error) {
+func newRequest(namespace string, images ...sample) (request, error) {
 	r := request{want: map[string]bool{}}
 	keys := make([]string, len(images))
 	for i, img := range images {

@@ -51,7 +51,7 @@ func TestEveryScenarioRunsWithoutAWrongAnswer(t *testing.T) {
 }
 
 func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
-	r, err := newRequest("team-a", subject{"r.example.com/a", true}, subject{"r.example.com/b", false})
+	r, err := newRequest("team-a", sample{"r.example.com/a", true}, sample{"r.example.com/b", false})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		status int
@@ -86,9 +86,9 @@ func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
 func items(list ...string) string { return `{"response":{"items":[` + strings.Join(list, ",") + `]}}` }
 
 func TestOneAnswerIsForTheKeyThatWasAsked(t *testing.T) {
-	signed, err := newRequest("team-a", subject{"r.example.com/a", true})
+	signed, err := newRequest("team-a", sample{"r.example.com/a", true})
 	require.NoError(t, err)
-	unsigned, err := newRequest("team-a", subject{"r.example.com/b", false})
+	unsigned, err := newRequest("team-a", sample{"r.example.com/b", false})
 	require.NoError(t, err)
 	allowed, denied := items(`{"key":"[team-a]r.example.com/a","value":{"succeeded":true}}`), items(`{"key":"[team-a]r.example.com/b","value":{"succeeded":false}}`)
 	require.True(t, signed.answered([]byte(allowed)))

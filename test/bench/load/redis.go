@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/landwaiter/landwaiter/test/fixture"
 	"github.com/landwaiter/landwaiter/test/testenv"
 )
 
@@ -120,12 +119,8 @@ func (s *stage) share(ctx context.Context) (*testenv.Redis, []string, error) {
 		return nil, nil, fmt.Errorf("start Redis: %w", err)
 	}
 	s.running = append(s.running, redis.Process)
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return nil, nil, fmt.Errorf("make a key: %w", err)
-	}
 	file := filepath.Join(s.dir, "redis.key")
-	if err := os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(key)), 0o600); err != nil {
+	if err := os.WriteFile(file, fixture.NewSealKey(), 0o600); err != nil {
 		return nil, nil, fmt.Errorf("write a key: %w", err)
 	}
 	return redis, []string{"--redis-url", redis.URL, "--redis-key-file", file}, nil

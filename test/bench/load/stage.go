@@ -15,8 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/testenv"
 )
 
-// subject is an image, by digest, and whether it is signed.
-type subject struct {
+// sample is an image, by digest, and whether it is signed.
+type sample struct {
 	reference string
 	signed    bool
 }
@@ -33,7 +33,7 @@ type stage struct {
 	options
 	dir       string
 	registry  *fixture.Registry
-	images    []subject
+	images    []sample
 	key       *fixture.CosignKey
 	authority *fixture.Authority
 	client    *fixture.Certificate
@@ -100,7 +100,7 @@ func (s *stage) push(ctx context.Context) error {
 		}
 		ref := img.Reference
 		ref.Tag = ""
-		s.images = append(s.images, subject{reference: ref.String(), signed: signed})
+		s.images = append(s.images, sample{reference: ref.String(), signed: signed})
 	}
 	return nil
 }
@@ -118,8 +118,8 @@ func (s *stage) close() {
 func namespace(i int) string { return fmt.Sprintf("team-%d", i) }
 
 // own are the images of a namespace.
-func (s *stage) own(namespace int) []subject {
-	own := make([]subject, imagesEach)
+func (s *stage) own(namespace int) []sample {
+	own := make([]sample, imagesEach)
 	for i := range own {
 		own[i] = s.images[(namespace*imagesEach+i)%len(s.images)]
 	}

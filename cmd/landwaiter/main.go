@@ -41,8 +41,8 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
 	redis.SetLogger(unheard{})
-	// sigstore-go warns of timestamps that do not verify, in words that hold what a
-	// signer wrote: the finding says what came of them.
+	// Libraries write there of what a signer sent (certificate-transparency-go does),
+	// and not in JSON: the finding says what came of it.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

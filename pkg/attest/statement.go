@@ -3,6 +3,7 @@
 package attest
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -57,19 +58,40 @@ func ParseStatement(data []byte) (Statement, error) {
 	}
 	subjects, _ := document["subject"].([]any)
 	for _, entry := range subjects {
-		subject, _ := entry.(map[string]any)
-		digests, _ := subject["digest"].(map[string]any)
-		sum, ok := digests["sha256"].(string)
-		if !ok {
-			continue // about something else than an image
+		sum, err := imageDigest(entry)
+		if err != nil {
+			return Statement{}, err
 		}
-		if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 || strings.ToLower(sum) != sum {
-			return Statement{}, errors.New("has a subject with a damaged digest")
+		if sum != "" {
+			s.Digests = append(s.Digests, sum)
 		}
-		s.Digests = append(s.Digests, sum)
 	}
 	if len(s.Digests) == 0 {
 		return Statement{}, errors.New("has no subject with a sha256 digest")
 	}
 	return s, nil
+}
+
+// imageDigest returns the SHA-256 digest of a subject, empty if it is about something
+// else than an image.
+func imageDigest(entry any) (string, error) {
+	subject, ok := entry.(map[string]any)
+	if !ok {
+		return "", errors.New("has a subject that is not an object")
+	}
+	digests, ok := subject["digest"].(map[string]any)
+	if !ok {
+		return "", errors.New("has a subject without digests")
+	}
+	for _, digest := range digests {
+		text, ok := digest.(string)
+		if _, err := hex.DecodeString(text); !ok || err != nil {
+			return "", errors.New("has a subject with a damaged digest")
+		}
+	}
+	sum, ok := digests["sha256"].(string)
+	if ok && (len(sum) != hex.EncodedLen(sha256.Size) || strings.ToLower(sum) != sum) {
+		return "", errors.New("has a subject with a damaged digest")
+	}
+	return sum, nil
 }

@@ -75,31 +75,31 @@ func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	defer cancel()
 	parts := map[*breaker][]read{}
 	for _, wanted := range batch {
-		of, err := r.breakers.find(ctx, wanted.name)
+		server, err := r.breakers.find(ctx, wanted.name)
 		if err != nil {
 			wanted.answer <- readAnswer{err: err}
 			continue
 		}
-		parts[of] = append(parts[of], wanted)
+		parts[server] = append(parts[server], wanted)
 	}
 	if len(parts) == 1 {
-		for of, part := range parts {
-			r.readPart(ctx, of, part)
+		for server, part := range parts {
+			r.readPart(ctx, server, part)
 		}
 		return
 	}
 	var running sync.WaitGroup
-	for of, part := range parts {
-		running.Go(func() { r.readPart(ctx, of, part) })
+	for server, part := range parts {
+		running.Go(func() { r.readPart(ctx, server, part) })
 	}
 	running.Wait()
 }
 
 // readPart asks one server for values in one round trip. A range of each, because
 // the length of a value is for whoever wrote it to say.
-func (r *Redis) readPart(ctx context.Context, of *breaker, part []read) {
+func (r *Redis) readPart(ctx context.Context, server *breaker, part []read) {
 	values := make([]*redis.StringCmd, len(part))
-	_, err := of.Execute(func() (string, error) {
+	_, err := server.Execute(func() (string, error) {
 		r.Stats.RoundTrips.Add(1)
 		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, wanted := range part {

@@ -187,9 +187,9 @@ func (r *Redis) store(ctx context.Context, w write) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeBudget)
 	defer cancel()
-	of, err := r.breakers.find(ctx, name)
+	server, err := r.breakers.find(ctx, name)
 	if err == nil {
-		_, err = of.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
+		_, err = server.Execute(func() (string, error) { return r.client.Set(ctx, name, value, w.ttl).Result() })
 	}
 	if err != nil {
 		r.Stats.Dropped.Add(1)

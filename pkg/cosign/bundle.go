@@ -58,8 +58,8 @@ type Evidence struct {
 
 // VerifyBundle verifies a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) as
 // about the artifact with a SHA-256 digest, by whom the checker trusts. Its finding
-// is empty unless there is no evidence, and then says why. Predicate type,
-// annotations and repository are not looked at.
+// is empty unless there is no evidence, and then says why. What predicate type a
+// statement has, annotations and repository are not looked at.
 func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, policy.Finding) {
 	if artifact.Validate() != nil || artifact.Algorithm() != digest.SHA256 {
 		return Evidence{}, malformed("the artifact has no sha256 digest")
@@ -164,9 +164,9 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 	return unsupported()
 }
 
-// signerOf returns who signed the bundle as a signature of want, if that is what the
-// statement in it is about, which the caller reads; if it is nobody who is trusted, the finding says so. The bundle's hint at a key is not trusted:
-// it plays no part but in that finding.
+// signerOf returns who signed the bundle as a signature of want, if want is what its
+// statement is about, which the caller reads. If it is nobody who is trusted, the
+// finding says so; the bundle's hint at a key plays no part but in that finding.
 func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
 	if c.identities != nil {
 		return c.identities.checkIdentity(ctx, parsed, want)
@@ -183,7 +183,7 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 			if ctx.Err() != nil {
 				return signer{}, verify.FetchFailure(ctx.Err())
 			}
-			switch err := verifyBundle(algorithm, parsed, want); {
+			switch err := verifyBundle(algorithm, parsed, want, c.logged); {
 			case err == nil:
 				return key.signer(), policy.Finding{}
 			case errors.Is(err, errPanic):
@@ -198,9 +198,9 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 }
 
 // verifyBundle verifies the signature in a bundle with one key, and that it is
-// about want, see question.
-func verifyBundle(by algorithm, parsed parsedBundle, want digest.Digest) error {
-	asked, artifact, err := parsed.question(want)
+// about want, as far as question says.
+func verifyBundle(by algorithm, parsed parsedBundle, want digest.Digest, logged bool) error {
+	asked, artifact, err := parsed.question(want, logged)
 	if err != nil {
 		return err
 	}

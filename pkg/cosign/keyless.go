@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
@@ -59,6 +58,7 @@ type Thresholds struct {
 type identities struct {
 	name     string
 	root     root.TrustedMaterial
+	logged   bool // signatures must be in a log
 	bundles  *bundleverify.Verifier
 	policies []bundleverify.PolicyOption
 	demand   *expression.Expression // nil without one
@@ -73,7 +73,7 @@ func newIdentities(k Keyless) (*identities, error) {
 	case k.Root == nil:
 		return nil, errors.New("a keyless verifier needs a root of trust")
 	}
-	made := &identities{name: k.Name, root: k.Root}
+	made := &identities{name: k.Name, root: k.Root, logged: !k.IgnoreLog}
 	if k.Expression != "" {
 		var err error
 		made.demand, err = expression.Compile(k.Expression, expression.Variables{"issuer": expression.Text, "subject": expression.Text, "claims": expression.Any})
@@ -155,33 +155,6 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 	return by, err
 }
 
-// timely says no if a trusted authority vouches for a time at which the certificate
-// did not hold. Of several timestamps by one authority the library looks at the first
-// only; those of authorities that nobody trusts say nothing.
-func (k *identities) timely(parsed *bundle.Bundle) error {
-	timestamps, err := parsed.Timestamps()
-	if err != nil || len(timestamps) < 2 {
-		return err
-	}
-	content, err := parsed.VerificationContent()
-	if err != nil {
-		return err
-	}
-	signed, err := parsed.SignatureContent()
-	if err != nil {
-		return err
-	}
-	for _, timestamp := range timestamps {
-		for _, authority := range k.root.TimestampingAuthorities() {
-			at, err := authority.Verify(timestamp, signed.Signature())
-			if err == nil && !content.ValidAtTime(at.Time, k.root) {
-				return fmt.Errorf("the certificate is not valid at %s, the time of one of its timestamps", at.Time.UTC().Format(time.RFC3339))
-			}
-		}
-	}
-	return nil
-}
-
 // claimsOf are the extensions that a certificate has (Fulcio's certificate
 // specification, "Extension values"), by their names there.
 func claimsOf(extensions certificate.Extensions) map[string]any {
@@ -219,15 +192,16 @@ func (k *identities) admit(ctx context.Context, by signer) policy.Finding {
 	return policy.Finding{}
 }
 
-// checkIdentity returns who signed the bundle as a signature of want; without a
-// signer, the finding says why.
+// checkIdentity returns who signed the bundle as a signature of want, if want is what
+// its statement is about, which the caller reads; without a signer, the finding says
+// why.
 func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
 	// A plain Ed25519 signature cannot be verified knowing a digest only, and the
 	// library would verify it over no bytes at all.
 	if parsed.message && parsed.ed25519 {
 		return signer{}, unsupported()
 	}
-	asked, artifact, err := parsed.question(want)
+	asked, artifact, err := parsed.question(want, k.logged)
 	if err != nil {
 		return signer{}, malformed("the image to check has a damaged digest")
 	}

@@ -3,6 +3,7 @@ package cosign
 import (
 	"bytes"
 	"context"
+	"crypto"
 	"encoding/base64"
 	"errors"
 
@@ -78,7 +79,7 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 // rebuiltSigner returns who signed a payload, judged as a bundle made of the
 // layer's annotations.
 func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, policy.Finding) {
-	rebuilt, err := c.rebuild(layer, messageOf(payload, signature))
+	rebuilt, err := c.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
 	if err != nil {
 		return signer{}, malformed(err.Error())
 	}

@@ -1,16 +1,17 @@
 package cosign_test
 
 import (
+	"crypto"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -34,117 +35,194 @@ func sum(data []byte) map[string]any {
 }
 
 // hashedRekord is the body of a Rekor v1 entry that has the hash of what was signed.
-func hashedRekord(e envelope) any {
-	return map[string]any{"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": map[string]any{"data": map[string]any{"hash": sum(e.encoded())},
+func hashedRekord(e envelope) map[string]any { return hashedRekordOf(e, sum(e.encoded())) }
+
+func hashedRekordOf(e envelope, hash map[string]any) map[string]any {
+	return map[string]any{"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": map[string]any{"data": map[string]any{"hash": hash},
 		"signature": map[string]any{"content": e.signature, "publicKey": map[string]any{"content": e.signer}}}}
 }
 
 // intoto is the body of a Rekor v1 entry as the log keeps it: without the payload.
-func intoto(e envelope) any {
+func intoto(e envelope) map[string]any {
 	return map[string]any{"apiVersion": "0.0.2", "kind": "intoto", "spec": map[string]any{"content": map[string]any{
 		"envelope": map[string]any{"payloadType": "application/vnd.in-toto+json", "signatures": []any{
 			map[string]any{"publicKey": e.signer, "sig": []byte(base64.StdEncoding.EncodeToString(e.signature))}}},
 		"hash": sum([]byte("the envelope")), "payloadHash": sum(e.payload)}}}
 }
 
-// logged returns a bundle whose only log entry has the body that is made of its
-// envelope; signer, unless it is empty, is PEM of the key that signed.
-func logged(t testing.TB, s *sigstore.Sigstore, bundle *evidence, signer []byte, bodies ...func(envelope) any) *evidence {
+// opened returns what the envelope of a bundle holds, and PEM of its certificate.
+func opened(t testing.TB, e *evidence) envelope {
+	t.Helper()
+	var bundle struct {
+		VerificationMaterial struct {
+			Certificate struct{ RawBytes []byte }
+		}
+		DSSEEnvelope struct {
+			Payload    []byte
+			Signatures []struct{ Sig []byte }
+		}
+	}
+	require.NoError(t, json.Unmarshal(e.data, &bundle))
+	return envelope{payload: bundle.DSSEEnvelope.Payload, signature: bundle.DSSEEnvelope.Signatures[0].Sig,
+		signer: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: bundle.VerificationMaterial.Certificate.RawBytes})}
+}
+
+// enclosed is a payload in an envelope that a key signs.
+func enclosed(t testing.TB, key *fixture.CosignKey, payload []byte) envelope {
+	t.Helper()
+	e := envelope{payload: payload, signer: key.PEM}
+	var err error
+	e.signature, err = key.Sign(e.encoded())
+	require.NoError(t, err)
+	return e
+}
+
+// bundle returns e as a bundle, beside the material of like.
+func (e envelope) bundle(t testing.TB, like *evidence) *evidence {
+	t.Helper()
+	return edited(t, like, func(bundle map[string]any) {
+		bundle["dsseEnvelope"] = map[string]any{"payloadType": "application/vnd.in-toto+json", "payload": e.payload, "signatures": []any{map[string]any{"sig": e.signature}}}
+	})
+}
+
+// logged returns a bundle whose log entries have these bodies.
+func logged(t testing.TB, s *sigstore.Sigstore, bundle *evidence, bodies ...map[string]any) *evidence {
 	t.Helper()
 	return edited(t, bundle, func(bundle map[string]any) {
-		material := bundle["verificationMaterial"].(map[string]any)
-		dsse := bundle["dsseEnvelope"].(map[string]any)
-		e := envelope{payload: decoded(t, dsse["payload"]), signature: decoded(t, dsse["signatures"].([]any)[0].(map[string]any)["sig"]), signer: signer}
-		if certificate, ok := material["certificate"].(map[string]any); ok {
-			e.signer = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: decoded(t, certificate["rawBytes"])})
-		}
 		var entries []any
 		for _, body := range bodies {
-			text, err := json.Marshal(body(e))
+			text, err := json.Marshal(body)
 			require.NoError(t, err)
 			entry, err := s.Log(text, time.Now())
 			require.NoError(t, err)
+			entry.LogIndex += int64(len(entries)) // no two alike
 			written, err := protojson.Marshal(entry)
 			require.NoError(t, err)
 			entries = append(entries, json.RawMessage(written))
 		}
-		material["tlogEntries"] = entries
+		bundle["verificationMaterial"].(map[string]any)["tlogEntries"] = entries
 	})
 }
 
-func decoded(t testing.TB, text any) []byte {
+// named returns a bundle whose log entries claim a kind.
+func named(t testing.TB, e *evidence, kind, version string) *evidence {
 	t.Helper()
-	raw, err := base64.StdEncoding.DecodeString(text.(string))
-	require.NoError(t, err)
-	return raw
+	return edited(t, e, func(bundle map[string]any) {
+		for _, entry := range bundle["verificationMaterial"].(map[string]any)["tlogEntries"].([]any) {
+			entry.(map[string]any)["kindVersion"] = map[string]any{"kind": kind, "version": version}
+		}
+	})
 }
 
 // Envelopes may be in Rekor v1 as dsse, as intoto and as hashedrekord (client
 // specification, "Bundle content vs. Rekor entry kind").
 func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 	instance, root := newSigstore(t)
-	img, key, stranger := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
-	for signer, c := range map[string]struct {
-		bundle  *evidence
-		options cosign.Options
+	img, other := newImage(t, "r.example.com/app"), newImage(t, "r.example.com/other")
+	key, stranger := newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
+	byKey := bundled(t, img, key, fixture.CosignOptions{})
+	byIdentity := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
+	keyed, certified := opened(t, byKey), opened(t, byIdentity)
+	keyed.signer = key.PEM
+	anotherCertificate := opened(t, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))
+	byStranger := enclosed(t, stranger, keyed.payload)
+	keys, identities := newChecker(t, cosign.Options{Keys: trusted(key), Log: root}), newChecker(t, keylessOptions(root, nil))
+	for name, c := range map[string]struct {
+		checker *cosign.Checker
+		e       *evidence
+		reason  string
 	}{
-		"key":      {bundled(t, img, key, fixture.CosignOptions{}), cosign.Options{Keys: trusted(key), Log: root}},
-		"identity": {keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}), keylessOptions(root, nil)},
+		"key, hashedrekord":                               {keys, logged(t, instance, byKey, hashedRekord(keyed)), ""},
+		"key, intoto without payload":                     {keys, logged(t, instance, byKey, intoto(keyed)), ""},
+		"key, not logged":                                 {keys, logged(t, instance, byKey), cosign.ReasonTamperedPayload},
+		"key, another payload":                            {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, []byte("{}")))), cosign.ReasonTamperedPayload},
+		"key, another signature of the payload":           {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, keyed.payload))), cosign.ReasonTamperedPayload},
+		"key, another key's":                              {keys, logged(t, instance, byKey, hashedRekord(byStranger)), cosign.ReasonTamperedPayload},
+		"key, intoto of another payload":                  {keys, logged(t, instance, byKey, intoto(enclosed(t, key, []byte("{}")))), cosign.ReasonTamperedPayload},
+		"key, hashedrekord that says it is dsse":          {keys, named(t, logged(t, instance, byKey, hashedRekord(keyed)), "dsse", "0.0.1"), ""},
+		"key, intoto that says it is hashedrekord":        {keys, named(t, logged(t, instance, byKey, intoto(keyed)), "hashedrekord", "0.0.1"), ""},
+		"key, two kinds":                                  {keys, logged(t, instance, byKey, hashedRekord(keyed), intoto(keyed)), cosign.ReasonTamperedPayload},
+		"key, by a stranger":                              {keys, logged(t, instance, byStranger.bundle(t, byKey), hashedRekord(byStranger)), cosign.ReasonTamperedPayload},
+		"key, log of nobody":                              {keys, logged(t, newInstance(t), byKey, hashedRekord(keyed)), cosign.ReasonTamperedPayload},
+		"identity, hashedrekord":                          {identities, logged(t, instance, byIdentity, hashedRekord(certified)), ""},
+		"identity, intoto without payload":                {identities, logged(t, instance, byIdentity, intoto(certified)), ""},
+		"identity, another certificate's":                 {identities, logged(t, instance, byIdentity, hashedRekord(anotherCertificate)), cosign.ReasonUntrusted},
+		"identity, a key's":                               {identities, logged(t, instance, byIdentity, hashedRekord(keyed)), cosign.ReasonUntrusted},
+		"identity, intoto of another certificate":         {identities, logged(t, instance, byIdentity, intoto(anotherCertificate)), cosign.ReasonUntrusted},
+		"identity, hashedrekord of the log of nobody":     {identities, logged(t, newInstance(t), byIdentity, hashedRekord(certified)), cosign.ReasonUntrusted},
+		"identity, hashedrekord and intoto of one bundle": {identities, logged(t, instance, byIdentity, hashedRekord(certified), intoto(certified)), cosign.ReasonUntrusted},
 	} {
-		checker := newChecker(t, c.options)
-		for name, test := range map[string]struct {
-			body  func(envelope) any
-			valid bool
-		}{
-			"hashedrekord":            {hashedRekord, true},
-			"intoto, without payload": {intoto, true},
-			"hashedrekord of another payload": {func(e envelope) any {
-				e.payload = append([]byte(" "), e.payload...)
-				return hashedRekord(e)
-			}, false},
-			"hashedrekord of the payload alone": {func(e envelope) any {
-				body := hashedRekord(e).(map[string]any)
-				body["spec"].(map[string]any)["data"] = map[string]any{"hash": sum(e.payload)}
-				return body
-			}, false},
-			"hashedrekord of another signature": {func(e envelope) any {
-				e.signature = append([]byte{}, e.signature...)
-				e.signature[len(e.signature)-1] ^= 1
-				return hashedRekord(e)
-			}, false},
-			"hashedrekord by another key": {func(e envelope) any {
-				e.signer = stranger.PEM
-				return hashedRekord(e)
-			}, false},
-			"intoto of another payload": {func(e envelope) any {
-				e.payload = []byte("{}")
-				return intoto(e)
-			}, false},
-			"intoto by another key": {func(e envelope) any {
-				e.signer = stranger.PEM
-				return intoto(e)
-			}, false},
-		} {
-			finding := check(checker, img, logged(t, instance, c.bundle, key.PEM, test.body))
-			want := policy.Invalid
-			if test.valid {
-				want = policy.Valid
-			}
-			require.Equal(t, want, finding.Result, "%s, %s: %s", signer, name, finding.Message)
+		finding := check(c.checker, img, c.e)
+		if c.reason != "" {
+			require.Equal(t, c.reason, finding.Reason, "%s: %s", name, finding.Message)
+			requireInvalid(t, finding, c.reason)
+			continue
 		}
-		good := logged(t, instance, c.bundle, key.PEM, hashedRekord)
-		other := newImage(t, "r.example.com/other")
-		requireInvalid(t, check(checker, other, good), cosign.ReasonWrongDigest)
-		evidence, failure := checker.VerifyBundle(t.Context(), good.data, img.Descriptor.Digest)
-		require.NotEmpty(t, evidence.Signer, failure.Message)
-		evidence, failure = checker.VerifyBundle(t.Context(), good.data, other.Descriptor.Digest)
-		require.Empty(t, evidence)
-		require.Equal(t, cosign.ReasonWrongDigest, failure.Reason)
-		changed := edited(t, good, func(bundle map[string]any) {
-			dsse := bundle["dsseEnvelope"].(map[string]any)
-			dsse["payload"] = base64.StdEncoding.EncodeToString([]byte(strings.Replace(string(decoded(t, dsse["payload"])), "{", "{ ", 1)))
+		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+		requireInvalid(t, check(c.checker, other, c.e), cosign.ReasonWrongDigest)
+		evidence, failure := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
+		require.NotEmpty(t, evidence.Signer, "%s: %s", name, failure.Message)
+		evidence, failure = c.checker.VerifyBundle(t.Context(), c.e.data, other.Descriptor.Digest)
+		require.Empty(t, evidence, name)
+		require.NotEmpty(t, failure.Reason, name)
+		changed := edited(t, c.e, func(bundle map[string]any) {
+			bundle["dsseEnvelope"].(map[string]any)["payload"] = append([]byte(" "), opened(t, c.e).payload...)
 		})
-		require.Equal(t, policy.Invalid, check(checker, img, changed).Result, signer)
+		require.Equal(t, policy.Invalid, check(c.checker, img, changed).Result, name)
+	}
+}
+
+func newInstance(t testing.TB) *sigstore.Sigstore {
+	t.Helper()
+	instance, _ := newSigstore(t)
+	return instance
+}
+
+// The log has the hash that the signer made.
+func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
+	instance, root := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	for algorithm, hash := range map[fixture.Algorithm]crypto.Hash{fixture.ECDSAP384: crypto.SHA384, fixture.ECDSAP521: crypto.SHA512} {
+		key := withHash(newKey(t, algorithm), hash)
+		bundle := bundled(t, img, key, fixture.CosignOptions{})
+		e := enclosed(t, key, opened(t, bundle).payload)
+		digest := hash.New()
+		digest.Write(e.encoded())
+		name := map[crypto.Hash]string{crypto.SHA384: "sha384", crypto.SHA512: "sha512"}[hash]
+		body := hashedRekordOf(e, map[string]any{"algorithm": name, "value": hex.EncodeToString(digest.Sum(nil))})
+		finding := check(newChecker(t, cosign.Options{Keys: trusted(key), Log: root}), img, logged(t, instance, e.bundle(t, bundle), body))
+		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+	}
+}
+
+// Where no log is demanded nobody looks at its entries: they must not change how a
+// bundle is read.
+func TestLogEntriesChangeNothingWhereNoLogIsDemanded(t *testing.T) {
+	instance, root := newSigstore(t)
+	img, key, stranger := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
+	foreign := hashedRekord(enclosed(t, stranger, []byte("{}")))
+	keys := newChecker(t, cosign.Options{Keys: trusted(key)})
+	identities := newChecker(t, keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreLog = true }))
+	byKey := bundled(t, img, key, fixture.CosignOptions{})
+	// The library refuses such a subject, which nothing else looks at.
+	odd := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","predicateType":%q,"subject":[{"name":1,"digest":{"sha256":%q}}]}`, cosign.PredicateTypeSignature, img.Descriptor.Digest.Encoded())
+	certified, err := instance.Bundle(someone, vouched, odd, sigstore.SignOptions{})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		checker *cosign.Checker
+		e       *evidence
+		valid   bool
+	}{
+		"key":                   {keys, byKey, true},
+		"identity":              {identities, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}), true},
+		"key, odd subject":      {keys, enclosed(t, key, odd).bundle(t, byKey), false},
+		"identity, odd subject": {identities, bundleOf(certified), false},
+		"key, a stranger's":     {keys, enclosed(t, stranger, opened(t, byKey).payload).bundle(t, byKey), false},
+	} {
+		for form, e := range map[string]*evidence{"without entry": logged(t, instance, c.e), "with a foreign entry": logged(t, instance, c.e, foreign)} {
+			finding := check(c.checker, img, e)
+			require.Equal(t, c.valid, finding.Result == policy.Valid, "%s, %s: %s", name, form, finding.Message)
+		}
 	}
 }
 
@@ -162,14 +240,9 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 		``:           false,
 	} {
 		statement := fmt.Appendf(nil, `{%s"predicateType":%q,"predicate":{},"subject":[{"digest":{"sha256":%q}}]}`, kind, provenance, img.Descriptor.Digest.Encoded())
-		e := envelope{payload: statement}
-		signature, err := key.Sign(e.encoded())
-		require.NoError(t, err)
-		bundle := edited(t, good, func(bundle map[string]any) {
-			dsse := bundle["dsseEnvelope"].(map[string]any)
-			dsse["payload"], dsse["signatures"].([]any)[0].(map[string]any)["sig"] = statement, signature
-		})
-		for form, bundle := range map[string]*evidence{"intoto": logged(t, instance, bundle, key.PEM, intoto), "hashedrekord": logged(t, instance, bundle, key.PEM, hashedRekord)} {
+		e := enclosed(t, key, statement)
+		bundle := e.bundle(t, good)
+		for form, bundle := range map[string]*evidence{"intoto": logged(t, instance, bundle, intoto(e)), "hashedrekord": logged(t, instance, bundle, hashedRekord(e))} {
 			evidence, failure := checker.VerifyBundle(t.Context(), bundle.data, img.Descriptor.Digest)
 			require.Equal(t, valid, evidence.Signer != "", "%s, %s: %s", kind, form, failure.Message)
 			require.Equal(t, valid, failure.Reason == "", "%s, %s", kind, form)
@@ -181,19 +254,20 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
-	now, late, early := time.Now(), time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	// Certificates hold for ten minutes from when they are made.
+	within, late, early := time.Now().Add(time.Minute), time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for name, c := range map[string]struct {
 		options sigstore.SignOptions
 		valid   bool
 	}{
-		"two within":                  {sigstore.SignOptions{Stamped: []time.Time{now, now}}, true},
+		"two within":                  {sigstore.SignOptions{Stamped: []time.Time{within, within}}, true},
 		"one after":                   {sigstore.SignOptions{Stamped: []time.Time{late}}, false},
-		"second after":                {sigstore.SignOptions{Stamped: []time.Time{now, late}}, false},
-		"second after, no others":     {sigstore.SignOptions{Stamped: []time.Time{now, late}, WithoutTimestamp: true}, false},
-		"first after":                 {sigstore.SignOptions{Stamped: []time.Time{late, now}}, false},
-		"second before":               {sigstore.SignOptions{Stamped: []time.Time{now, early}}, false},
-		"third after":                 {sigstore.SignOptions{Stamped: []time.Time{now, now, late}}, false},
-		"second after, beside no log": {sigstore.SignOptions{Stamped: []time.Time{now, late}, WithoutLog: true}, false},
+		"second after":                {sigstore.SignOptions{Stamped: []time.Time{within, late}}, false},
+		"second after, no others":     {sigstore.SignOptions{Stamped: []time.Time{within, late}, WithoutTimestamp: true}, false},
+		"first after":                 {sigstore.SignOptions{Stamped: []time.Time{late, within}}, false},
+		"second before":               {sigstore.SignOptions{Stamped: []time.Time{within, early}}, false},
+		"third after":                 {sigstore.SignOptions{Stamped: []time.Time{within, within, late}}, false},
+		"second after, beside no log": {sigstore.SignOptions{Stamped: []time.Time{within, late}, WithoutLog: true}, false},
 	} {
 		options := keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreLog = c.options.WithoutLog })
 		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, c.options)
@@ -206,27 +280,51 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 	}
 }
 
+// Also the authorities must have been trusted at each of the times.
+func TestEveryTimestampMustBeWithinItsAuthoritysTime(t *testing.T) {
+	instance, root := newSigstore(t)
+	img := newImage(t, "r.example.com/app")
+	within, later := time.Now().Add(time.Minute), time.Now().Add(6*time.Minute)
+	ending := rootWith(t, instance, func(parsed map[string]any) {
+		for _, authority := range parsed["certificateAuthorities"].([]any) {
+			authority.(map[string]any)["validFor"].(map[string]any)["end"] = time.Now().Add(3 * time.Minute).UTC().Format(time.RFC3339)
+		}
+	})
+	for name, stamped := range map[string][]time.Time{"both within": {within, within}, "second later": {within, later}, "first later": {later, within}} {
+		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{Stamped: stamped})
+		finding := check(newChecker(t, keylessOptions(root, nil)), img, e)
+		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
+		finding = check(newChecker(t, keylessOptions(ending, nil)), img, e)
+		require.Equal(t, name == "both within", finding.Result == policy.Valid, "%s: %s", name, finding.Message)
+	}
+}
+
+// rootWith returns an instance's root with parts of its JSON changed.
+func rootWith(t testing.TB, s *sigstore.Sigstore, edit func(parsed map[string]any)) root.TrustedMaterial {
+	t.Helper()
+	text, err := s.TrustedRoot()
+	require.NoError(t, err)
+	var parsed map[string]any
+	require.NoError(t, json.Unmarshal(text, &parsed))
+	edit(parsed)
+	text, err = json.Marshal(parsed)
+	require.NoError(t, err)
+	made, err := trust.ParseSigstoreRoot(text)
+	require.NoError(t, err)
+	return made
+}
+
 // An SCT is for the key of the certificate's issuer, which a name alone does not
 // tell: Fulcio's instances share theirs.
 func TestAnAuthorityOfTheSameNameDoesNotHideTheIssuer(t *testing.T) {
-	instance, _ := newSigstore(t)
-	decoy, _ := newSigstore(t)
-	authorities := func(s *sigstore.Sigstore) (map[string]any, []any) {
-		text, err := s.TrustedRoot()
-		require.NoError(t, err)
-		var parsed map[string]any
-		require.NoError(t, json.Unmarshal(text, &parsed))
-		return parsed, parsed["certificateAuthorities"].([]any)
-	}
-	parsed, ours := authorities(instance)
-	_, theirs := authorities(decoy)
-	parsed["certificateAuthorities"] = append(theirs, ours...)
-	text, err := json.Marshal(parsed)
-	require.NoError(t, err)
-	root, err := trust.ParseSigstoreRoot(text)
-	require.NoError(t, err)
+	instance, decoy := newInstance(t), newInstance(t)
+	var theirs []any
+	rootWith(t, decoy, func(parsed map[string]any) { theirs = parsed["certificateAuthorities"].([]any) })
+	trusted := rootWith(t, instance, func(parsed map[string]any) {
+		parsed["certificateAuthorities"] = append(theirs, parsed["certificateAuthorities"].([]any)...)
+	})
 	img := newImage(t, "r.example.com/app")
 	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
-	finding := check(newChecker(t, keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreSCT = false })), img, e)
+	finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.IgnoreSCT = false })), img, e)
 	require.Equal(t, policy.Valid, finding.Result, finding.Message)
 }

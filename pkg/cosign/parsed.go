@@ -2,6 +2,7 @@ package cosign
 
 import (
 	"bytes"
+	"crypto"
 	"encoding/hex"
 	"errors"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
-	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 )
@@ -23,9 +23,9 @@ type parsedBundle struct {
 	ed25519     bool   // the certificate's key is of this kind
 	hint        string // of the key
 	payload     []byte // of the envelope
-	// logged is set if the log has the envelope as a hash of what was signed: the
-	// bundle as one that signs those bytes.
-	logged *bundle.Bundle
+	// byHash, if no log entry holds more of the envelope than the hash of what was
+	// signed, is the bundle as one that signs those bytes. Nothing of it is verified.
+	byHash *bundle.Bundle
 	signed []byte
 
 	message   bool // it is a message signature, not an envelope
@@ -68,33 +68,50 @@ func (parsed *parsedBundle) read() error {
 		parsed.digest = message.GetMessageDigest().GetDigest()
 		parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
 	}
-	if envelope != nil && loggedByHash(parsed.GetVerificationMaterial().GetTlogEntries()) {
-		// An envelope's signature is of its pre-authentication encoding (DSSE v1.0.2).
-		parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
-		parsed.logged, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
-			Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig())})
+	if envelope == nil {
+		return nil
 	}
+	hash, err := parsed.loggedHash()
+	if err != nil || hash == 0 {
+		return err
+	}
+	// An envelope's signature is of its pre-authentication encoding (DSSE v1.0.2).
+	parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
+	parsed.byHash, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
+		Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig(), hash)})
 	return err
 }
 
-// loggedByHash reports whether all entries are of Rekor v1 and have no more than the
-// hash of what was signed. The client specification ("Bundle content vs. Rekor entry
-// kind") allows that for envelopes, and the library does not know it.
-func loggedByHash(entries []*protorekor.TransparencyLogEntry) bool {
+// loggedHash returns the hash by which the log knows what was signed, if all entries
+// are hashedrekord of Rekor v1, which hold no more; else zero. The client specification
+// ("Bundle content vs. Rekor entry kind") allows that for envelopes; the library does
+// not know it.
+func (parsed *parsedBundle) loggedHash() (hash crypto.Hash, err error) {
+	entries, err := parsed.TlogEntries()
+	if err != nil {
+		return 0, err
+	}
 	for _, entry := range entries {
-		if kind := entry.GetKindVersion(); kind.GetKind() != "hashedrekord" || kind.GetVersion() != "0.0.1" {
-			return false
+		switch _, name, _ := entry.GetHashedRekordDigest(); name {
+		case "sha256":
+			hash = crypto.SHA256
+		case "sha384":
+			hash = crypto.SHA384
+		case "sha512":
+			hash = crypto.SHA512
+		default: // of another kind, or of Rekor v2, which the library knows
+			return 0, nil
 		}
 	}
-	return len(entries) > 0
+	return hash, nil
 }
 
 // question returns what to verify, and against what, to know who signed the bundle
-// as about want. Of a logged envelope that is the signature only: what its statement
-// is about is read by all who ask.
-func (parsed parsedBundle) question(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
-	if parsed.logged != nil {
-		return parsed.logged, bundleverify.WithArtifact(bytes.NewReader(parsed.signed)), nil
+// as about want. Where the log counts and has the hash of an envelope only, that is
+// the signature alone: what its statement is about is for the caller to read.
+func (parsed parsedBundle) question(want digest.Digest, logged bool) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
+	if logged && parsed.byHash != nil {
+		return parsed.byHash, bundleverify.WithArtifact(bytes.NewReader(parsed.signed)), nil
 	}
 	raw, err := hex.DecodeString(want.Encoded())
 	return parsed.Bundle, bundleverify.WithArtifactDigest(want.Algorithm().String(), raw), err

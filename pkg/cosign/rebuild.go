@@ -1,7 +1,7 @@
 package cosign
 
 import (
-	"crypto/sha256"
+	"crypto"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -93,11 +93,19 @@ func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle
 	return rebuilt, nil
 }
 
-// messageOf is the content of a bundle that signs a payload.
-func messageOf(payload, signature []byte) *protobundle.Bundle_MessageSignature {
-	sum := sha256.Sum256(payload)
+// messageOf is the content of a bundle that signs a payload by its hash of SHA-2.
+func messageOf(payload, signature []byte, hash crypto.Hash) *protobundle.Bundle_MessageSignature {
+	algorithm := protocommon.HashAlgorithm_SHA2_256
+	switch hash {
+	case crypto.SHA384:
+		algorithm = protocommon.HashAlgorithm_SHA2_384
+	case crypto.SHA512:
+		algorithm = protocommon.HashAlgorithm_SHA2_512
+	}
+	sum := hash.New()
+	sum.Write(payload)
 	return &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
-		MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]}, Signature: signature}}
+		MessageDigest: &protocommon.HashOutput{Algorithm: algorithm, Digest: sum.Sum(nil)}, Signature: signature}}
 }
 
 // leafOf returns the DER of the one certificate in PEM text.

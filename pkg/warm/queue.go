@@ -49,10 +49,10 @@ func newQueue(all, each int) *queue {
 }
 
 // add asks for a target to be served. It reports false if there is no room.
-func (q *queue) add(s target, renew bool) bool {
+func (q *queue) add(t target, renew bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.insert(&job{target: s, renew: renew})
+	return q.insert(&job{target: t, renew: renew})
 }
 
 // insert needs the lock.

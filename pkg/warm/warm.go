@@ -158,15 +158,15 @@ func (w *Watcher) changed(before, after any) {
 	}
 }
 
-func (w *Watcher) ask(s target, renew bool) {
-	if !w.queue.add(s, renew) {
-		w.drop(s)
+func (w *Watcher) ask(t target, renew bool) {
+	if !w.queue.add(t, renew) {
+		w.drop(t)
 	}
 }
 
-func (w *Watcher) drop(s target) {
+func (w *Watcher) drop(t target) {
 	w.images.WithLabelValues("dropped").Inc()
-	w.log.WithFields(logrus.Fields{"namespace": s.namespace, "image": s.image}).Debug("too many images wait to be verified ahead")
+	w.log.WithFields(logrus.Fields{"namespace": t.namespace, "image": t.image}).Debug("too many images wait to be verified ahead")
 }
 
 // renew asks for the images of running pods once in every interval, each at a
@@ -201,9 +201,9 @@ func (w *Watcher) due(key string, last, now time.Duration) bool {
 }
 
 // wanted reports whether any object has the image.
-func (w *Watcher) wanted(s target) bool {
+func (w *Watcher) wanted(t target) bool {
 	return slices.ContainsFunc(w.informers, func(i cache.SharedIndexInformer) bool {
-		keys, err := i.GetIndexer().IndexKeys(byImage, string(s.namespace)+"/"+s.image)
+		keys, err := i.GetIndexer().IndexKeys(byImage, string(t.namespace)+"/"+t.image)
 		return err == nil && len(keys) > 0
 	})
 }

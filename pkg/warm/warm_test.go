@@ -36,16 +36,16 @@ type fake struct {
 	mu     sync.Mutex
 	began  time.Time
 	calls  []asked
-	answer func(ctx context.Context, s target) verify.Result
+	answer func(ctx context.Context, of target) verify.Result
 }
 
 func (f *fake) ask(ctx context.Context, namespace verify.Namespace, ref image.Reference, renew bool) verify.Result {
-	s := target{namespace, ref.String()}
+	of := target{namespace, ref.String()}
 	f.mu.Lock()
-	f.calls = append(f.calls, asked{s, renew, time.Since(f.began)})
+	f.calls = append(f.calls, asked{of, renew, time.Since(f.began)})
 	f.mu.Unlock()
 	if f.answer != nil {
-		return f.answer(ctx, s)
+		return f.answer(ctx, of)
 	}
 	return outcome(policy.Allowed)
 }
@@ -225,8 +225,8 @@ func TestWhatFoundNoPlaceIsTriedAgainUntilNobodyHasIt(t *testing.T) {
 func TestANamespaceWhoseRegistryHangsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
-		w.answer = func(ctx context.Context, s target) verify.Result {
-			if s.namespace == "slow" {
+		w.answer = func(ctx context.Context, of target) verify.Result {
+			if of.namespace == "slow" {
 				<-ctx.Done()
 			}
 			return outcome(policy.Allowed)

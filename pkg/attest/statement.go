@@ -72,16 +72,27 @@ func ParseStatement(data []byte) (Statement, error) {
 	return s, nil
 }
 
+// ReadSubject returns one of a statement's subjects (in-toto "ResourceDescriptor") and
+// its digests by algorithm, or an error if it is no object with digests. What the
+// digests are is not looked at.
+func ReadSubject(entry any) (subject, digests map[string]any, err error) {
+	subject, ok := entry.(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("has a subject that is not an object")
+	}
+	digests, ok = subject["digest"].(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("has a subject without digests")
+	}
+	return subject, digests, nil
+}
+
 // imageDigest returns the SHA-256 digest of a subject, empty if it is about something
 // else than an image.
 func imageDigest(entry any) (string, error) {
-	subject, ok := entry.(map[string]any)
-	if !ok {
-		return "", errors.New("has a subject that is not an object")
-	}
-	digests, ok := subject["digest"].(map[string]any)
-	if !ok {
-		return "", errors.New("has a subject without digests")
+	_, digests, err := ReadSubject(entry)
+	if err != nil {
+		return "", err
 	}
 	for _, digest := range digests {
 		text, ok := digest.(string)

@@ -1,7 +1,6 @@
 package cosign_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"testing"
 	"time"
@@ -44,22 +43,11 @@ func attested(t testing.TB, s *sigstore.Sigstore, subject digest.Digest, predica
 // (DSSE protocol v1.0.2) in a layer of its own.
 func enveloped(t testing.TB, key *fixture.CosignKey, statement []byte) *evidence {
 	t.Helper()
-	const kind = "application/vnd.in-toto+json"
-	signature, err := key.Sign([]byte("DSSEv1 28 " + kind + " " + itoa(len(statement)) + " " + string(statement)))
-	require.NoError(t, err)
-	text, err := json.Marshal(map[string]any{"payloadType": kind, "payload": base64.StdEncoding.EncodeToString(statement),
-		"signatures": []any{map[string]any{"keyid": "", "sig": base64.StdEncoding.EncodeToString(signature)}}})
+	text, err := json.Marshal(map[string]any{"payloadType": "application/vnd.in-toto+json", "payload": statement,
+		"signatures": []any{map[string]any{"keyid": "", "sig": enclosed(t, key, statement).signature}}})
 	require.NoError(t, err)
 	return &evidence{data: text, layer: ocispec.Descriptor{MediaType: cosign.MediaTypeEnvelope, Digest: digest.FromBytes(text), Size: int64(len(text)),
 		Annotations: map[string]string{"dev.cosignproject.cosign/signature": "", "predicateType": provenance}}}
-}
-
-func itoa(n int) string {
-	text, err := json.Marshal(n)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
 }
 
 func TestAttestationsMustBeOfTheTypeAndSayWhatIsDemanded(t *testing.T) {

@@ -77,7 +77,7 @@ func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest
 // prove verifies a bundle that was made of a legacy attestation.
 func (c *Checker) prove(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, policy.Finding) {
 	parsed := parsedBundle{Bundle: rebuilt}
-	if err := guard(func() error { return parsed.read() }); err != nil {
+	if err := guard(func() error { return parsed.read(c.logged) }); err != nil {
 		return Evidence{}, malformed("the attestation is malformed")
 	}
 	return c.proven(ctx, parsed, artifact)
@@ -110,7 +110,7 @@ func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact dige
 
 // open takes a bundle apart that is signed in the way that the checker wants.
 func (c *Checker) open(data []byte) (parsedBundle, policy.Finding) {
-	parsed, err := parseBundle(data)
+	parsed, err := parseBundle(data, c.logged)
 	switch {
 	case err != nil:
 		return parsed, malformed("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
@@ -183,7 +183,11 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 			if ctx.Err() != nil {
 				return signer{}, verify.FetchFailure(ctx.Err())
 			}
-			switch err := verifyBundle(algorithm, parsed, want, c.logged); {
+			asked, artifact, err := parsed.question(want)
+			if err != nil {
+				return signer{}, malformed("the image to check has a damaged digest")
+			}
+			switch err := algorithm.verifyBundle(asked, artifact); {
 			case err == nil:
 				return key.signer(), policy.Finding{}
 			case errors.Is(err, errPanic):
@@ -197,15 +201,10 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 	return signer{}, c.wrongKey()
 }
 
-// verifyBundle verifies the signature in a bundle with one key, and that it is
-// about want, as far as question says.
-func verifyBundle(by algorithm, parsed parsedBundle, want digest.Digest, logged bool) error {
-	asked, artifact, err := parsed.question(want, logged)
-	if err != nil {
-		return err
-	}
+// verifyBundle verifies what a bundle says of an artifact with one key.
+func (a algorithm) verifyBundle(asked *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) error {
 	return guard(func() error {
-		_, err := by.bundles.Verify(asked, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
+		_, err := a.bundles.Verify(asked, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
 		return err
 	})
 }

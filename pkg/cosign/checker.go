@@ -75,7 +75,7 @@ type Options struct {
 // mutable state.
 type Checker struct {
 	keys            []trustedKey
-	logged          bool        // signatures by keys must be in a log
+	logged          bool        // signatures must be in a log
 	identities      *identities // instead of keys
 	annotations     map[string]string
 	matchRepository bool
@@ -97,6 +97,7 @@ func New(options Options) (*Checker, error) {
 		if c.identities, err = newIdentities(*options.Keyless); err != nil {
 			return nil, err
 		}
+		c.logged = !options.Keyless.IgnoreLog
 		return c, nil
 	}
 	if len(options.Keys) > maxKeys {

@@ -58,7 +58,6 @@ type Thresholds struct {
 type identities struct {
 	name     string
 	root     root.TrustedMaterial
-	logged   bool // signatures must be in a log
 	bundles  *bundleverify.Verifier
 	policies []bundleverify.PolicyOption
 	demand   *expression.Expression // nil without one
@@ -73,7 +72,7 @@ func newIdentities(k Keyless) (*identities, error) {
 	case k.Root == nil:
 		return nil, errors.New("a keyless verifier needs a root of trust")
 	}
-	made := &identities{name: k.Name, root: k.Root, logged: !k.IgnoreLog}
+	made := &identities{name: k.Name, root: k.Root}
 	if k.Expression != "" {
 		var err error
 		made.demand, err = expression.Compile(k.Expression, expression.Variables{"issuer": expression.Text, "subject": expression.Text, "claims": expression.Any})
@@ -201,7 +200,7 @@ func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, wan
 	if parsed.message && parsed.ed25519 {
 		return signer{}, unsupported()
 	}
-	asked, artifact, err := parsed.question(want, k.logged)
+	asked, artifact, err := parsed.question(want)
 	if err != nil {
 		return signer{}, malformed("the image to check has a damaged digest")
 	}

@@ -91,11 +91,7 @@ func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, p
 			if ctx.Err() != nil {
 				return signer{}, verify.FetchFailure(ctx.Err())
 			}
-			err := guard(func() error {
-				_, err := algorithm.bundles.Verify(rebuilt, bundleverify.NewPolicy(bundleverify.WithArtifact(bytes.NewReader(payload)), bundleverify.WithKey()))
-				return err
-			})
-			if err == nil {
+			if algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))) == nil {
 				return key.signer(), policy.Finding{}
 			}
 		}

@@ -26,7 +26,7 @@ import (
 type envelope struct{ payload, signature, signer []byte }
 
 func (e envelope) encoded() []byte {
-	return []byte("DSSEv1 28 application/vnd.in-toto+json " + itoa(len(e.payload)) + " " + string(e.payload))
+	return fmt.Appendf(nil, "DSSEv1 28 application/vnd.in-toto+json %d %s", len(e.payload), e.payload)
 }
 
 func sum(data []byte) map[string]any {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 )
@@ -23,8 +25,9 @@ type parsedBundle struct {
 	ed25519     bool   // the certificate's key is of this kind
 	hint        string // of the key
 	payload     []byte // of the envelope
-	// byHash, if no log entry holds more of the envelope than the hash of what was
-	// signed, is the bundle as one that signs those bytes. Nothing of it is verified.
+	// byHash, where the log counts and no entry holds more of the envelope than the hash
+	// of what was signed, is the bundle as one that signs those bytes. Nothing of it is
+	// verified.
 	byHash *bundle.Bundle
 	signed []byte
 
@@ -33,19 +36,20 @@ type parsedBundle struct {
 	algorithm protocommon.HashAlgorithm
 }
 
-func parseBundle(data []byte) (parsed parsedBundle, err error) {
+// parseBundle takes apart a bundle for a checker that looks at the log, or does not.
+func parseBundle(data []byte, logged bool) (parsed parsedBundle, err error) {
 	err = guard(func() error {
 		parsed.Bundle = &bundle.Bundle{}
 		if err := parsed.UnmarshalJSON(data); err != nil {
 			return err
 		}
-		return parsed.read()
+		return parsed.read(logged)
 	})
 	return parsed, err
 }
 
 // read takes the bundle apart. It may panic.
-func (parsed *parsedBundle) read() error {
+func (parsed *parsedBundle) read(logged bool) error {
 	content, err := parsed.VerificationContent()
 	if err != nil {
 		return err
@@ -68,12 +72,12 @@ func (parsed *parsedBundle) read() error {
 		parsed.digest = message.GetMessageDigest().GetDigest()
 		parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
 	}
-	if envelope == nil {
+	if envelope == nil || !logged {
 		return nil
 	}
-	hash, err := parsed.loggedHash()
-	if err != nil || hash == 0 {
-		return err
+	hash := loggedHash(parsed.GetVerificationMaterial().GetTlogEntries())
+	if hash == 0 {
+		return nil
 	}
 	// An envelope's signature is of its pre-authentication encoding (DSSE v1.0.2).
 	parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
@@ -85,32 +89,39 @@ func (parsed *parsedBundle) read() error {
 // loggedHash returns the hash by which the log knows what was signed, if all entries
 // are hashedrekord of Rekor v1, which hold no more; else zero. The client specification
 // ("Bundle content vs. Rekor entry kind") allows that for envelopes; the library does
-// not know it.
-func (parsed *parsedBundle) loggedHash() (hash crypto.Hash, err error) {
-	entries, err := parsed.TlogEntries()
-	if err != nil {
-		return 0, err
-	}
+// not know it. It is the library that verifies the entries: here they are only told
+// apart.
+func loggedHash(entries []*protorekor.TransparencyLogEntry) (hash crypto.Hash) {
 	for _, entry := range entries {
-		switch _, name, _ := entry.GetHashedRekordDigest(); name {
+		var body struct {
+			Kind       string
+			APIVersion string
+			Spec       struct {
+				Data struct{ Hash struct{ Algorithm string } }
+			}
+		}
+		if json.Unmarshal(entry.GetCanonicalizedBody(), &body) != nil || body.Kind != "hashedrekord" || body.APIVersion != "0.0.1" {
+			return 0
+		}
+		switch body.Spec.Data.Hash.Algorithm {
 		case "sha256":
 			hash = crypto.SHA256
 		case "sha384":
 			hash = crypto.SHA384
 		case "sha512":
 			hash = crypto.SHA512
-		default: // of another kind, or of Rekor v2, which the library knows
-			return 0, nil
+		default:
+			return 0
 		}
 	}
-	return hash, nil
+	return hash
 }
 
 // question returns what to verify, and against what, to know who signed the bundle
 // as about want. Where the log counts and has the hash of an envelope only, that is
 // the signature alone: what its statement is about is for the caller to read.
-func (parsed parsedBundle) question(want digest.Digest, logged bool) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
-	if logged && parsed.byHash != nil {
+func (parsed parsedBundle) question(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
+	if parsed.byHash != nil {
 		return parsed.byHash, bundleverify.WithArtifact(bytes.NewReader(parsed.signed)), nil
 	}
 	raw, err := hex.DecodeString(want.Encoded())

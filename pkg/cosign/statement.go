@@ -72,13 +72,9 @@ func parseStatement(data []byte) (statement, error) {
 }
 
 func parseSubject(entry any) (subjectClaims, error) {
-	object, ok := entry.(map[string]any)
-	if !ok {
-		return subjectClaims{}, errors.New("has a subject that is not an object")
-	}
-	digests, ok := object["digest"].(map[string]any)
-	if !ok {
-		return subjectClaims{}, errors.New("has a subject without digests")
+	object, digests, err := attest.ReadSubject(entry)
+	if err != nil {
+		return subjectClaims{}, err
 	}
 	s := subjectClaims{}
 	if sum, ok := digests["sha256"].(string); ok {

@@ -11,21 +11,17 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -37,6 +33,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/bare"
+	"github.com/landwaiter/landwaiter/test/edge"
 	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
@@ -202,15 +199,14 @@ func BenchmarkColdLatency(b *testing.B) {
 	}
 }
 
-// edge is an HTTPS server with a client that asks as Gatekeeper does.
-type edge struct {
-	url    string
-	client *http.Client
-	body   []byte
+// asked is an HTTPS server, and what is sent to it.
+type asked struct {
+	*edge.Edge
+	body []byte
 }
 
-func (e *edge) ask(b *testing.B) []byte {
-	resp, err := e.client.Post(e.url, "application/json", bytes.NewReader(e.body))
+func (a *asked) ask(b *testing.B) []byte {
+	resp, err := a.Client.Post(a.URL, "application/json", bytes.NewReader(a.body))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -222,30 +218,6 @@ func (e *edge) ask(b *testing.B) []byte {
 	return answer
 }
 
-// certificates makes an authority, a server's files and a client.
-func certificates(b *testing.B) (provider.Files, *http.Client, *tls.Config) {
-	b.Helper()
-	authority, err := fixture.NewAuthority("bench")
-	require.NoError(b, err)
-	server, err := authority.IssueServer("127.0.0.1")
-	require.NoError(b, err)
-	caller, err := authority.IssueClient("gatekeeper")
-	require.NoError(b, err)
-	dir := b.TempDir()
-	at := func(name string, pem []byte) string {
-		require.NoError(b, os.WriteFile(filepath.Join(dir, name), pem, 0o600))
-		return filepath.Join(dir, name)
-	}
-	files := provider.Files{Certificate: at("tls.crt", server.CertificatePEM), Key: at("tls.key", server.KeyPEM), ClientCAs: []string{at("ca.crt", authority.CertificatePEM)}}
-	roots := x509.NewCertPool()
-	require.True(b, roots.AppendCertsFromPEM(authority.CertificatePEM))
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{caller.TLS}}}}
-	b.Cleanup(client.CloseIdleConnections)
-	return files, client, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{server.TLS},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots, NextProtos: []string{"http/1.1"}}
-}
-
 func request(b *testing.B, keys ...string) []byte {
 	b.Helper()
 	body, err := json.Marshal(externaldata.NewProviderRequest(keys))
@@ -253,58 +225,27 @@ func request(b *testing.B, keys ...string) []byte {
 	return body
 }
 
-func newProvider(b *testing.B) (*edge, *tls.Config) {
-	b.Helper()
-	w := newWorld(b, memory(b), 1)
-	return serve(b, w, request(b, "[team-0]"+w.image.String()))
-}
-
-// desk is what a server asks.
-type desk interface {
-	provider.Verifier
-	provider.Resolver
-}
-
-// serve starts the whole provider; the edge sends body, and the configuration is for
-// a server that is compared with it.
-func serve(b *testing.B, d desk, body []byte) (*edge, *tls.Config) {
-	b.Helper()
-	files, client, config := certificates(b)
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	server, err := provider.New(d, d, log, provider.Options{Address: "127.0.0.1:0", Files: files})
-	require.NoError(b, err)
-	require.NoError(b, server.Listen(b.Context()))
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	b.Cleanup(func() {
-		client.CloseIdleConnections()
-		stop()
-		require.NoError(b, <-ended)
-	})
-	return &edge{url: "https://" + server.Address() + "/v1/verify", client: client, body: body}, config
-}
-
-// newBare is a TLS server that decodes a request and answers with body.
-func newBare(b *testing.B, like *edge, config *tls.Config, body []byte) *edge {
+// newBare is a TLS server for like's client that decodes a request and answers with
+// body.
+func newBare(b *testing.B, like *asked, body []byte) *asked {
 	b.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: bare.Handler(body)}
-	go func() { _ = server.Serve(tls.NewListener(listener, config)) }()
+	go func() { _ = server.Serve(tls.NewListener(listener, like.TLS)) }()
 	b.Cleanup(func() { _ = server.Close() })
-	return &edge{url: "https://" + listener.Addr().String() + "/v1/verify", client: like.client, body: like.body}
+	return &asked{&edge.Edge{URL: "https://" + listener.Addr().String() + "/v1/verify", Client: like.Client}, like.body}
 }
 
 // BenchmarkHTTPSWarm asks the whole provider, and the bare handler, with the same
 // client, the same request and answers of the same size.
 func BenchmarkHTTPSWarm(b *testing.B) {
-	real, config := newProvider(b)
+	w := newWorld(b, memory(b), 1)
+	real := &asked{edge.Start(b, w, provider.Options{}), request(b, "[team-0]"+w.image.String())}
 	answer := real.ask(b)
 	require.Contains(b, string(answer), `"isSuccess":true`)
-	bare := newBare(b, real, config, answer)
-	for name, e := range map[string]*edge{"provider": real, "bare": bare} {
+	bare := newBare(b, real, answer)
+	for name, e := range map[string]*asked{"provider": real, "bare": bare} {
 		b.Run(name+"/one at a time", func(b *testing.B) {
 			e.ask(b)
 			for b.Loop() {
@@ -330,9 +271,9 @@ func BenchmarkHTTPSWarm(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 		})
 		b.Run(name+"/handshake each", func(b *testing.B) {
-			transport := e.client.Transport.(*http.Transport).Clone()
+			transport := e.Client.Transport.(*http.Transport).Clone()
 			transport.DisableKeepAlives = true
-			each := &edge{url: e.url, client: &http.Client{Transport: transport}, body: e.body}
+			each := &asked{&edge.Edge{URL: e.URL, Client: &http.Client{Transport: transport}}, e.body}
 			for b.Loop() {
 				each.ask(b)
 			}

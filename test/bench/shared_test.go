@@ -11,7 +11,9 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/edge"
 	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
@@ -62,7 +64,7 @@ func BenchmarkManyKeys(b *testing.B) {
 	for i := range list {
 		list[i] = "[" + string(team(i%images)) + "]" + c.image.String()
 	}
-	e, _ := serve(b, c, request(b, list...))
+	e := &asked{edge.Start(b, c, provider.Options{}), request(b, list...)}
 	n := 0
 	for b.Loop() {
 		e.ask(b)

@@ -3,21 +3,16 @@ package tenancy
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -25,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/edge"
 	"github.com/landwaiter/landwaiter/test/fixture"
 )
 
@@ -42,34 +38,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// edge asks a desk through an HTTPS server with a deadline, as Gatekeeper does.
+// serve asks a desk through an HTTPS server with a deadline, as Gatekeeper does.
 // Whoever asks waits twice as long: later there is no answer.
-func edge(t *testing.T, desk *tenant.Desk, deadline time.Duration) func(keys ...string) externaldata.Response {
+func serve(t *testing.T, desk *tenant.Desk, deadline time.Duration) func(keys ...string) externaldata.Response {
 	t.Helper()
-	authority, err := fixture.NewAuthority("deadline")
-	require.NoError(t, err)
-	certificate, err := authority.IssueServer("127.0.0.1")
-	require.NoError(t, err)
-	dir := t.TempDir()
-	files := provider.Files{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key")}
-	require.NoError(t, os.WriteFile(files.Certificate, certificate.CertificatePEM, 0o600))
-	require.NoError(t, os.WriteFile(files.Key, certificate.KeyPEM, 0o600))
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	server, err := provider.New(desk, desk, log, provider.Options{Address: "127.0.0.1:0", Files: files, InsecureNoClientAuth: true, VerifyTimeout: deadline})
-	require.NoError(t, err)
-	require.NoError(t, server.Listen(t.Context()))
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	roots := x509.NewCertPool()
-	require.True(t, roots.AppendCertsFromPEM(authority.CertificatePEM))
-	client := &http.Client{Timeout: 2 * deadline, Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}}}
-	t.Cleanup(func() { client.CloseIdleConnections(); stop(); require.NoError(t, <-ended) })
+	server := edge.Start(t, desk, provider.Options{VerifyTimeout: deadline})
+	server.Client.Timeout = 2 * deadline
 	return func(keys ...string) externaldata.Response {
 		body, err := json.Marshal(externaldata.NewProviderRequest(keys))
 		require.NoError(t, err)
-		response, err := client.Post("https://"+server.Address()+"/v1/verify", "application/json", bytes.NewReader(body))
+		response, err := server.Client.Post(server.URL, "application/json", bytes.NewReader(body))
 		require.NoError(t, err, "no answer in time")
 		defer func() { require.NoError(t, response.Body.Close()) }()
 		var answer externaldata.ProviderResponse
@@ -82,7 +60,7 @@ func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
 	w := newWorld(t, fixture.RegistryOptions{})
 	slow, quick := w.signed(t, "slow", "a"), w.signed(t, "quick", "a")
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	ask := edge(t, w.Desk, time.Second)
+	ask := serve(t, w.Desk, time.Second)
 	release := make(chan struct{})
 	w.registry.SetIntercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if bytes.Contains([]byte(r.URL.Path), []byte("/slow/")) {
@@ -121,7 +99,7 @@ func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
 		o.ClusterLimits = append(o.ClusterLimits, limits)
 	}))
 	w.registry.SetLatency(10 * time.Millisecond)
-	answer := edge(t, w.Desk, 10*time.Second)(keys...)
+	answer := serve(t, w.Desk, 10*time.Second)(keys...)
 	require.Empty(t, answer.SystemError)
 	require.Len(t, answer.Items, len(keys))
 }
@@ -135,7 +113,7 @@ func TestNamesThatAreNeverResolvedAreAnsweredInTime(t *testing.T) {
 	t.Cleanup(func() { nameserver.Store(nil) })
 	w := newWorld(t, fixture.RegistryOptions{})
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	answer := edge(t, w.Desk, time.Second)("[team-a]registry.example.com/app:v1")
+	answer := serve(t, w.Desk, time.Second)("[team-a]registry.example.com/app:v1")
 	require.Empty(t, answer.Items)
 	require.Contains(t, answer.SystemError, "registry.example.com/app:v1")
 }
@@ -163,7 +141,7 @@ func TestARedisThatSaysNothingCostsNoAnswer(t *testing.T) {
 		keys = append(keys, "[team-a]"+w.signed(t, name, "a").Reference.String())
 	}
 	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	answer := edge(t, w.Desk, 10*time.Second)(keys...)
+	answer := serve(t, w.Desk, 10*time.Second)(keys...)
 	require.Empty(t, answer.SystemError)
 	require.Len(t, answer.Items, len(keys))
 }

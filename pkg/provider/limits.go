@@ -23,7 +23,11 @@ const (
 	maxSystemErrorBytes = 8 << 10
 	// maxReasonBytes and maxShownKeyBytes bound one key's part of such a text, and
 	// of a log line.
-	maxReasonBytes   = 512
+	maxReasonBytes = 512
+	// maxReasonsBytes bounds the reasons of one answer together, and minReasonBytes
+	// is what each has even so: 50 denied images are some 16 KiB of text.
+	maxReasonsBytes  = 8 << 10
+	minReasonBytes   = 128
 	maxShownKeyBytes = 256
 	// maxStackBytes bounds the stack that is logged for a panic.
 	maxStackBytes = 8 << 10

@@ -49,15 +49,16 @@ type report struct {
 	Extensions      map[string]any `json:"extensions,omitempty"`
 }
 
-// newValue writes down a decision of verification.
-func newValue(d *decision, traceID string, now time.Time) *value {
+// newValue writes down a decision of verification, whose reason and warning have
+// room bytes each; the reports have them in full.
+func newValue(d *decision, traceID string, now time.Time, room int) *value {
 	result := &d.result
 	v := &value{
 		Version: resultVersion, IsSuccess: d.allow, Succeeded: d.allow,
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]report, 0, len(result.Findings)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
-		Policy: result.Verdict.Policy, Reason: result.Verdict.Reason, Warning: result.Verdict.Warning,
+		Policy: result.Verdict.Policy, Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for i := range result.Findings {
@@ -95,15 +96,22 @@ func pinned(key string, d *decision, dropTag bool) string {
 
 // verified makes the items of a verification that is decided in whole.
 func (p plan) verified(decisions []decision, traceID string, now time.Time) []externaldata.Item {
+	silent := 0 // images that nothing has to be said about
+	for i := range decisions {
+		if decisions[i].allow && decisions[i].result.Verdict.Warning == "" {
+			silent++
+		}
+	}
+	room := reasonRoom(len(decisions) - silent)
 	values := make([]*value, len(decisions)) // keys of one image share a value
 	for i := range decisions {
-		values[i] = newValue(&decisions[i], traceID, now)
+		values[i] = newValue(&decisions[i], traceID, now, room)
 	}
 	items := make([]externaldata.Item, len(p.questions))
 	for i, q := range p.questions {
 		items[i].Key = q.key
 		if q.err != nil {
-			items[i].Error = q.err.Error()
+			items[i].Error = fmt.Sprintf("%s (traceID %s)", oneLine(q.err.Error()), traceID)
 			continue
 		}
 		items[i].Value = values[q.target]

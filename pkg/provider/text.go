@@ -2,8 +2,10 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // cut returns at most limit bytes of s, as valid UTF-8, and marks what is
@@ -19,14 +21,34 @@ func cut(s string, limit int) string {
 // short, quoted, on one line, ASCII.
 func shown(s string) string { return strconv.QuoteToASCII(cut(s, maxShownKeyBytes)) }
 
-// doubt writes the system error of a request that was not decided in whole: the
-// undecided keys, then those that are denied anyway, each with its reason, as
-// many as fit.
+// oneLine returns s without control characters. An admission warning that holds
+// one is dropped by the API server, and a denial has one line for each image.
+func oneLine(s string) string {
+	if strings.IndexFunc(s, unicode.IsControl) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// reasonRoom is how long each reason of an answer with so many denied images may
+// be, in bytes: the whole text must stay readable.
+func reasonRoom(denied int) int {
+	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
+}
+
+// doubt writes the system error of a request that was not decided in whole: a line
+// that says to try again, then one for each undecided key, and one for each that is
+// denied anyway, as many as fit. Lines are sorted, since templates sort them.
 func doubt(p plan, decisions []decision) string {
 	var undecided, denied []string
 	for _, q := range p.questions {
 		outcome, reason := q.outcome(decisions)
-		entry := fmt.Sprintf("%s %s: %s", outcome, shown(q.key), cut(reason, maxReasonBytes))
+		entry := fmt.Sprintf("%s %s: %s", outcome, shown(q.key), cut(oneLine(reason), maxReasonBytes))
 		switch outcome {
 		case keyAllowed, keyWarned:
 		case keyUndecided:
@@ -35,19 +57,18 @@ func doubt(p plan, decisions []decision) string {
 			denied = append(denied, entry)
 		}
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%d of %d keys could not be decided, try again", len(undecided), len(p.questions))
-	separator := ": "
+	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.questions))
+	const more = "… and %d more" // sorts behind every other line
+	room := maxSystemErrorBytes - len(head) - len(more) - len("\n")
 	entries := append(undecided, denied...)
-	for i, entry := range entries {
-		const room = len("; and 512 more")
-		if text.Len()+len(separator)+len(entry) > maxSystemErrorBytes-room {
-			fmt.Fprintf(&text, "; and %d more", len(entries)-i)
-			break
-		}
-		text.WriteString(separator)
-		text.WriteString(entry)
-		separator = "; "
+	fit := 0
+	for fit < len(entries) && len("\n")+len(entries[fit]) <= room {
+		room -= len("\n") + len(entries[fit])
+		fit++
 	}
-	return text.String()
+	lines := append([]string{head}, slices.Sorted(slices.Values(entries[:fit]))...)
+	if fit < len(entries) {
+		lines = append(lines, fmt.Sprintf(more, len(entries)-fit))
+	}
+	return strings.Join(lines, "\n")
 }

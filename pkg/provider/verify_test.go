@@ -65,7 +65,7 @@ func TestOneUndecidedKeyMakesTheWholeResponseASystemError(t *testing.T) {
 		response, status := post(t, h, path, requestBody(t, "r.example.com/allow", "r.example.com/deny", "r.example.com/unreachable", "r.example.com/Bad"))
 		require.Equal(t, http.StatusOK, status)
 		text := response.Response.SystemError
-		require.Contains(t, text, "1 of 4 keys could not be decided")
+		require.Contains(t, text, "1 of 4 images could not be decided")
 		require.Contains(t, text, `undecided "r.example.com/unreachable"`)
 		require.Contains(t, text, `denied "r.example.com/deny"`)
 		require.Contains(t, text, `invalid "r.example.com/Bad"`)
@@ -84,7 +84,7 @@ func TestNamesAsManyUndecidedKeysAsFit(t *testing.T) {
 		keys = append(keys, fmt.Sprintf("r.example.com/%s%d", strings.Repeat("x", 200), i))
 	}
 	text := ask(t, h, "/v1/verify", keys...).SystemError
-	require.Contains(t, text, "512 of 512 keys")
+	require.Contains(t, text, "512 of 512 images")
 	require.Regexp(t, `and \d+ more \(traceID [0-9a-f]{32}\)$`, text)
 }
 

@@ -1,0 +1,90 @@
+package library
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkVerifiedImages evaluates the template and the yardstick, a dozen lines
+// that are as safe, in turns, and reports the time of each and their ratio. The
+// provider's answer is read as Gatekeeper reads it.
+func BenchmarkVerifiedImages(b *testing.B) {
+	yardstick, err := os.ReadFile(filepath.Join("testdata", "yardstick.rego"))
+	require.NoError(b, err)
+	theirs, err := compile(b.Context(), rego.Module("yardstick.rego", string(yardstick)))
+	require.NoError(b, err)
+	ours, err := compile(b.Context(), rego.Module("template.rego", source(b, "verified-images")))
+	require.NoError(b, err)
+	for _, outcome := range []struct {
+		name    string
+		allowed bool
+	}{{"allowed", true}, {"denied", false}} {
+		for _, images := range []int{1, 10, 50} {
+			b.Run(fmt.Sprintf("%s/images=%d", outcome.name, images), func(b *testing.B) {
+				var took [2]time.Duration
+				input, answer := realPod(b, images), realAnswer(b, images, outcome.allowed)
+				for b.Loop() {
+					for i, query := range []rego.PreparedEvalQuery{theirs, ours} {
+						began := time.Now()
+						messages, _, err := review(b.Context(), query, input, says(answer))
+						took[i] += time.Since(began)
+						if err != nil || len(messages) == 0 != outcome.allowed {
+							b.Fatalf("%v: %v", err, messages)
+						}
+					}
+				}
+				b.ReportMetric(float64(took[0].Nanoseconds())/float64(b.N), "ns/yardstick")
+				b.ReportMetric(float64(took[1].Nanoseconds())/float64(b.N), "ns/template")
+				b.ReportMetric(float64(took[1])/float64(took[0]), "over-yardstick")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// realPod is the review of a new pod with the fields that the API server fills in.
+func realPod(b *testing.B, images int) ast.Value {
+	b.Helper()
+	mounts := []any{object{"name": "kube-api-access-x", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true}}
+	var list []any
+	for i := range images {
+		list = append(list, object{
+			"name": fmt.Sprintf("c%d", i), "image": realImage(i), "imagePullPolicy": "IfNotPresent", "resources": object{},
+			"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "volumeMounts": mounts,
+		})
+	}
+	input := with(podReview("team-a", object{"containers": list, "serviceAccountName": "default", "restartPolicy": "Always",
+		"volumes": []any{object{"name": "kube-api-access-x", "projected": object{"sources": []any{object{"serviceAccountToken": object{"path": "token"}}}}}}}),
+		object{"provider": "landwaiter-verify"})
+	text, err := json.Marshal(input)
+	require.NoError(b, err)
+	var plain any
+	require.NoError(b, json.Unmarshal(text, &plain))
+	value, err := ast.InterfaceToValue(plain)
+	require.NoError(b, err)
+	return value
+}
+
+func realImage(i int) string { return fmt.Sprintf("registry.example.com/team-a/app-%d:v1", i) }
+
+// realAnswer is Gatekeeper's form of Landwaiter's answer.
+func realAnswer(b *testing.B, images int, allowed bool) *externaldata.ProviderResponse {
+	b.Helper()
+	response := &externaldata.ProviderResponse{}
+	for i := range images {
+		response.Response.Items = append(response.Response.Items, externaldata.Item{Key: "[team-a]" + realImage(i), Value: object{
+			"isSuccess": allowed, "succeeded": allowed, "version": "0.2.0", "traceID": "0af7651916cd43dd8448eb211c80319c", "namespace": "team-a",
+			"reason": "VerificationPolicy team-a/images requires a valid signature for release-signature: no signature was found",
+		}})
+	}
+	return response
+}

@@ -132,7 +132,7 @@ func TestEphemeralContainerOfKubectlDebugIsDenied(t *testing.T) {
 			corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: image}})
 		return w.Client.SubResource("ephemeralcontainers").Update(within(t), changed)
 	}
-	require.NoError(t, deniedFor(debug("debugger", w.unsigned), w.unsigned, "ephemeralContainers[0] debugger"))
+	require.NoError(t, deniedFor(debug("debugger", w.unsigned), w.unsigned))
 	require.NoError(t, debug("debugger", w.signed))
 }
 

@@ -83,10 +83,10 @@ func hostileAnswers() []scenario {
 		"a success and no object":           {answers(list(good, []any{key, nil}), none, ""), unclear},
 		"a success and a bare key":          {answers(list(good, []any{key}), none, ""), unclear},
 		"a success and null":                {answers(list(good, nil), none, ""), unclear},
-		"a system error":                    {answers(none, none, "the registry is slow"), "could not be decided, try again: the registry is slow"},
-		"a system error with a success":     {answers(list(good), none, "the registry is slow"), "could not be decided, try again: the registry is slow"},
-		"a system error that is no text":    {answers(list(good), none, object{"a": 1}), "could not be decided, try again: "},
-		"a system error of null":            {answers(list(good), none, nil), "could not be decided, try again: "},
+		"a system error":                    {answers(none, none, "the registry is slow"), denied + "it could not be decided, try again: the registry is slow"},
+		"a system error with a success":     {answers(list(good), none, "the registry is slow"), denied + "it could not be decided, try again: the registry is slow"},
+		"a system error that is no text":    {answers(list(good), none, object{"a": 1}), denied + "it could not be decided, try again: "},
+		"a system error of null":            {answers(list(good), none, nil), denied + "it could not be decided, try again: "},
 		"no system error":                   {object{"responses": list(good), "errors": none}, unclear},
 		"no errors":                         {object{"responses": list(good), "system_error": ""}, unclear},
 		"errors of null":                    {object{"responses": list(good), "errors": nil, "system_error": ""}, unclear},
@@ -316,6 +316,14 @@ func texts() []scenario {
 	three := podReview("team-a", pod("c", "a", "b"))
 	asked := []string{"[team-a]a", "[team-a]b", "[team-a]c"}
 	undecided := "2 of 3 images could not be decided, try again\ndenied image b: nobody signed it\nundecided image a: the registry is slow (traceID 4711)"
+	var long, longKeys, longWant []string
+	for i := range 100 {
+		long = append(long, fmt.Sprintf("r/%02d%s", i, strings.Repeat("x", 1000)))
+		longKeys = append(longKeys, "[team-a]"+long[i])
+		if i < 50 {
+			longWant = append(longWant, "image "+long[i][:256]+" is denied in namespace team-a: it could not be decided")
+		}
+	}
 	return []scenario{
 		{name: "text: the traceID once, at the end", input: three, answer: denying, asked: asked, want: []string{
 			"image a is denied in namespace team-a: nobody signed it", "image b is denied in namespace team-a: nobody signed it",
@@ -326,7 +334,9 @@ func texts() []scenario {
 		{name: "text: try again once, a line for each image", input: three, answer: says(answers([]any{}, []any{}, undecided)), asked: asked,
 			want: strings.Split(undecided, "\n")},
 		{name: "text: what only Gatekeeper knows", input: three, answer: says(answers([]any{}, []any{}, "context deadline exceeded")), asked: asked,
-			want: []string{"images are denied in namespace team-a because they could not be decided, try again: context deadline exceeded"}},
+			want: []string{"image a is denied in namespace team-a: it could not be decided", "image b is denied in namespace team-a: it could not be decided",
+				"image c is denied in namespace team-a: it could not be decided, try again: context deadline exceeded"}},
+		{name: "text: too many and too long images", input: podReview("team-a", pod(long...)), answer: says(answers([]any{}, []any{}, "too large")), asked: longKeys, want: longWant},
 	}
 }
 

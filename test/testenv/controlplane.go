@@ -252,7 +252,8 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	manager, err := c.start(Command{Name: "kube-controller-manager", Path: filepath.Join(c.options.Tools, "kube-controller-manager"), Args: []string{
 		"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig, "--authorization-kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + c.options.Dir, "--leader-elect=false",
-		"--controllers=clusterrole-aggregation-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,garbage-collector-controller",
+		"--controllers=clusterrole-aggregation-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,garbage-collector-controller," +
+			"deployment-controller,replicaset-controller,job-controller,disruption-controller",
 		"--service-account-private-key-file=" + filepath.Join(c.options.Dir, "accounts.key"), "--use-service-account-credentials=false",
 	}})
 	if err != nil {

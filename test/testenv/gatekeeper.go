@@ -134,6 +134,19 @@ func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
 	})
 }
 
+// GatekeeperPID is the process that asks providers.
+func (c *Cluster) GatekeeperPID() int { return c.gatekeeper.process.PID() }
+
+// GatekeeperCertificate is what it shows to providers.
+func (c *Cluster) GatekeeperCertificate() (tls.Certificate, error) {
+	dir := c.gatekeeper.certificates
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	if err != nil {
+		return certificate, fmt.Errorf("read Gatekeeper's certificate: %w", err)
+	}
+	return certificate, nil
+}
+
 // GatekeeperCA returns the authority of its certificate.
 func (c *Cluster) GatekeeperCA() []byte { return c.gatekeeper.authority.CertificatePEM }
 

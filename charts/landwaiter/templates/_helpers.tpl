@@ -76,42 +76,50 @@ spec:
   {{- end }}
 {{- end -}}
 
-{{/* Assign objects of one Provider. Takes a list: root, provider name, name prefix, match. */}}
+{{/* Assign objects of one Provider: one for each place where images stand, whatever
+the kinds. Takes a list: root, provider name, name prefix, match. A pod's images are
+pinned when it is made and never later: a new name would restart its containers. */}}
 {{- define "landwaiter.assigns" -}}
 {{- $root := index . 0 }}
-{{- $kinds := list (dict "id" "pods" "groups" (list "") "kinds" (list "Pod" ) "path" "spec" "ephemeral" true) }}
+{{- $pods := list (dict "groups" (list "") "kinds" (list "Pod") "versions" (list "v1") "operations" (list "CREATE")) }}
+{{- $debug := list (dict "groups" (list "") "kinds" (list "Pod") "versions" (list "v1") "operations" (list "UPDATE")) }}
+{{- $places := list
+  (dict "id" "pods-containers" "applyTo" $pods "path" "spec.containers")
+  (dict "id" "pods-initcontainers" "applyTo" $pods "path" "spec.initContainers")
+  (dict "id" "pods-ephemeralcontainers" "applyTo" $debug "path" "spec.ephemeralContainers") }}
 {{- if $root.Values.mutation.workloads }}
-{{- $kinds = concat $kinds (list
-  (dict "id" "controllers" "groups" (list "") "kinds" (list "ReplicationController") "path" "spec.template.spec" "ephemeral" false)
-  (dict "id" "apps" "groups" (list "apps") "kinds" (list "Deployment" "ReplicaSet" "StatefulSet" "DaemonSet") "path" "spec.template.spec" "ephemeral" false)
-  (dict "id" "jobs" "groups" (list "batch") "kinds" (list "Job") "path" "spec.template.spec" "ephemeral" false)
-  (dict "id" "cronjobs" "groups" (list "batch") "kinds" (list "CronJob") "path" "spec.jobTemplate.spec.template.spec" "ephemeral" false)) }}
+{{- $templates := list
+  (dict "groups" (list "") "kinds" (list "ReplicationController") "versions" (list "v1"))
+  (dict "groups" (list "apps") "kinds" (list "Deployment" "ReplicaSet" "StatefulSet" "DaemonSet") "versions" (list "v1"))
+  (dict "groups" (list "batch") "kinds" (list "Job") "versions" (list "v1")) }}
+{{- $cronjobs := list (dict "groups" (list "batch") "kinds" (list "CronJob") "versions" (list "v1")) }}
+{{- $places = concat $places (list
+  (dict "id" "templates-containers" "applyTo" $templates "path" "spec.template.spec.containers")
+  (dict "id" "templates-initcontainers" "applyTo" $templates "path" "spec.template.spec.initContainers")
+  (dict "id" "cronjobs-containers" "applyTo" $cronjobs "path" "spec.jobTemplate.spec.template.spec.containers")
+  (dict "id" "cronjobs-initcontainers" "applyTo" $cronjobs "path" "spec.jobTemplate.spec.template.spec.initContainers")) }}
 {{- end }}
 {{- $call := . }}
-{{- range $kind := $kinds }}
-{{- range $field := ternary (list "containers" "initContainers" "ephemeralContainers") (list "containers" "initContainers") $kind.ephemeral }}
+{{- range $place := $places }}
 ---
 apiVersion: mutations.gatekeeper.sh/v1
 kind: Assign
 metadata:
-  name: {{ index $call 2 }}-{{ $kind.id }}-{{ lower $field }}
+  name: {{ index $call 2 }}-{{ $place.id }}
   labels:
     {{- include "landwaiter.labels" $root | nindent 4 }}
 spec:
   applyTo:
-  - groups: {{ toJson $kind.groups }}
-    kinds: {{ toJson $kind.kinds }}
-    versions: ["v1"]
+    {{- toYaml $place.applyTo | nindent 4 }}
   match:
     scope: Namespaced
     {{- toYaml (index $call 3) | nindent 4 }}
-  location: {{ printf "%s.%s[name:*].image" $kind.path $field | quote }}
+  location: {{ printf "%s[name:*].image" $place.path | quote }}
   parameters:
     assign:
       externalData:
         provider: {{ index $call 1 }}
         dataSource: ValueAtLocation
         failurePolicy: Fail
-{{- end }}
 {{- end }}
 {{- end -}}

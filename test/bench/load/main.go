@@ -25,6 +25,7 @@ import (
 
 // options are the flags.
 type options struct {
+	root        string
 	binary      string
 	only        string
 	jsonFile    string
@@ -37,6 +38,7 @@ type options struct {
 
 func main() {
 	var o options
+	flag.StringVar(&o.root, "root", ".", "the folder of the repository, for the chart and the templates")
 	flag.StringVar(&o.binary, "binary", "bin/landwaiter", "the program to measure")
 	flag.StringVar(&o.only, "run", ".", "which scenarios, a regular expression")
 	flag.StringVar(&o.jsonFile, "json", "", "file for the figures as JSON")

@@ -34,6 +34,7 @@ func scenarios() []scenario {
 		}},
 		{"throttled", throttled},
 		{"audit", audit},
+		{"admission", admission},
 	}
 }
 
@@ -142,6 +143,7 @@ func (s *stage) compare(ctx context.Context, name string, program, bare *server,
 func (f figure) and(other figure) figure {
 	seconds := f.Seconds + other.Seconds
 	f.Processor += other.Processor
+	f.Gatekeeper += other.Gatekeeper
 	f.Undecided, f.Failed, f.Wrong = f.Undecided+other.Undecided, f.Failed+other.Failed, f.Wrong+other.Wrong
 	f.took = append(f.took, other.took...)
 	f.sum(time.Duration(seconds * float64(time.Second)))

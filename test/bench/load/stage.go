@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type stage struct {
 	images    []sample
 	key       *fixture.CosignKey
 	authority *fixture.Authority
+	server    *fixture.Certificate
 	client    *fixture.Certificate
 	running   []*testenv.Process
 }
@@ -70,14 +72,13 @@ func (s *stage) issue() (err error) {
 	if s.authority, err = fixture.NewAuthority("load"); err != nil {
 		return fmt.Errorf("make an authority: %w", err)
 	}
-	server, err := s.authority.IssueServer("127.0.0.1")
-	if err != nil {
+	if s.server, err = s.authority.IssueServer("127.0.0.1"); err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
 	if s.client, err = s.authority.IssueClient("gatekeeper"); err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
-	for name, content := range map[string][]byte{"tls.crt": server.CertificatePEM, "tls.key": server.KeyPEM, "ca.crt": s.authority.CertificatePEM} {
+	for name, content := range map[string][]byte{"tls.crt": s.server.CertificatePEM, "tls.key": s.server.KeyPEM, "ca.crt": s.authority.CertificatePEM} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), content, 0o600); err != nil {
 			return fmt.Errorf("write a certificate: %w", err)
 		}
@@ -220,8 +221,9 @@ func ready(ctx context.Context, process *testenv.Process, url string) error {
 	})
 }
 
-// bare starts the bare handler, which answers with body.
-func (s *stage) bare(ctx context.Context, body []byte) (*server, error) {
+// bare starts the bare handler, which answers with body. Besides the stage's own
+// client, those of more authorities may ask.
+func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -230,13 +232,18 @@ func (s *stage) bare(ctx context.Context, body []byte) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}
+	dir, err := os.MkdirTemp(s.dir, "bare-")
+	if err != nil {
+		return nil, fmt.Errorf("start the bare handler: %w", err)
+	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	for name, content := range map[string][]byte{answerFile: body, "bare.address": []byte(address)} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), content, 0o600); err != nil {
+	for name, content := range map[string][]byte{answerFile: body, "bare.address": []byte(address),
+		"tls.crt": s.server.CertificatePEM, "tls.key": s.server.KeyPEM, "ca.crt": bytes.Join(append(more, s.authority.CertificatePEM), nil)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return nil, fmt.Errorf("start the bare handler: %w", err)
 		}
 	}
-	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "bare", Path: self, Args: []string{"-bare", s.dir}})
+	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "bare", Path: self, Args: []string{"-bare", dir}})
 	if err != nil {
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}

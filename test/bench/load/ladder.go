@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/stack"
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+// ladder is a cluster in which pods of one namespace are not judged, those of another
+// by the yardstick, and those of a third by Landwaiter.
+type ladder struct {
+	*stack.Stack
+	bare   *server
+	image  string // signed, by digest
+	tagged string // the same, by tag
+}
+
+// errNoTools says how to get what a cluster is made of.
+var errNoTools = errors.New(`LANDWAITER_CLUSTER_TOOLS and LANDWAITER_CHART_TOOLS are not set; run make bench, or eval "$(test/tools/cluster.sh)" first`)
+
+// ladder starts a cluster. It must be stopped.
+func (s *stage) ladder(ctx context.Context) (_ *ladder, err error) {
+	tools, charts := os.Getenv("LANDWAITER_CLUSTER_TOOLS"), os.Getenv("LANDWAITER_CHART_TOOLS")
+	if tools == "" || charts == "" {
+		return nil, errNoTools
+	}
+	dir, err := os.MkdirTemp(s.dir, "cluster-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	l := &ladder{}
+	// Audits would use processor time of Gatekeeper as well.
+	if l.Stack, err = stack.Start(ctx, stack.Options{Root: s.root, Binary: s.binary, ChartTools: charts,
+		Options: testenv.Options{Tools: tools, Dir: dir, AuditInterval: time.Hour},
+		Values: map[string]any{"mutation": map[string]any{"enabled": true, "workloads": true, "tenantNamespaces": []any{"ladder-verified"},
+			"excludedNamespaces": []any{"kube-system", "gatekeeper-system"}}},
+	}); err != nil {
+		return nil, fmt.Errorf("start a cluster: %w", err)
+	}
+	if err := l.prepare(ctx, s); err != nil {
+		l.Stop()
+		return nil, err
+	}
+	return l, nil
+}
+
+// prepare makes an image, the namespaces and their constraints.
+func (l *ladder) prepare(ctx context.Context, s *stage) error {
+	img, err := l.Registry.PushImage(ctx, "shared/app", "v1")
+	if err == nil {
+		_, err = l.Registry.SignCosign(ctx, img, s.key, fixture.CosignOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("make an image: %w", err)
+	}
+	tagged, pinned := img.Reference, img.Reference
+	tagged.Digest, pinned.Tag = "", ""
+	l.tagged, l.image = tagged.String(), pinned.String()
+	for _, object := range l.assigns() {
+		if err := l.Client.Delete(ctx, object); err != nil {
+			return fmt.Errorf("remove Assigns: %w", err)
+		}
+	}
+	if err := l.apply(ctx, ladderResources(s.key)); err != nil {
+		return err
+	}
+	answer, err := l.answer(ctx)
+	if err != nil {
+		return err
+	}
+	if l.bare, err = s.bare(ctx, answer, l.GatekeeperCA()); err != nil {
+		return err
+	}
+	rules, err := os.ReadFile(filepath.Join(s.root, "test", "library", "testdata", "yardstick.rego"))
+	if err != nil {
+		return fmt.Errorf("read the yardstick: %w", err)
+	}
+	if err := l.apply(ctx, yardstickTemplate(string(rules), l.bare.url, s.authority.CertificatePEM)); err != nil {
+		return err
+	}
+	if err := l.apply(ctx, ladderConstraints); err != nil {
+		return err
+	}
+	// The constraint for the whole cluster would judge all three namespaces.
+	if err := l.Client.Delete(ctx, constraint("verified-images")); err != nil {
+		return fmt.Errorf("remove the library's constraint: %w", err)
+	}
+	return l.until(ctx, l.separated)
+}
+
+// separated says whether each namespace has its own judge, or none.
+func (l *ladder) separated(ctx context.Context) error {
+	for namespace, judge := range map[string]string{"ladder-alone": "", "ladder-yardstick": "[yardstick]", "ladder-verified": "[ladder]"} {
+		err := l.Client.Create(ctx, dryPod(namespace, l.Registry.Host()+"/nobody/signed:v1"), client.DryRunAll)
+		switch {
+		case judge == "" && err != nil:
+			return fmt.Errorf("%s is judged: %w", namespace, err)
+		case judge != "" && (err == nil || strings.Count(err.Error(), "[") != strings.Count(err.Error(), judge)):
+			return fmt.Errorf("%s is not judged by %s alone: %w", namespace, judge, err)
+		}
+		if err := l.Client.Create(ctx, dryPod(namespace, l.image), client.DryRunAll); err != nil {
+			return fmt.Errorf("%s: %w", namespace, err)
+		}
+	}
+	return nil
+}
+
+// until waits until check is content.
+func (l *ladder) until(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := testenv.Until(ctx, check); err != nil {
+		return fmt.Errorf("wait for the cluster: %w", err)
+	}
+	return nil
+}
+
+func (l *ladder) apply(ctx context.Context, text string) error {
+	objects, err := testenv.Decode([]byte(text))
+	if err == nil {
+		err = l.Apply(ctx, objects...)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the cluster: %w", err)
+	}
+	return nil
+}
+
+// assigns are those of the chart.
+func (l *ladder) assigns() []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, object := range l.Rendered {
+		if object.GetKind() == "Assign" {
+			found = append(found, object.DeepCopy())
+		}
+	}
+	return found
+}
+
+// answer is what Landwaiter says of the image in the yardstick's namespace, which the
+// bare handler will say too.
+func (l *ladder) answer(ctx context.Context) ([]byte, error) {
+	certificate, err := l.GatekeeperCertificate()
+	if err != nil {
+		return nil, fmt.Errorf("ask for an answer: %w", err)
+	}
+	asked, err := newRequest("ladder-yardstick", sample{l.image, true})
+	if err != nil {
+		return nil, err
+	}
+	asking := trusting(certificate)
+	defer asking.CloseIdleConnections()
+	var body []byte
+	return body, l.until(ctx, func(ctx context.Context) error {
+		post, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/v1/verify", l.Port()), bytes.NewReader(asked.body))
+		if err != nil {
+			return fmt.Errorf("ask for an answer: %w", err)
+		}
+		post.Header.Set("Content-Type", "application/json")
+		response, err := asking.Do(post)
+		if err != nil {
+			return fmt.Errorf("ask for an answer: %w", err)
+		}
+		defer func() { _ = response.Body.Close() }() // it was read
+		if body, err = io.ReadAll(response.Body); err != nil || !asked.answered(body) {
+			return errors.Join(fmt.Errorf("the answer is %s", body), err)
+		}
+		return nil
+	})
+}
+
+func dryPod(namespace, image string) *corev1.Pod {
+	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ladder"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
+}
+
+func (l *ladder) creator(namespace string) (*creator, error) {
+	transport, err := rest.TransportFor(l.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	body, err := json.Marshal(dryPod(namespace, l.image))
+	if err != nil {
+		return nil, fmt.Errorf("encode a pod: %w", err)
+	}
+	return &creator{http: &http.Client{Transport: transport, Timeout: startTimeout}, body: body,
+		url: l.Config.Host + "/api/v1/namespaces/" + namespace + "/pods?dryRun=All"}, nil
+}
+
+// create creates the pod once.
+func (c *creator) create(ctx context.Context) answer {
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(c.body))
+	if err != nil {
+		return failed
+	}
+	post.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(post)
+	if err != nil {
+		return failed
+	}
+	defer func() { _ = response.Body.Close() }() // it was read to its end
+	text, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return failed
+	case response.StatusCode == http.StatusCreated:
+		return right
+	case bytes.Contains(text, []byte("try again")):
+		return undecided
+	}
+	return wrong
+}
+
+func constraint(name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("constraints.gatekeeper.sh/v1beta1")
+	object.SetKind("VerifiedImages")
+	object.SetName(name)
+	return object
+}
+
+const ladderConstraints = `
+{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: ladder},
+  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [ladder-verified]}, parameters: {provider: landwaiter-verify}}}
+---
+{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: Yardstick, metadata: {name: yardstick},
+  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [ladder-yardstick]}, parameters: {provider: yardstick}}}
+`
+
+// ladderResources are the namespaces, and what the cluster demands of images.
+func ladderResources(key *fixture.CosignKey) string {
+	return `
+{apiVersion: v1, kind: Namespace, metadata: {name: ladder-alone}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: ladder-yardstick}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: ladder-verified}}
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterTrustStore
+metadata: {name: keys}
+spec:
+  type: PublicKeys
+  source:
+    inline: |
+` + indented(string(key.PEM), "      ") + `
+---
+{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: release}, spec: {cosign: {keys: [{kind: ClusterTrustStore, name: keys}]}}}
+---
+{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
+`
+}
+
+func yardstickTemplate(rules, url string, authority []byte) string {
+	return `
+apiVersion: externaldata.gatekeeper.sh/v1beta1
+kind: Provider
+metadata: {name: yardstick}
+spec: {url: "` + url + `", timeout: 3, caBundle: ` + base64.StdEncoding.EncodeToString(authority) + `}
+---
+apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: yardstick}
+spec:
+  crd:
+    spec:
+      names: {kind: Yardstick}
+      validation: {openAPIV3Schema: {type: object, properties: {provider: {type: string}}}}
+  targets:
+  - target: admission.k8s.gatekeeper.sh
+    code:
+    - engine: Rego
+      source:
+        version: v1
+        rego: |
+` + indented(rules, "          ") + "\n"
+}
+
+func indented(text, indent string) string {
+	return indent + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+indent)
+}

@@ -1,0 +1,344 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/test/testenv"
+)
+
+// before returns a namespace in which every image is admitted, and a function that
+// ends this: what is made in between runs with images that are denied from then on.
+func before(t *testing.T) (ns string, enforce func()) {
+	t.Helper()
+	ns = namespace(t)
+	apply(t, policy(ns, "before", `{default: Allow}`))
+	admitted(t, ns, w.unsigned)
+	return ns, func() {
+		t.Helper()
+		apply(t, policy(ns, "before", `{default: Deny, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
+		denied(t, ns, w.unsigned)
+		admitted(t, ns, w.signed)
+	}
+}
+
+// running makes a pod that runs before the constraint denies it.
+func running(t *testing.T, ns, name string) *corev1.Pod {
+	t.Helper()
+	made := pod(ns, name, w.unsigned)
+	made.Spec.InitContainers = []corev1.Container{{Name: "init", Image: w.unsigned}}
+	made.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: w.unsigned}}}}
+	require.NoError(t, w.Client.Create(within(t), made))
+	return made
+}
+
+func change[T client.Object](t *testing.T, object T, change func(T)) error {
+	t.Helper()
+	from, ok := object.DeepCopyObject().(client.Object)
+	require.True(t, ok)
+	change(object)
+	return w.Client.Patch(within(t), object, client.MergeFrom(from))
+}
+
+func gone(t *testing.T, object client.Object) {
+	t.Helper()
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	}))
+}
+
+func TestPodThatRanBeforeTheConstraintLivesOn(t *testing.T) {
+	ns, enforce := before(t)
+	kept, evicted, deleted := running(t, ns, "kept"), running(t, ns, "evicted"), running(t, ns, "deleted")
+	require.NoError(t, change(t, kept, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
+	enforce()
+
+	require.NoError(t, change(t, kept, func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }), "a label")
+	require.NoError(t, change(t, kept, func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }), "an annotation")
+	kept.Status.Phase = corev1.PodSucceeded
+	require.NoError(t, w.Client.Status().Update(within(t), kept), "finished")
+	require.NoError(t, w.Client.Delete(within(t), kept), "deleted with a finalizer")
+	require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(kept), kept))
+	require.NoError(t, change(t, kept, func(p *corev1.Pod) { p.Finalizers = nil }), "a finalizer taken off")
+	gone(t, kept)
+
+	require.NoError(t, w.Client.SubResource("eviction").Create(within(t), evicted, &policyv1.Eviction{}), "evicted")
+	gone(t, evicted)
+	require.NoError(t, w.Client.Delete(within(t), deleted))
+	gone(t, deleted)
+}
+
+func TestJobThatRanBeforeTheConstraintCompletes(t *testing.T) {
+	ns, enforce := before(t)
+	job := workloads(ns, w.unsigned)["Job"].(*batchv1.Job) //nolint:forcetypeassert // a panic fails the test too
+	require.NoError(t, w.Client.Create(within(t), job))
+	var made corev1.Pod
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := w.Client.List(ctx, &pods, client.InNamespace(ns)); err != nil || len(pods.Items) != 1 {
+			return errors.Join(fmt.Errorf("%d pods", len(pods.Items)), err)
+		}
+		made = pods.Items[0]
+		return nil
+	}))
+	require.NotEmpty(t, made.Finalizers, "the controller's, which it must take off")
+	enforce()
+	made.Status.Phase = corev1.PodSucceeded
+	require.NoError(t, w.Client.Status().Update(within(t), &made))
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+			return err
+		}
+		for _, condition := range job.Status.Conditions {
+			if condition.Type == batchv1.JobComplete && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("the job is not complete: %+v", job.Status)
+	}))
+}
+
+func TestWorkloadsThatRanBeforeTheConstraintLiveOn(t *testing.T) {
+	ns, enforce := before(t)
+	made := workloads(ns, w.unsigned)
+	for kind, workload := range made {
+		require.NoError(t, w.Client.Create(within(t), workload), kind)
+	}
+	enforce()
+	enforceWorkloads(t, ns)
+	for kind, workload := range made {
+		require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(workload), workload), kind)
+		require.NoError(t, change(t, workload, func(o client.Object) { o.SetAnnotations(map[string]string{"a": kind}) }), kind)
+	}
+	deployment := made["Deployment"].(*appsv1.Deployment) //nolint:forcetypeassert // a panic fails the test too
+	for _, replicas := range []int32{0, 2} {
+		require.NoError(t, change(t, deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas }), "scaled to %d", replicas)
+		// The controller has to write to the Deployment and its ReplicaSet.
+		require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+				return err
+			}
+			if deployment.Status.ObservedGeneration < deployment.Generation {
+				return fmt.Errorf("not seen: %+v", deployment.Status)
+			}
+			return nil
+		}))
+	}
+	// Restarting it makes new pods, whose images are asked about.
+	restart := func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"restartedAt": "now"} }
+	require.NoError(t, deniedBy(change(t, deployment, restart), "verified-images-workloads", w.unsigned))
+
+	signed := workloads(ns, w.signed)["Deployment"].(*appsv1.Deployment) //nolint:forcetypeassert // a panic fails the test too
+	signed.Name = "signed"
+	require.NoError(t, w.Client.Create(within(t), signed))
+	require.NoError(t, change(t, signed, restart))
+}
+
+// enforceWorkloads applies the constraint for kinds that make pods, until it denies.
+func enforceWorkloads(t *testing.T, ns string) {
+	t.Helper()
+	sample(t, "constraint-workloads.yaml")
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		probe := workloads(ns, w.unsigned)["StatefulSet"]
+		probe.SetName("probe")
+		return deniedBy(w.Client.Create(ctx, probe, client.DryRunAll), "verified-images-workloads", w.unsigned)
+	}))
+}
+
+func deniedBy(err error, constraint, text string) error {
+	if err == nil || !strings.Contains(err.Error(), "["+constraint+"]") || !strings.Contains(err.Error(), text) {
+		return fmt.Errorf("%s did not deny %s: %w", constraint, text, err)
+	}
+	return nil
+}
+
+// templateOf returns where a workload has its pods.
+func templateOf(t *testing.T, workload client.Object) *corev1.PodTemplateSpec {
+	t.Helper()
+	switch o := workload.(type) {
+	case *appsv1.Deployment:
+		return &o.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template
+	case *corev1.ReplicationController:
+		return o.Spec.Template
+	case *batchv1.CronJob:
+		return &o.Spec.JobTemplate.Spec.Template
+	}
+	t.Fatalf("%T has no pods that could be changed", workload)
+	return nil
+}
+
+func TestAnImageChangeIsAskedAboutInEveryKind(t *testing.T) {
+	ns := namespace(t)
+	admitted(t, ns, w.signed)
+	enforceWorkloads(t, ns)
+	for kind, workload := range workloads(ns, w.signed) {
+		if kind == "Job" {
+			continue // its pods cannot be changed
+		}
+		require.NoError(t, w.Client.Create(within(t), workload), kind)
+		for name, edit := range map[string]func(*corev1.PodSpec){
+			"an image":          func(s *corev1.PodSpec) { s.Containers[0].Image = w.unsigned },
+			"another container": func(s *corev1.PodSpec) { s.Containers = append(s.Containers, corev1.Container{Name: "two", Image: w.unsigned}) },
+			"an init container": func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{{Name: "init", Image: w.unsigned}} },
+		} {
+			changed, ok := workload.DeepCopyObject().(client.Object)
+			require.True(t, ok)
+			err := change(t, changed, func(o client.Object) { edit(&templateOf(t, o).Spec) })
+			require.NoError(t, deniedBy(err, "verified-images-workloads", w.unsigned), "%s of a %s", name, kind)
+		}
+	}
+	plain := pod(ns, "plain", w.signed)
+	plain.Spec.InitContainers = []corev1.Container{{Name: "init", Image: w.signed}}
+	require.NoError(t, w.Client.Create(within(t), plain))
+	for name, edit := range map[string]func(*corev1.PodSpec){
+		"an image":                     func(s *corev1.PodSpec) { s.Containers[0].Image = w.unsigned },
+		"an image of an init container": func(s *corev1.PodSpec) { s.InitContainers[0].Image = w.unsigned },
+	} {
+		changed := plain.DeepCopy()
+		require.NoError(t, deniedFor(change(t, changed, func(p *corev1.Pod) { edit(&p.Spec) }), w.unsigned), name)
+	}
+	require.NoError(t, change(t, plain, func(p *corev1.Pod) { p.Spec.Containers[0].Image = w.signed + "@" + digestOf(t, w.signed) }))
+}
+
+func TestContainersThatSwapImagesAreAskedAbout(t *testing.T) {
+	ns, enforce := before(t)
+	two := pod(ns, "two", w.signed)
+	two.Spec.Containers = append(two.Spec.Containers, corev1.Container{Name: "other", Image: w.unsigned})
+	require.NoError(t, w.Client.Create(within(t), two))
+	enforce()
+	require.NoError(t, change(t, two, func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }))
+	// The pod had this image, but not in this container.
+	err := change(t, two, func(p *corev1.Pod) { p.Spec.Containers[0].Image = w.unsigned })
+	require.NoError(t, deniedFor(err, w.unsigned))
+}
+
+func TestOnlyAnEphemeralContainerThatIsNewIsAskedAbout(t *testing.T) {
+	ns, enforce := before(t)
+	old := running(t, ns, "old")
+	enforce()
+	debug := func(name, image string) error {
+		changed := old.DeepCopy()
+		changed.Spec.EphemeralContainers = append(changed.Spec.EphemeralContainers,
+			corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: image}})
+		err := w.Client.SubResource("ephemeralcontainers").Update(within(t), changed)
+		if err == nil {
+			old = changed
+		}
+		return err
+	}
+	require.NoError(t, debug("first", w.signed), "the containers that ran before are not signed")
+	err := debug("second", w.unsigned)
+	require.NoError(t, deniedFor(err, w.unsigned))
+	require.Equal(t, 1, strings.Count(err.Error(), w.unsigned), "%v", err)
+	require.NoError(t, debug("third", w.signed))
+}
+
+func TestDenialOfFiftyImagesIsOneLineEachAndSaysTheTraceIDOnce(t *testing.T) {
+	ns := namespace(t)
+	admitted(t, ns, w.signed)
+	many := pod(ns, "many", w.unsigned)
+	for i := range 49 {
+		image, err := w.push(within(t), fmt.Sprintf("somebody/with-a-name-of-usual-length-%d", i))
+		require.NoError(t, err)
+		many.Spec.Containers = append(many.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: image + "@" + digestOf(t, image)})
+	}
+	var err error
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		if err = w.Client.Create(ctx, many.DeepCopy(), client.DryRunAll); err != nil && strings.Contains(err.Error(), "try again") {
+			return err // so many cold images may take longer than one request has
+		}
+		return nil
+	}))
+	require.NoError(t, deniedFor(err))
+	text := err.Error()
+	require.Len(t, strings.Split(text, "\n"), 50)
+	require.Equal(t, 1, strings.Count(text, "traceID"))
+	require.Regexp(t, `\(traceID [0-9a-f]{32}\)$`, text)
+	require.Less(t, len(text), 32<<10)
+	t.Logf("%d bytes, beginning with %.400s", len(text), text)
+}
+
+// warnings are those that the API server sent.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+func (w *warnings) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer func() { w.texts = nil }()
+	return strings.Join(w.texts, "\n")
+}
+
+func TestWarningsReachWhoeverAppliesAPod(t *testing.T) {
+	ns := namespace(t)
+	apply(t, policy(ns, "rehearsed", `{mode: Warn, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
+	admitted(t, ns, w.unsigned)
+	sample(t, "constraint-warn.yaml")
+	config, heard := rest.CopyConfig(w.Config), &warnings{}
+	config.WarningHandler = heard
+	warned, err := w.NewClient(config)
+	require.NoError(t, err)
+	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		if err := warned.Create(ctx, pod(ns, "probe", w.unsigned), client.DryRunAll); err != nil {
+			return err
+		}
+		if got := heard.take(); !strings.Contains(got, "[verified-images-warn]") || !strings.Contains(got, w.unsigned+" is allowed") || !strings.Contains(got, "platform-signature") {
+			return fmt.Errorf("the warnings are %q", got)
+		}
+		return nil
+	}))
+	require.NoError(t, warned.Create(within(t), pod(ns, "probe", w.signed), client.DryRunAll))
+	require.NotContains(t, heard.take(), "verified-images-warn")
+
+	// Alone it says what would be denied.
+	other := namespace(t)
+	admitted(t, other, w.signed)
+	deployment := workloads(other, w.unsigned)["Deployment"]
+	require.NoError(t, warned.Create(within(t), deployment, client.DryRunAll), "the constraint that denies is about pods")
+	got := heard.take()
+	require.Contains(t, got, "[verified-images-warn] image "+w.unsigned+" is denied in namespace "+other)
+	require.Contains(t, got, "traceID")
+}
+
+// digestOf returns the digest that a tag of the registry names.
+func digestOf(t *testing.T, image string) string {
+	t.Helper()
+	name, tag, _ := strings.Cut(strings.TrimPrefix(image, w.Registry.Host()+"/"), ":")
+	repository, err := w.Registry.Repository(within(t), name)
+	require.NoError(t, err)
+	found, err := repository.Resolve(within(t), tag)
+	require.NoError(t, err)
+	return found.Digest.String()
+}

@@ -69,13 +69,13 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	(( count > 0 )) || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
 	echo "fuzz: $$count targets passed"
 
-bench: build ## Measure the figures of docs/performance.md; they are in bin/figures.json and bin/load.json too
+bench: build ## Measure the figures of docs/performance.md, also into bin/*.json (builds the cluster of make e2e once)
 	@test/tools/packages.sh
 	go build -o bin/table ./test/bench/table
 	go build -o bin/load ./test/bench/load
-	go test ./test/bench -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
+	go test ./test/bench ./test/library -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
 	bin/table -json bin/figures.json < bin/bench.txt
-	bin/load -binary bin/landwaiter -json bin/load.json
+	eval "$$(test/tools/cluster.sh)"; bin/load -binary bin/landwaiter -json bin/load.json
 
 interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
 	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); \

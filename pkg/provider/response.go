@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -94,29 +93,70 @@ func pinned(key string, d *decision, dropTag bool) string {
 	return name + "@" + d.digest.String()
 }
 
-// verified makes the items of a verification that is decided in whole.
-func (p plan) verified(decisions []decision, traceID string, now time.Time) []externaldata.Item {
-	silent := 0 // images that nothing has to be said about
-	for i := range decisions {
-		if decisions[i].allow && decisions[i].result.Verdict.Warning == "" {
-			silent++
+// answer is what goes back to Gatekeeper, before it is written down.
+type answer interface {
+	// appendJSON appends the ProviderResponse to b.
+	appendJSON(b []byte) ([]byte, error)
+}
+
+// verified answers a verification that is decided in whole.
+type verified struct {
+	plan      plan
+	decisions []decision
+	traceID   string
+	now       time.Time
+}
+
+func (v verified) appendJSON(b []byte) ([]byte, error) {
+	spoken := 0 // images that there is something to say about
+	for i := range v.decisions {
+		if !v.decisions[i].allow || v.decisions[i].result.Verdict.Warning != "" {
+			spoken++
 		}
 	}
-	room := reasonRoom(len(decisions) - silent)
-	values := make([]*value, len(decisions)) // keys of one image share a value
-	for i := range decisions {
-		values[i] = newValue(&decisions[i], traceID, now, room)
-	}
-	items := make([]externaldata.Item, len(p.questions))
-	for i, q := range p.questions {
-		items[i].Key = q.key
+	room := reasonRoom(spoken)
+	type span struct{ from, to int }
+	values := make([]span, len(v.decisions)) // keys of one image share a value
+	var err error
+	b = append(b, responseHead...)
+	for i, q := range v.plan.questions {
+		b = append(b, separator(i)...)
+		b = append(appendString(append(b, `{"key":`...), q.key), ',')
 		if q.err != nil {
-			items[i].Error = fmt.Sprintf("%s (traceID %s)", oneLine(q.err.Error()), traceID)
+			b = appendString(append(b, `"error":`...), fmt.Sprintf("%s (traceID %s)", oneLine(q.err.Error()), v.traceID))
+			b = append(b, '}')
 			continue
 		}
-		items[i].Value = values[q.target]
+		b = append(b, `"value":`...)
+		if known := values[q.target]; known.to > 0 {
+			b = append(b, b[known.from:known.to]...)
+		} else {
+			from := len(b)
+			if b, err = newValue(&v.decisions[q.target], v.traceID, v.now, room).appendJSON(b); err != nil {
+				return b, err
+			}
+			values[q.target] = span{from, len(b)}
+		}
+		b = append(b, '}')
 	}
-	return items
+	return append(b, responseTail(len(v.plan.questions))...), nil
+}
+
+// The frame of a ProviderResponse with items.
+const responseHead = `{"apiVersion":"` + apiVersion + `","kind":"` + string(externaldata.ProviderResponseKind) + `","response":{"idempotent":true`
+
+func separator(i int) string {
+	if i == 0 {
+		return `,"items":[`
+	}
+	return ","
+}
+
+func responseTail(items int) string {
+	if items == 0 {
+		return "}}\n"
+	}
+	return "]}}\n"
 }
 
 // mutated makes the items of a mutation that is decided in whole.
@@ -142,25 +182,35 @@ func orUnknown(reason string) string {
 	return reason
 }
 
-// encode writes the response: items or a system error, never both. idempotent is
-// true for both, since the same question has the same answer; Gatekeeper refuses
-// a mutation without it.
-func encode(buffer *bytes.Buffer, items []externaldata.Item, systemError string) error {
+// plain answers with items or a system error, never both. idempotent is true for
+// both, since the same question has the same answer; Gatekeeper refuses a mutation
+// without it.
+type plain struct {
+	list        []externaldata.Item
+	systemError string
+}
+
+func (r plain) appendJSON(b []byte) ([]byte, error) {
 	response := externaldata.ProviderResponse{
 		APIVersion: apiVersion, Kind: externaldata.ProviderResponseKind,
-		Response: externaldata.Response{Idempotent: true, Items: items, SystemError: systemError},
+		Response: externaldata.Response{Idempotent: true, Items: r.list, SystemError: r.systemError},
 	}
-	if systemError != "" {
+	if r.systemError != "" {
 		response.Response.Items = nil
 	}
+	return appendAny(b, &response)
+}
+
+// encode writes an answer into buffer, instead of what is in it.
+func encode(buffer *bytes.Buffer, a answer) error {
 	buffer.Reset()
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(&response); err != nil {
+	text, err := a.appendJSON(buffer.AvailableBuffer())
+	if err != nil {
 		return fmt.Errorf("encode the response: %w", err)
 	}
-	if buffer.Len() > maxAnswerBytes {
+	if len(text) > maxAnswerBytes {
 		return refuse(http.StatusInternalServerError, "the answer is larger than %d bytes: ask for fewer images at a time", maxAnswerBytes)
 	}
+	buffer.Write(text)
 	return nil
 }

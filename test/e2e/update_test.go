@@ -201,8 +201,10 @@ func TestAnImageChangeIsAskedAboutInEveryKind(t *testing.T) {
 		}
 		require.NoError(t, w.Client.Create(within(t), workload), kind)
 		for name, edit := range map[string]func(*corev1.PodSpec){
-			"an image":          func(s *corev1.PodSpec) { s.Containers[0].Image = w.unsigned },
-			"another container": func(s *corev1.PodSpec) { s.Containers = append(s.Containers, corev1.Container{Name: "two", Image: w.unsigned}) },
+			"an image": func(s *corev1.PodSpec) { s.Containers[0].Image = w.unsigned },
+			"another container": func(s *corev1.PodSpec) {
+				s.Containers = append(s.Containers, corev1.Container{Name: "two", Image: w.unsigned})
+			},
 			"an init container": func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{{Name: "init", Image: w.unsigned}} },
 		} {
 			changed, ok := workload.DeepCopyObject().(client.Object)
@@ -215,7 +217,7 @@ func TestAnImageChangeIsAskedAboutInEveryKind(t *testing.T) {
 	plain.Spec.InitContainers = []corev1.Container{{Name: "init", Image: w.signed}}
 	require.NoError(t, w.Client.Create(within(t), plain))
 	for name, edit := range map[string]func(*corev1.PodSpec){
-		"an image":                     func(s *corev1.PodSpec) { s.Containers[0].Image = w.unsigned },
+		"an image":                      func(s *corev1.PodSpec) { s.Containers[0].Image = w.unsigned },
 		"an image of an init container": func(s *corev1.PodSpec) { s.InitContainers[0].Image = w.unsigned },
 	} {
 		changed := plain.DeepCopy()

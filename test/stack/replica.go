@@ -28,7 +28,7 @@ type Replica struct {
 func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
-	args, err := s.deploymentArgs()
+	args, environment, err := s.deploymentContainer()
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	}
 	args = append(args, "--kubeconfig="+kubeconfig, fmt.Sprintf("--address=127.0.0.1:%d", port),
 		fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
-	process, err := testenv.StartProcess(s.LogDir(), testenv.Command{Name: name, Path: s.options.Binary, Args: args})
+	process, err := testenv.StartProcess(s.LogDir(), testenv.Command{Name: name, Path: s.options.Binary, Args: args, Env: environment})
 	if err != nil {
 		return nil, err
 	}

@@ -202,22 +202,32 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 	return nil
 }
 
-// deploymentArgs returns the arguments of the chart's container.
-func (s *Stack) deploymentArgs() ([]string, error) {
+// deploymentContainer returns the arguments of the chart's container, and its
+// environment as far as it is plain text.
+func (s *Stack) deploymentContainer() (args, environment []string, err error) {
 	for _, object := range s.Rendered {
 		if object.GetKind() != "Deployment" {
 			continue
 		}
 		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
 		if err != nil || len(containers) == 0 {
-			return nil, errors.Join(errors.New("the Deployment has no containers"), err)
+			return nil, nil, errors.Join(errors.New("the Deployment has no containers"), err)
 		}
 		container, _ := containers[0].(map[string]any)
 		args, _, err := unstructured.NestedStringSlice(container, "args")
 		if err != nil {
-			return nil, fmt.Errorf("read the Deployment's arguments: %w", err)
+			return nil, nil, fmt.Errorf("read the Deployment's arguments: %w", err)
 		}
-		return args, nil
+		variables, _, err := unstructured.NestedSlice(container, "env")
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the Deployment's environment: %w", err)
+		}
+		for _, variable := range variables {
+			if variable, _ := variable.(map[string]any); variable["value"] != nil {
+				environment = append(environment, fmt.Sprintf("%s=%s", variable["name"], variable["value"]))
+			}
+		}
+		return args, environment, nil
 	}
-	return nil, errors.New("the chart made no Deployment")
+	return nil, nil, errors.New("the chart made no Deployment")
 }

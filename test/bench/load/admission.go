@@ -15,9 +15,6 @@ import (
 // ladderRounds is how often each system has its turn with each number of clients.
 const ladderRounds = 3
 
-// ladderClients are the steps of the ladder that peers publish.
-func ladderClients() []int { return []int{1, 10, 50, 200} }
-
 // system is one of those that are compared: who is asked about pods of a namespace.
 type system struct {
 	name      string
@@ -38,7 +35,7 @@ func admission(ctx context.Context, s *stage) ([]figure, error) {
 	yardstick := system{"yardstick, bare handler", "ladder-yardstick", l.bare.PID()}
 	verified := system{"VerifiedImages, Landwaiter", "ladder-verified", l.Current().PID()}
 	var figures []figure
-	for _, clients := range ladderClients() {
+	for _, clients := range s.clients {
 		turns, err := l.compare(ctx, clients, s.duration, alone, yardstick, verified)
 		if err != nil {
 			return nil, err
@@ -47,7 +44,7 @@ func admission(ctx context.Context, s *stage) ([]figure, error) {
 		ours.overYardstick(turns[1], turns[0])
 		figures = append(figures, turns...)
 	}
-	assigned, err := l.withAssigns(ctx, s.duration, verified)
+	assigned, err := l.withAssigns(ctx, s.clients[len(s.clients)/2], s.duration, verified)
 	return append(figures, assigned...), err
 }
 
@@ -127,8 +124,7 @@ func (f *figure) overYardstick(yardstick, alone figure) {
 }
 
 // withAssigns measures the same with and without the chart's Assign objects, in turns.
-func (l *ladder) withAssigns(ctx context.Context, duration time.Duration, s system) ([]figure, error) {
-	const clients = 50
+func (l *ladder) withAssigns(ctx context.Context, clients int, duration time.Duration, s system) ([]figure, error) {
 	objects := l.assigns()
 	figures := make([]figure, 2)
 	for range ladderRounds {

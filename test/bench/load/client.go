@@ -67,7 +67,8 @@ type figure struct {
 	RegistryRequests int    `json:"registryRequests,omitempty"`
 	Remark           string `json:"remark,omitempty"`
 
-	took []time.Duration // each
+	took     []time.Duration // each
+	expected bool            // undecided answers are part of it
 }
 
 // caller returns a client like Gatekeeper's: each request on a connection of its

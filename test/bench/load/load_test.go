@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestEveryScenarioRunsWithoutAWrongAnswer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "load.json")
 	var table, progress bytes.Buffer
-	err := run(t.Context(), options{binary: os.Getenv("LANDWAITER_BINARY"), only: ".", jsonFile: file,
+	err := run(t.Context(), options{root: "../../..", clients: []int{1, 10}, binary: os.Getenv("LANDWAITER_BINARY"), only: ".", jsonFile: file,
 		duration: 500 * time.Millisecond, connections: 10, images: 20, cold: 50, pods: 300}, &table, &progress)
 	require.NoError(t, err, table.String())
 	text, err := os.ReadFile(file)
@@ -43,11 +43,25 @@ func TestEveryScenarioRunsWithoutAWrongAnswer(t *testing.T) {
 		require.Positive(t, f.Requests, f.Name)
 		byName[f.Name] = f
 	}
-	require.Len(t, byName, 8+6+1+2+1+2)
+	require.Len(t, byName, 8+6+1+2+1+2+4+3*2+2)
 	onlyRedis := byName["warm in Redis only"]
 	require.Less(t, onlyRedis.RegistryRequests, onlyRedis.Requests/2, "a read that takes too long is worked out anew, but few are")
 	require.Positive(t, byName["warm, 1000 namespaces"].ThroughputOverBare)
+	verified := byName["admission, 10 clients: VerifiedImages, Landwaiter"]
+	require.Positive(t, verified.AddedOverYardstick)
+	require.Positive(t, verified.ThroughputOverYardstick)
+	require.Zero(t, verified.Undecided)
 	t.Log("\n" + table.String())
+}
+
+func TestClientsOfTheLadderAreAList(t *testing.T) {
+	clients, err := parseClients("1,10")
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 10}, clients)
+	for _, wrong := range []string{"", "a", "0", "1,,2", "-1", "1001"} {
+		_, err := parseClients(wrong)
+		require.Error(t, err, wrong)
+	}
 }
 
 func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {

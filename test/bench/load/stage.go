@@ -35,7 +35,9 @@ type stage struct {
 	dir       string
 	registry  *fixture.Registry
 	images    []sample
+	pushed    []fixture.Image // of images
 	key       *fixture.CosignKey
+	others    []*fixture.CosignKey // that nobody trusts
 	authority *fixture.Authority
 	server    *fixture.Certificate
 	client    *fixture.Certificate
@@ -99,11 +101,66 @@ func (s *stage) push(ctx context.Context) error {
 				return fmt.Errorf("sign an image: %w", err)
 			}
 		}
-		ref := img.Reference
-		ref.Tag = ""
-		s.images = append(s.images, sample{reference: ref.String(), signed: signed})
+		s.pushed = append(s.pushed, img)
+		s.images = append(s.images, pinned(img, signed))
 	}
 	return nil
+}
+
+// signedBy makes images that nothing else uses, with signatures of as many keys, the
+// last of which the namespaces trust.
+func (s *stage) signedBy(ctx context.Context, name string, images, signatures int) ([]sample, error) {
+	made := make([]sample, images)
+	for i := range made {
+		img, err := s.registry.PushImage(ctx, fmt.Sprintf("%s/app-%d", name, i), "v1")
+		if err != nil {
+			return nil, fmt.Errorf("push an image: %w", err)
+		}
+		if err := s.signByOthers(ctx, img, signatures-1); err != nil {
+			return nil, err
+		}
+		if _, err := s.registry.SignCosign(ctx, img, s.key, fixture.CosignOptions{}); err != nil {
+			return nil, fmt.Errorf("sign an image: %w", err)
+		}
+		made[i] = pinned(img, true)
+	}
+	return made, nil
+}
+
+// signAgain adds signatures of keys that nobody trusts to every image that is signed.
+func (s *stage) signAgain(ctx context.Context, more int) error {
+	for i, img := range s.pushed {
+		if !s.images[i].signed {
+			continue
+		}
+		if err := s.signByOthers(ctx, img, more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) signByOthers(ctx context.Context, img fixture.Image, signatures int) error {
+	for len(s.others) < signatures {
+		key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+		if err != nil {
+			return fmt.Errorf("make a key: %w", err)
+		}
+		s.others = append(s.others, key)
+	}
+	for _, key := range s.others[:signatures] {
+		if _, err := s.registry.SignCosign(ctx, img, key, fixture.CosignOptions{}); err != nil {
+			return fmt.Errorf("sign an image: %w", err)
+		}
+	}
+	return nil
+}
+
+// pinned is an image as it is asked for, by digest.
+func pinned(img fixture.Image, signed bool) sample {
+	ref := img.Reference
+	ref.Tag = ""
+	return sample{reference: ref.String(), signed: signed}
 }
 
 func (s *stage) close() {
@@ -178,6 +235,9 @@ type server struct {
 	url string
 }
 
+// chartEnvironment is what the chart sets by default.
+func chartEnvironment() []string { return []string{"GOGC=300", "GOMEMLIMIT=400MiB"} }
+
 // provide starts the program with n namespaces and waits until it is ready.
 func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, error) {
 	resources, err := s.configure(n)
@@ -190,7 +250,7 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 	}
 	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	at := func(name string) string { return filepath.Join(s.dir, name) }
-	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "landwaiter", Path: s.binary, Args: append([]string{"serve", "--config-dir", resources,
+	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "landwaiter", Path: s.binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
 		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
 		"--tls-cert", at("tls.crt"), "--tls-key", at("tls.key"), "--client-ca", at("ca.crt")}, more...)})
 	if err != nil {

@@ -26,6 +26,12 @@ BenchmarkChange-2  100 2000000 ns/op
 BenchmarkManyKeys-2 44 24221883 ns/op 32.00 verifications
 BenchmarkRedisWarm-2 4795 226901 ns/op 1.000 round-trips
 BenchmarkFlood-2  1 8881053039 ns/op 33.81 ms-flooded-p99 25.27 ms-quiet-p99 1.338 ratio
+BenchmarkVerifiedImages/allowed/images=1-2  100 1.25 over-yardstick
+BenchmarkVerifiedImages/allowed/images=10-2  100 1.30 over-yardstick
+BenchmarkVerifiedImages/allowed/images=50-2  100 1.20 over-yardstick
+BenchmarkVerifiedImages/denied/images=1-2  100 1.40 over-yardstick
+BenchmarkVerifiedImages/denied/images=10-2  100 1.35 over-yardstick
+BenchmarkVerifiedImages/denied/images=50-2  100 1.60 over-yardstick
 PASS
 `
 
@@ -39,13 +45,15 @@ func TestFiguresAreRatiosOfWhatWasMeasured(t *testing.T) {
 	require.Regexp(t, `registry at 20 ms +3\.50 ms +≤ 3 ms +missed`, out.String())
 	require.Regexp(t, `compiled anew +2\.00 ms +≤ 50 ms +met`, out.String())
 	require.Regexp(t, `in one request +32\.00 +≤ 32 +met`, out.String())
+	require.Regexp(t, `allowed, the most of 1, 10 and 50 images +1\.30 +≤ 1\.5 +met`, out.String())
+	require.Regexp(t, `denied, the most of 1, 10 and 50 images +1\.60 +≤ 1\.5 +missed`, out.String())
 	require.Regexp(t, `only Redis has +1\.00 +≤ 1 +met`, out.String())
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var read []figure
 	require.NoError(t, json.Unmarshal(text, &read))
 	require.Len(t, read, len(figures()))
-	require.ErrorContains(t, run(strings.NewReader(output), io.Discard, io.Discard, "", true), "3 figures were missed")
+	require.ErrorContains(t, run(strings.NewReader(output), io.Discard, io.Discard, "", true), "4 figures were missed")
 }
 
 func TestWhatWasNotMeasuredIsAnError(t *testing.T) {

@@ -165,7 +165,7 @@ func (l *ladder) settle(ctx context.Context, present bool) error {
 			return fmt.Errorf("create a pod: %w", err)
 		}
 		if pinned := strings.Contains(pod.Spec.Containers[0].Image, "@"); pinned != present {
-			return errors.New("Gatekeeper does not know the Assigns yet")
+			return errors.New("the Assigns are not known to Gatekeeper yet")
 		}
 		return nil
 	})

@@ -80,7 +80,7 @@ func start(dir string) (*world, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	s, err := stack.Start(ctx, stack.Options{
-		Options: testenv.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr},
+		Options: testenv.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, Workloads: true},
 		Root:    "../..", Binary: tools["LANDWAITER_BINARY"], ChartTools: tools["LANDWAITER_CHART_TOOLS"],
 		Values: map[string]any{
 			"mutation": map[string]any{"enabled": true, "workloads": true, "tenantNamespaces": []any{"pinned-tenant"},

@@ -88,3 +88,30 @@ func realAnswer(b *testing.B, images int, allowed bool) *externaldata.ProviderRe
 	}
 	return response
 }
+
+// BenchmarkManyContainers is the worst that a team can do to Gatekeeper by a pod:
+// many containers, with as many exempt paths as a constraint may have.
+func BenchmarkManyContainers(b *testing.B) {
+	query, err := compile(b.Context(), rego.Module("template.rego", source(b, "verified-images")))
+	require.NoError(b, err)
+	var paths []any
+	for i := range 64 {
+		paths = append(paths, fmt.Sprintf("registry.example.com/mirror-%d/*", i))
+	}
+	for _, n := range []int{1000, 4000} {
+		images := make([]string, n)
+		for i := range images {
+			images[i] = realImage(i)
+		}
+		input := with(podReview("team-a", pod(images...)), object{"provider": "landwaiter-verify", "exemptImages": paths})
+		value, err := ast.InterfaceToValue(input)
+		require.NoError(b, err)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := review(b.Context(), query, value, says(answers([]any{}, []any{}, "too many"))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

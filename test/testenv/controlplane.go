@@ -38,6 +38,8 @@ type Options struct {
 	CacheTTL time.Duration
 	// AuditInterval is the time between audits. Default 2 s.
 	AuditInterval time.Duration
+	// Workloads lets Deployments, ReplicaSets and Jobs make their pods.
+	Workloads bool
 	// WithoutGatekeeper starts the control plane alone.
 	WithoutGatekeeper bool
 }
@@ -244,6 +246,15 @@ func (c *Cluster) NewClient(config *rest.Config) (client.Client, error) {
 	return made, nil
 }
 
+// controllers are those of kube-controller-manager that run.
+func (c *Cluster) controllers() string {
+	names := "clusterrole-aggregation-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,garbage-collector-controller"
+	if c.options.Workloads {
+		names += ",deployment-controller,replicaset-controller,job-controller,disruption-controller"
+	}
+	return names
+}
+
 func (c *Cluster) startControllerManager(ctx context.Context) error {
 	ports, err := FreePorts(1)
 	if err != nil {
@@ -252,8 +263,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	manager, err := c.start(Command{Name: "kube-controller-manager", Path: filepath.Join(c.options.Tools, "kube-controller-manager"), Args: []string{
 		"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig, "--authorization-kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + c.options.Dir, "--leader-elect=false",
-		"--controllers=clusterrole-aggregation-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,garbage-collector-controller," +
-			"deployment-controller,replicaset-controller,job-controller,disruption-controller",
+		"--controllers=" + c.controllers(),
 		"--service-account-private-key-file=" + filepath.Join(c.options.Dir, "accounts.key"), "--use-service-account-credentials=false",
 	}})
 	if err != nil {

@@ -286,6 +286,8 @@ func parameters() []scenario {
 		all = append(all, s)
 	}
 	exempt := object{"exemptImages": []any{"a", "m/*"}}
+	nowhere := podReview("team-a", pod("a"))
+	delete(nowhere["review"].(object), "namespace") //nolint:forcetypeassert // podReview made it
 	warned := func(keys []string) (any, error) {
 		return answers([]any{
 			[]any{"[team-a]a", object{"isSuccess": true, "warning": "nobody signed it"}}, []any{"[team-a]b", object{"isSuccess": true}},
@@ -295,6 +297,7 @@ func parameters() []scenario {
 	return append(all,
 		scenario{name: "some are exempt", input: with(podReview("team-a", pod("a", "m/a", "b")), exempt), answer: denying, asked: []string{"[team-a]b"}, want: []string{"image b"}},
 		scenario{name: "exempt without a namespace", input: with(podReview("", pod("a")), exempt), answer: passing, want: []string{"without a namespace"}},
+		scenario{name: "exempt with a namespace that is missing", input: with(nowhere, exempt), answer: passing, want: []string{"without a namespace"}},
 		scenario{name: "exempt beside what is malformed", input: with(podReview("team-a", object{"containers": []any{containers("a")[0], nil}}), exempt),
 			answer: passing, want: []string{"containers[1]"}},
 		scenario{name: "exempt images of null", input: with(podReview("team-a", pod("a")), object{"exemptImages": nil}), answer: denying, asked: []string{"[team-a]a"}, want: []string{"image a"}},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -169,11 +168,4 @@ func (l *ladder) settle(ctx context.Context, present bool) error {
 		}
 		return nil
 	})
-}
-
-// creator creates the same pod again and again, by dry run.
-type creator struct {
-	http *http.Client
-	url  string
-	body []byte
 }

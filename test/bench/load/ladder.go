@@ -171,7 +171,7 @@ func (l *ladder) answer(ctx context.Context) ([]byte, error) {
 	asking := trusting(certificate)
 	defer asking.CloseIdleConnections()
 	var body []byte
-	return body, l.until(ctx, func(ctx context.Context) error {
+	err = l.until(ctx, func(ctx context.Context) error {
 		post, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/v1/verify", l.Port()), bytes.NewReader(asked.body))
 		if err != nil {
 			return fmt.Errorf("ask for an answer: %w", err)
@@ -187,11 +187,19 @@ func (l *ladder) answer(ctx context.Context) ([]byte, error) {
 		}
 		return nil
 	})
+	return body, err
 }
 
 func dryPod(namespace, image string) *corev1.Pod {
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ladder"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}
+}
+
+// creator creates the same pod again and again, by dry run.
+type creator struct {
+	http *http.Client
+	url  string
+	body []byte
 }
 
 func (l *ladder) creator(namespace string) (*creator, error) {

@@ -31,12 +31,12 @@ test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
 	go test -race -timeout 10m ./...
-	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/remote
+	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
 	go vet ./...
 	go vet -tags interop,e2e ./...
-	go vet -tags $(CLOUDS) ./pkg/remote ./cmd/landwaiter
+	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
 	"$$(test/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files and the architecture

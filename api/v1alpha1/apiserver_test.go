@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // apiServer starts a real one with the definitions of this package.
@@ -27,17 +27,17 @@ func apiServer(t *testing.T) client.Client {
 	t.Helper()
 	tools := os.Getenv("LANDWAITER_CLUSTER_TOOLS")
 	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
-	cluster, err := testenv.Start(t.Context(), testenv.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
+	running, err := cluster.Start(t.Context(), cluster.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
 	require.NoError(t, err)
-	t.Cleanup(cluster.Stop)
+	t.Cleanup(running.Stop)
 	for _, name := range kustomization(t) {
-		objects, err := testenv.DecodeFile(filepath.Join(crdDir, name))
+		objects, err := cluster.DecodeFile(filepath.Join(crdDir, name))
 		require.NoError(t, err)
-		require.NoError(t, cluster.Apply(t.Context(), objects...))
+		require.NoError(t, running.Apply(t.Context(), objects...))
 	}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team-a"}}}
-	require.NoError(t, cluster.Apply(t.Context(), namespace))
-	return client.WithFieldValidation(client.NewDryRunClient(cluster.Client), metav1.FieldValidationStrict)
+	require.NoError(t, running.Apply(t.Context(), namespace))
+	return client.WithFieldValidation(client.NewDryRunClient(running.Client), metav1.FieldValidationStrict)
 }
 
 // specification reads YAML.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // gatekeeper asks as OPA Gatekeeper does: HTTP/1.1, TLS 1.3, its webhook's

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // scene is what the demo verifies: a registry with images, and resources for

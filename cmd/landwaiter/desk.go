@@ -15,9 +15,9 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -63,11 +63,11 @@ type desk struct {
 	redis  *cache.Redis // nil without one
 
 	revocation *revocation.Ahead
-	remote     *remote.Keeper
+	remote     *external.Keeper
 
 	compiling sync.Mutex
-	objects   tenant.Objects  // as compiled last
-	sources   []remote.Source // that objects name
+	objects   tenant.Objects    // as compiled last
+	sources   []external.Source // that objects name
 }
 
 // keeper is a cache that can forget a namespace.
@@ -122,7 +122,7 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 	if d.revocation, err = revocation.New(revocation.Options{Hosts: f.egressHosts, Wait: patient}, time.Now); err != nil {
 		return nil, fmt.Errorf("--egress-host: %w", err)
 	}
-	d.remote = remote.New(remote.Options{Hosts: f.egressHosts}, time.Now)
+	d.remote = external.New(external.Options{Hosts: f.egressHosts}, time.Now)
 	if d.redis, err = f.redis.open(); err != nil {
 		return nil, err
 	}

@@ -16,14 +16,14 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
-func startCluster(t *testing.T) (*testenv.RedisCluster, cache.Connection) {
+func startCluster(t *testing.T) (*cluster.RedisCluster, cache.Connection) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cluster, err := testenv.StartRedisCluster(ctx, t.TempDir())
+	cluster, err := cluster.StartRedisCluster(ctx, t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(cluster.Kill)
 	return cluster, cache.Connection{URL: cluster.URL, Mode: "cluster"}
@@ -62,7 +62,7 @@ func foundAtOnce(t *testing.T, c cache.Tiers, images []string) int {
 }
 
 // holds returns the keys of team-a that one server has.
-func holds(t *testing.T, server *testenv.Redis) []string {
+func holds(t *testing.T, server *cluster.Redis) []string {
 	t.Helper()
 	client := server.Operator()
 	defer client.Close()
@@ -91,7 +91,7 @@ func nameOf(image string) string {
 }
 
 // byMaster says which images each master has, and that each has some.
-func byMaster(t *testing.T, cluster *testenv.RedisCluster, images []string) [][]string {
+func byMaster(t *testing.T, cluster *cluster.RedisCluster, images []string) [][]string {
 	t.Helper()
 	held := make([][]string, len(cluster.Masters))
 	for i, master := range cluster.Masters {
@@ -171,7 +171,7 @@ func TestUsageAndPurgeReachEveryMasterOfARealCluster(t *testing.T) {
 
 // move moves the slot of a key from one master to another, as a resharding does.
 // In between, the old one says that the key may be asked for at the new one.
-func move(t *testing.T, name string, from, to *testenv.Redis, between func()) {
+func move(t *testing.T, name string, from, to *cluster.Redis, between func()) {
 	t.Helper()
 	operators := [2]*redis.Client{from.Operator(), to.Operator()}
 	var ids [2]string
@@ -262,7 +262,7 @@ func TestAMasterThatIsGoneCostsTheVerdictsItHadAndNoOthers(t *testing.T) {
 func TestVerdictsOutliveAFailoverBySentinel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	servers, err := testenv.StartRedisSentinel(ctx, t.TempDir())
+	servers, err := cluster.StartRedisSentinel(ctx, t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(servers.Kill)
 	connection := cache.Connection{URL: servers.URL, Mode: "sentinel"}

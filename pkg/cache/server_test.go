@@ -20,13 +20,13 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-func startRedis(t *testing.T, extra ...string) *testenv.Redis {
+func startRedis(t *testing.T, extra ...string) *cluster.Redis {
 	t.Helper()
-	server, err := testenv.StartRedis(t.Context(), t.TempDir(), extra...)
+	server, err := cluster.StartRedis(t.Context(), t.TempDir(), extra...)
 	require.NoError(t, err)
 	t.Cleanup(func() { server.Kill() })
 	return server
@@ -281,7 +281,7 @@ func TestRedisIsReachedWithAClientCertificate(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 		return filepath.Join(dir, name)
 	}
-	ports, err := testenv.FreePorts(1)
+	ports, err := cluster.FreePorts(1)
 	require.NoError(t, err)
 	server := startRedis(t, "--tls-port", fmt.Sprint(ports[0]), "--tls-cert-file", at("tls.crt", serving.CertificatePEM), "--tls-key-file", at("tls.key", serving.KeyPEM),
 		"--tls-ca-cert-file", at("ca.crt", ca.CertificatePEM), "--tls-auth-clients", "yes")

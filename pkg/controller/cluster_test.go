@@ -25,30 +25,30 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-func startCluster(t *testing.T) *testenv.Cluster {
+func startCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	tools := os.Getenv("LANDWAITER_CLUSTER_TOOLS")
 	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
-	cluster, err := testenv.Start(t.Context(), testenv.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
+	running, err := cluster.Start(t.Context(), cluster.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
 	require.NoError(t, err)
-	t.Cleanup(cluster.Stop)
+	t.Cleanup(running.Stop)
 	files, err := filepath.Glob("../../config/crd/landwaiter.dev_*.yaml")
 	require.NoError(t, err)
 	require.Len(t, files, 9)
 	for _, name := range files {
-		objects, err := testenv.DecodeFile(name)
+		objects, err := cluster.DecodeFile(name)
 		require.NoError(t, err)
-		require.NoError(t, cluster.Apply(t.Context(), objects...))
+		require.NoError(t, running.Apply(t.Context(), objects...))
 	}
-	return cluster
+	return running
 }
 
 // run starts a controller and returns its set, and how to end it.
@@ -81,7 +81,7 @@ func eventually(t *testing.T, limit time.Duration, ok func(context.Context) erro
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began := time.Now()
-	require.NoError(t, testenv.Until(ctx, ok))
+	require.NoError(t, cluster.Until(ctx, ok))
 	return time.Since(began)
 }
 
@@ -109,14 +109,14 @@ func team(namespace, pem string) []client.Object {
 // change takes to be in force with 1,000 namespaces of 4 resources each.
 func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	const teams = 1000
-	cluster := startCluster(t)
+	running := startCluster(t)
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	other, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
-	config := rest.CopyConfig(cluster.Config)
+	config := rest.CopyConfig(running.Config)
 	config.QPS = -1
-	fast, err := cluster.NewClient(config)
+	fast, err := running.NewClient(config)
 	require.NoError(t, err)
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(16)
@@ -144,7 +144,7 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	require.NoError(t, group.Wait())
 
 	before := heap()
-	set, _ := run(t, cluster.Config, controller.Options{})
+	set, _ := run(t, running.Config, controller.Options{})
 	t.Logf("ready %s after the start", eventually(t, time.Minute, func(context.Context) error { return set.Ready() }).Round(time.Millisecond))
 	t.Logf("%d MiB of memory for caches and snapshot", (heap()-before)>>20)
 
@@ -189,18 +189,18 @@ func heap() uint64 {
 }
 
 func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
-	cluster := startCluster(t)
-	require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-system"}}))
-	require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}))
+	running := startCluster(t)
+	require.NoError(t, running.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-system"}}))
+	require.NoError(t, running.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}))
 	options := controller.Options{OwnNamespace: "landwaiter-system", LeaderElection: true}
-	first, stop := run(t, cluster.Config, options)
-	second, _ := run(t, cluster.Config, options)
+	first, stop := run(t, running.Config, options)
+	second, _ := run(t, running.Config, options)
 	eventually(t, 30*time.Second, func(context.Context) error { return errors.Join(first.Ready(), second.Ready()) })
 
 	store := &v1alpha1.Store{ObjectMeta: labelled("team-a", "registry"), Spec: v1alpha1.StoreSpec{Registries: []string{"registry.example.com"}}}
-	require.NoError(t, cluster.Client.Create(t.Context(), store))
+	require.NoError(t, running.Client.Create(t.Context(), store))
 	ready := func(ctx context.Context) error {
-		if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
+		if err := running.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
 			return err
 		}
 		condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
@@ -212,21 +212,21 @@ func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
 	eventually(t, 30*time.Second, ready)
 	stop()
 	store.Spec.Registries = []string{"another.example.com"}
-	require.NoError(t, cluster.Client.Update(t.Context(), store))
+	require.NoError(t, running.Client.Update(t.Context(), store))
 	t.Logf("the other replica wrote after %s", eventually(t, time.Minute, ready).Round(time.Millisecond))
 }
 
 func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
-	cluster := startCluster(t)
+	running := startCluster(t)
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	for _, name := range []string{"landwaiter-system", "team-a"} {
-		require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		require.NoError(t, running.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	var content atomic.Pointer[[]byte]
-	asked := make(chan remote.Source, 1000)
-	keeper := remote.New(remote.Options{Refresh: 20 * time.Millisecond, Hosts: []string{"vault.example.com"}, Fetch: map[remote.Kind]remote.Fetch{
-		remote.VaultKeys: func(_ context.Context, source remote.Source) ([]byte, error) {
+	asked := make(chan external.Source, 1000)
+	keeper := external.New(external.Options{Refresh: 20 * time.Millisecond, Hosts: []string{"vault.example.com"}, Fetch: map[external.Kind]external.Fetch{
+		external.VaultKeys: func(_ context.Context, source external.Source) ([]byte, error) {
 			select {
 			case asked <- source:
 			default:
@@ -240,15 +240,15 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- keeper.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	run(t, cluster.Config, controller.Options{OwnNamespace: "landwaiter-system", Remote: keeper})
+	run(t, running.Config, controller.Options{OwnNamespace: "landwaiter-system", Remote: keeper})
 
-	require.NoError(t, cluster.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled("team-a", "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
+	require.NoError(t, running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled("team-a", "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
 	store := &v1alpha1.TrustStore{ObjectMeta: labelled("team-a", "keys"), Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys,
 		Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{Address: "https://vault.example.com", Path: "transit/keys/release", Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
-	require.NoError(t, cluster.Client.Create(t.Context(), store))
+	require.NoError(t, running.Client.Create(t.Context(), store))
 	shows := func(status metav1.ConditionStatus, fingerprints int) func(context.Context) error {
 		return func(ctx context.Context) error {
-			if err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
+			if err := running.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
 				return err
 			}
 			condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/remote"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -49,7 +49,7 @@ type Options struct {
 	Forget func(verify.Namespace)
 	// Remote fetches what resources keep outside of the cluster; nil leaves it
 	// unknown. The controller says what is wanted and is told of changes.
-	Remote *remote.Keeper
+	Remote *external.Keeper
 	// Rotation makes and renews the serving certificate; nil leaves that to others.
 	Rotation *Rotation
 }

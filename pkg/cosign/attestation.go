@@ -15,7 +15,7 @@ import (
 	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 
-	"github.com/landwaiter/landwaiter/pkg/expression"
+	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -29,7 +29,7 @@ const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
 type Attestation struct {
 	signers       *Checker
 	predicateType string
-	expression    *expression.Expression // nil without one
+	expression    *cel.Expression // nil without one
 }
 
 var _ verify.Checker = (*Attestation)(nil)
@@ -52,8 +52,8 @@ func NewAttestation(options Options, predicateType, condition string) (*Attestat
 	}
 	made := &Attestation{signers: signers, predicateType: predicateType}
 	if condition != "" {
-		made.expression, err = expression.Compile(condition, expression.Variables{
-			"predicate": expression.Any, "predicateType": expression.Text, "now": expression.Time, "signer": expression.Any})
+		made.expression, err = cel.Compile(condition, cel.Variables{
+			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any})
 		if err != nil {
 			return nil, fmt.Errorf("expression: %w", err)
 		}

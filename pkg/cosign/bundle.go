@@ -12,7 +12,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
-	"github.com/landwaiter/landwaiter/pkg/attest"
+	"github.com/landwaiter/landwaiter/pkg/intoto"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -53,7 +53,7 @@ type Evidence struct {
 	// Statement is the signed in-toto statement, nil for a signature of the
 	// artifact's bytes. It is about the artifact, by a subject's digest; whether
 	// its predicate means anything is for the caller to say.
-	Statement *attest.Statement
+	Statement *intoto.Statement
 }
 
 // VerifyBundle verifies a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) as
@@ -97,7 +97,7 @@ func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact dige
 	if parsed.message {
 		return proven, policy.Finding{}
 	}
-	statement, err := attest.ParseStatement(parsed.payload)
+	statement, err := intoto.ParseStatement(parsed.payload)
 	switch {
 	case err != nil:
 		return Evidence{}, malformed("the signed statement " + err.Error())

@@ -16,7 +16,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
-	"github.com/landwaiter/landwaiter/pkg/expression"
+	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -60,7 +60,7 @@ type identities struct {
 	root     root.TrustedMaterial
 	bundles  *bundleverify.Verifier
 	policies []bundleverify.PolicyOption
-	demand   *expression.Expression // nil without one
+	demand   *cel.Expression // nil without one
 }
 
 func newIdentities(k Keyless) (*identities, error) {
@@ -75,7 +75,7 @@ func newIdentities(k Keyless) (*identities, error) {
 	made := &identities{name: k.Name, root: k.Root}
 	if k.Expression != "" {
 		var err error
-		made.demand, err = expression.Compile(k.Expression, expression.Variables{"issuer": expression.Text, "subject": expression.Text, "claims": expression.Any})
+		made.demand, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
 		if err != nil {
 			return nil, fmt.Errorf("expression: %w", err)
 		}

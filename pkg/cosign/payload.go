@@ -8,8 +8,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
-	"github.com/landwaiter/landwaiter/pkg/attest"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/intoto"
 )
 
 // dockerHub is how cosign writes Docker Hub into payloads.
@@ -27,7 +27,7 @@ type simpleSigning struct {
 // defined within "critical", as containers-signature(5) demands, and any type
 // but cosign's.
 func parsePayload(data []byte) (simpleSigning, error) {
-	document, err := attest.ParseObject(data, maxDepth)
+	document, err := intoto.ParseObject(data, maxDepth)
 	if err != nil {
 		return simpleSigning{}, err
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/landwaiter/landwaiter/pkg/cosign"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // Each payload is signed by the trusted key, so that nothing but its form is

@@ -7,7 +7,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
-	"github.com/landwaiter/landwaiter/pkg/attest"
+	"github.com/landwaiter/landwaiter/pkg/intoto"
 )
 
 // PredicateTypeSignature is the predicate type of an image signature in a
@@ -45,11 +45,11 @@ func parseStatement(data []byte) (statement, error) {
 	if len(data) > maxPayload {
 		return statement{}, errTooLarge
 	}
-	document, err := attest.ParseObject(data, maxDepth)
+	document, err := intoto.ParseObject(data, maxDepth)
 	if err != nil {
 		return statement{}, err
 	}
-	if !attest.IsStatement(document) {
+	if !intoto.IsStatement(document) {
 		return statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
 	}
 	// Again, from the strict reading: the one above ignores case.
@@ -72,7 +72,7 @@ func parseStatement(data []byte) (statement, error) {
 }
 
 func parseSubject(entry any) (subjectClaims, error) {
-	object, digests, err := attest.ReadSubject(entry)
+	object, digests, err := intoto.ReadSubject(entry)
 	if err != nil {
 		return subjectClaims{}, err
 	}

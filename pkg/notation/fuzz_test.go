@@ -12,7 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // FuzzCheck feeds envelopes to a checker: it must not panic, and must not find

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // failing is a transport that never has an answer.

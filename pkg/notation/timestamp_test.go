@@ -9,7 +9,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 func timestamps(t testing.TB, name string, options fixture.CertificateOptions) *fixture.TimestampAuthority {

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/bare"
+	"github.com/landwaiter/landwaiter/test/kit/bare"
 )
 
 const benchKey = "[team-a]registry.example.com/team-a/app:v1"

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -19,7 +19,7 @@ const maxMaterialBytes = 256 << 10
 type material struct {
 	objects map[policy.Source]map[string][]byte
 	broken  map[policy.Source]error
-	remotes map[remote.Source]remote.Material
+	remotes map[external.Source]external.Material
 }
 
 func newMaterial(o Objects) material {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 )
 
 // Objects is everything that verdicts depend on, as read from an API server or
@@ -31,7 +31,7 @@ type Objects struct {
 	ClusterLimits               []v1alpha1.ClusterLimits
 
 	// Fetched is what is known of [Objects.Remotes].
-	Fetched map[remote.Source]remote.Material
+	Fetched map[external.Source]external.Material
 
 	// Broken objects are known to be there although their content could not be
 	// read. They deny where they would have applied.

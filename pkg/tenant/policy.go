@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/expression"
+	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -146,7 +146,7 @@ func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
 // condition compiles an expression over what was proven. Its cost is limited, so
 // that it needs no deadline.
 func condition(text string) (policy.Condition, error) {
-	compiled, err := expression.Compile(text, expression.Variables{"findings": expression.Any})
+	compiled, err := cel.Compile(text, cel.Variables{"findings": cel.Any})
 	if err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -19,10 +19,10 @@ import (
 // namespace of the resources, in order and each once. The Secrets that they name
 // must be in o: credentials are part of a source. What is wrong with a resource
 // is said when it is compiled.
-func (o Objects) Remotes() map[verify.Namespace][]remote.Source {
-	all, m := map[verify.Namespace][]remote.Source{}, newMaterial(o)
+func (o Objects) Remotes() map[verify.Namespace][]external.Source {
+	all, m := map[verify.Namespace][]external.Source{}, newMaterial(o)
 	for namespace, d := range levels(o) {
-		found := map[remote.Source]bool{}
+		found := map[external.Source]bool{}
 		for _, t := range d.trustStores {
 			if source, err := trustRemote(namespace, t.spec, m); err == nil && source != nil {
 				found[*source] = true
@@ -40,7 +40,7 @@ func (o Objects) Remotes() map[verify.Namespace][]remote.Source {
 			}
 		}
 		if len(found) > 0 {
-			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b remote.Source) int {
+			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
 				return strings.Compare(a.String()+string(a.Credentials), b.String()+string(b.Credentials))
 			})
 		}
@@ -49,8 +49,8 @@ func (o Objects) Remotes() map[verify.Namespace][]remote.Source {
 }
 
 // publicGood is Sigstore's own root, for keyless verifiers that name none.
-func publicGood(owner verify.Namespace) remote.Source {
-	return remote.Source{Owner: owner, Kind: remote.TUF}
+func publicGood(owner verify.Namespace) external.Source {
+	return external.Source{Owner: owner, Kind: external.TUF}
 }
 
 func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
@@ -60,17 +60,17 @@ func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
 
 // trustRemote returns where a trust store's material is fetched from, nil if it is
 // in the cluster.
-func trustRemote(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m material) (*remote.Source, error) {
+func trustRemote(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m material) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
-		made := &remote.Source{Owner: owner, Kind: remote.KMS, Address: s.KMS.URI}
+		made := &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI}
 		var err error
 		made.Credentials, err = secretCredentials(owner, s.KMS.SecretRef, m)
 		return made, wrap("spec.source.kms.secretRef", err)
 	case s.Vault != nil:
-		made := &remote.Source{Owner: owner, Kind: remote.VaultKeys, Address: s.Vault.Address, Path: s.Vault.Path, Authority: s.Vault.CABundle}
+		made := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: s.Vault.Address, Path: s.Vault.Path, Authority: s.Vault.CABundle}
 		if spec.Type != v1alpha1.PublicKeys {
-			made.Kind = remote.VaultCertificates
+			made.Kind = external.VaultCertificates
 		}
 		token, err := m.key(owner, kindSecret, s.Vault.Token)
 		if err != nil {
@@ -82,13 +82,13 @@ func trustRemote(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m materia
 		if (s.TUF.Mirror == "") != (s.TUF.Root == "") {
 			return nil, errors.New("spec.source.tuf needs both mirror and root, or neither for the public-good repository")
 		}
-		return &remote.Source{Owner: owner, Kind: remote.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: s.TUF.CABundle}, nil
+		return &external.Source{Owner: owner, Kind: external.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: s.TUF.CABundle}, nil
 	}
 	return nil, nil //nolint:nilnil // most material is in the cluster
 }
 
 // secretCredentials reads all of a Secret; without one there are no credentials.
-func secretCredentials(owner verify.Namespace, ref *v1alpha1.SecretRef, m material) (remote.Secret, error) {
+func secretCredentials(owner verify.Namespace, ref *v1alpha1.SecretRef, m material) (external.Secret, error) {
 	if ref == nil {
 		return "", nil
 	}
@@ -111,13 +111,13 @@ func secretCredentials(owner verify.Namespace, ref *v1alpha1.SecretRef, m materi
 	return sealed(texts)
 }
 
-func sealed(texts map[string]string) (remote.Secret, error) {
+func sealed(texts map[string]string) (external.Secret, error) {
 	text, err := json.Marshal(texts)
-	return remote.Secret(text), err
+	return external.Secret(text), err
 }
 
 // fetched returns what is known of a source.
-func (m material) fetched(source remote.Source) (remote.Material, error) {
+func (m material) fetched(source external.Source) (external.Material, error) {
 	known, ok := m.remotes[source]
 	switch {
 	case !ok:
@@ -131,7 +131,7 @@ func (m material) fetched(source remote.Source) (remote.Material, error) {
 }
 
 // loginRemotes are the logins at the registries of a store, one for each host.
-func loginRemotes(owner verify.Namespace, spec v1alpha1.StoreSpec, m material) ([]remote.Source, error) {
+func loginRemotes(owner verify.Namespace, spec v1alpha1.StoreSpec, m material) ([]external.Source, error) {
 	if spec.Identity == nil {
 		return nil, nil
 	}
@@ -148,9 +148,9 @@ func loginRemotes(owner verify.Namespace, spec v1alpha1.StoreSpec, m material) (
 	if err != nil {
 		return nil, err
 	}
-	sources := make([]remote.Source, len(list))
+	sources := make([]external.Source, len(list))
 	for i, host := range list {
-		sources[i] = remote.Source{Owner: owner, Kind: remote.Registry, Path: string(spec.Identity.Provider), Address: host, Credentials: given}
+		sources[i] = external.Source{Owner: owner, Kind: external.Registry, Path: string(spec.Identity.Provider), Address: host, Credentials: given}
 	}
 	return sources, nil
 }

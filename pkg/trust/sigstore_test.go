@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/trust"
-	"github.com/landwaiter/landwaiter/test/sigstore"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
 func TestSigstoreRootsAreReadWhole(t *testing.T) {

@@ -32,14 +32,14 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/warm"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 // world is an API server, a registry, and a desk with a watcher that verifies ahead.
 type world struct {
-	*testenv.Cluster
+	*cluster.Cluster
 	registry *fixture.Registry
 	key      *fixture.CosignKey
 	desk     *tenant.Desk
@@ -52,7 +52,7 @@ func prepare(t *testing.T) *world {
 	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
 	w := &world{}
 	var err error
-	w.Cluster, err = testenv.Start(t.Context(), testenv.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
+	w.Cluster, err = cluster.Start(t.Context(), cluster.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
 	require.NoError(t, err)
 	t.Cleanup(w.Stop)
 	w.registry, err = fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
@@ -96,7 +96,7 @@ func (w *world) declare(t *testing.T) {
 	files, err := filepath.Glob("../../config/crd/landwaiter.dev_*.yaml")
 	require.NoError(t, err)
 	for _, name := range files {
-		objects, err := testenv.DecodeFile(name)
+		objects, err := cluster.DecodeFile(name)
 		require.NoError(t, err)
 		require.NoError(t, w.Apply(t.Context(), objects...))
 	}
@@ -126,7 +126,7 @@ func (w *world) eventually(t *testing.T, ok func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, testenv.Until(ctx, ok))
+	require.NoError(t, cluster.Until(ctx, ok))
 }
 
 // image pushes an image, signed if it is to be, and returns it by its digest.
@@ -240,10 +240,10 @@ func TestServeVerifiesAheadIfAsked(t *testing.T) {
 	for name, text := range map[string][]byte{"tls.crt": serving.CertificatePEM, "tls.key": serving.KeyPEM} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
-	ports, err := testenv.FreePorts(2)
+	ports, err := cluster.FreePorts(2)
 	require.NoError(t, err)
 	metrics := fmt.Sprintf("127.0.0.1:%d", ports[1])
-	process, err := testenv.StartProcess(dir, testenv.Command{Name: "serve", Path: binary, Args: []string{"serve", "--kubeconfig=" + w.Kubeconfig(),
+	process, err := cluster.StartProcess(dir, cluster.Command{Name: "serve", Path: binary, Args: []string{"serve", "--kubeconfig=" + w.Kubeconfig(),
 		"--tls-cert=" + filepath.Join(dir, "tls.crt"), "--tls-key=" + filepath.Join(dir, "tls.key"), "--insecure-no-client-auth", "--leader-elect=false",
 		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), "--health-address=", "--metrics-address=" + metrics, "--warm-up", "--warm-up-interval=30m"}})
 	require.NoError(t, err)

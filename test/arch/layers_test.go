@@ -14,7 +14,7 @@ import (
 
 const (
 	logger           = "github.com/sirupsen/logrus"
-	fixtures         = "test/fixture"
+	fixtures         = "test/kit/fixture"
 	firstThatLogs    = 4 // below, facts are returned
 	evidenceLayer    = 2 // this and below know nothing of Kubernetes
 	maxMeanImports   = 3.0
@@ -175,9 +175,9 @@ func TestRefusesImportsAgainstTheTable(t *testing.T) {
 		"logger at the edge":           {"pkg/provider", logger, false},
 		"package not in the table":     {"pkg/utils", "fmt", true},
 		"import not in the table":      {"pkg/provider", module + "/pkg/utils", true},
-		"fixtures in the demo":         {"cmd/landwaiter", module + "/test/fixture", false},
-		"fixtures elsewhere":           {"pkg/provider", module + "/test/fixture", true},
-		"other test code in the demo":  {"cmd/landwaiter", module + "/test/hostile", true},
+		"fixtures in the demo":         {"cmd/landwaiter", module + "/test/kit/fixture", false},
+		"fixtures elsewhere":           {"pkg/provider", module + "/test/kit/fixture", true},
+		"other test code in the demo":  {"cmd/landwaiter", module + "/test/kit/hostile", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.refused, len(table.broken(c.pkg, []string{c.imported})) > 0)

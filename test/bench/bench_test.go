@@ -32,9 +32,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/bare"
-	"github.com/landwaiter/landwaiter/test/edge"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/bare"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // world is everything between an image and its verdict, with a signed image in
@@ -201,7 +201,7 @@ func BenchmarkColdLatency(b *testing.B) {
 
 // asked is an HTTPS server, and what is sent to it.
 type asked struct {
-	*edge.Edge
+	*gatekeeper.Edge
 	body []byte
 }
 
@@ -234,14 +234,14 @@ func newBare(b *testing.B, like *asked, body []byte) *asked {
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: bare.Handler(body)}
 	go func() { _ = server.Serve(tls.NewListener(listener, like.TLS)) }()
 	b.Cleanup(func() { _ = server.Close() })
-	return &asked{&edge.Edge{URL: "https://" + listener.Addr().String() + "/v1/verify", Client: like.Client}, like.body}
+	return &asked{&gatekeeper.Edge{URL: "https://" + listener.Addr().String() + "/v1/verify", Client: like.Client}, like.body}
 }
 
 // BenchmarkHTTPSWarm asks the whole provider, and the bare handler, with the same
 // client, the same request and answers of the same size.
 func BenchmarkHTTPSWarm(b *testing.B) {
 	w := newWorld(b, memory(b), 1)
-	real := &asked{edge.Start(b, w, provider.Options{}), request(b, "[team-0]"+w.image.String())}
+	real := &asked{gatekeeper.Start(b, w, provider.Options{}), request(b, "[team-0]"+w.image.String())}
 	answer := real.ask(b)
 	require.Contains(b, string(answer), `"isSuccess":true`)
 	bare := newBare(b, real, answer)
@@ -273,7 +273,7 @@ func BenchmarkHTTPSWarm(b *testing.B) {
 		b.Run(name+"/handshake each", func(b *testing.B) {
 			transport := e.Client.Transport.(*http.Transport).Clone()
 			transport.DisableKeepAlives = true
-			each := &asked{&edge.Edge{URL: e.URL, Client: &http.Client{Transport: transport}}, e.body}
+			each := &asked{&gatekeeper.Edge{URL: e.URL, Client: &http.Client{Transport: transport}}, e.body}
 			for b.Loop() {
 				each.ask(b)
 			}

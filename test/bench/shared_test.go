@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/edge"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // BenchmarkRedisWarm finds verdicts in Redis alone: memory has room for none.
@@ -64,7 +64,7 @@ func BenchmarkManyKeys(b *testing.B) {
 	for i := range list {
 		list[i] = "[" + string(team(i%images)) + "]" + c.image.String()
 	}
-	e := &asked{edge.Start(b, c, provider.Options{}), request(b, list...)}
+	e := &asked{gatekeeper.Start(b, c, provider.Options{}), request(b, list...)}
 	n := 0
 	for b.Loop() {
 		e.ask(b)

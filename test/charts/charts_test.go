@@ -24,7 +24,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 const (
@@ -56,7 +56,7 @@ func render(t *testing.T, args ...string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := template(t, args...)
 	require.NoError(t, err, text)
-	objects, err := testenv.Decode([]byte(text))
+	objects, err := cluster.Decode([]byte(text))
 	require.NoError(t, err)
 	return objects
 }
@@ -313,7 +313,7 @@ func TestEveryValueIsDocumentedAndInTheSchema(t *testing.T) {
 func TestKustomizeMakesWhatTheChartMakes(t *testing.T) {
 	built, err := tool(t, "kustomize", "build", filepath.Join(root, "config", "default"))
 	require.NoError(t, err, built)
-	objects, err := testenv.Decode([]byte(built))
+	objects, err := cluster.Decode([]byte(built))
 	require.NoError(t, err)
 	id := func(o *unstructured.Unstructured) string {
 		return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 func main() {
@@ -42,7 +42,7 @@ func run(ctx context.Context) (err error) {
 		fmt.Fprintln(os.Stderr, "dev: logs are kept in", filepath.Join(dir, "logs"))
 	}()
 	options := stack.Options{
-		Options: testenv.Options{Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS"), Dir: dir, Progress: os.Stderr, AuditInterval: 10 * time.Second},
+		Options: cluster.Options{Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS"), Dir: dir, Progress: os.Stderr, AuditInterval: 10 * time.Second},
 		Root:    ".", Binary: os.Getenv("LANDWAITER_BINARY"), ChartTools: os.Getenv("LANDWAITER_CHART_TOOLS"),
 	}
 	if options.Tools == "" || options.ChartTools == "" || options.Binary == "" {
@@ -106,7 +106,7 @@ func furnish(ctx context.Context, s *stack.Stack) (string, error) {
 		return "", err
 	}
 	pem := "      " + strings.ReplaceAll(strings.TrimSpace(string(key.PEM)), "\n", "\n      ")
-	objects, err := testenv.Decode(fmt.Appendf(nil, resources, pem))
+	objects, err := cluster.Decode(fmt.Appendf(nil, resources, pem))
 	if err != nil {
 		return "", err
 	}

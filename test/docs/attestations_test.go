@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/expression"
+	"github.com/landwaiter/landwaiter/pkg/cel"
 )
 
 // expressions are the CEL blocks of a document by the heading above them.
@@ -54,7 +54,7 @@ func TestDocumentedExpressionsDoWhatTheySay(t *testing.T) {
 	for title, text := range documented {
 		c, ok := cases[title]
 		require.True(t, ok, "no cases for %s", title)
-		compiled, err := expression.Compile(text, expression.Variables{"predicate": expression.Any, "predicateType": expression.Text, "now": expression.Time})
+		compiled, err := cel.Compile(text, cel.Variables{"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time})
 		require.NoError(t, err, title)
 		match := func(predicate string) bool {
 			var value any

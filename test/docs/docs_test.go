@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/sigstore"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
 const root = "../.."
@@ -90,7 +90,7 @@ func sigstoreRoot(t *testing.T) string {
 }
 
 // fetched is what the documents' resources keep outside of the cluster.
-func fetched(t *testing.T, objects tenant.Objects) map[remote.Source]remote.Material {
+func fetched(t *testing.T, objects tenant.Objects) map[external.Source]external.Material {
 	t.Helper()
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
@@ -98,12 +98,12 @@ func fetched(t *testing.T, objects tenant.Objects) map[remote.Source]remote.Mate
 	require.NoError(t, err)
 	root, err := instance.TrustedRoot()
 	require.NoError(t, err)
-	known := map[remote.Source]remote.Material{}
+	known := map[external.Source]external.Material{}
 	for _, sources := range objects.Remotes() {
 		for _, source := range sources {
-			known[source] = remote.Material{Content: key.PEM}
-			if source.Kind == remote.TUF {
-				known[source] = remote.Material{Content: root}
+			known[source] = external.Material{Content: key.PEM}
+			if source.Kind == external.TUF {
+				known[source] = external.Material{Content: root}
 			}
 		}
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 func TestTagIsPinnedToItsDigestWhenThePodIsMade(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAuditFindsAPodThatWasThereBefore(t *testing.T) {
 	require.NoError(t, w.Client.Create(within(t), pod(ns, "earlier", w.byTeamA)))
 	apply(t, trustStore(ns, "keys", w.teamB))
 	denied(t, ns, w.byTeamA)
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		constraint := &unstructured.Unstructured{}
 		constraint.SetAPIVersion("constraints.gatekeeper.sh/v1beta1")
 		constraint.SetKind("VerifiedImages")
@@ -95,7 +95,7 @@ func underLoad(t *testing.T, namespace, image string) *load {
 func (l *load) settleFor(t *testing.T, n int64) {
 	t.Helper()
 	target := l.requests.Load() + n
-	require.NoError(t, testenv.Until(within(t), func(context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
 		if got := l.requests.Load(); got < target {
 			return fmt.Errorf("%d of %d requests", got, target)
 		}
@@ -125,7 +125,7 @@ func TestProviderCertificateIsRotatedUnderLoad(t *testing.T) {
 	require.NoError(t, w.Client.Get(within(t), key, secret))
 	delete(secret.Data, "tls.crt")
 	require.NoError(t, w.Client.Update(within(t), secret))
-	require.NoError(t, testenv.Until(within(t), func(context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
 		if served := servedCertificate(t); served.Equal(before) {
 			return errors.New("the old certificate is still served")
 		}
@@ -145,7 +145,7 @@ func TestProvidersAuthorityIsReplacedUnderLoad(t *testing.T) {
 	l.settleFor(t, 20)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Namespace, Name: "landwaiter-tls"}}
 	require.NoError(t, w.Client.Delete(within(t), secret))
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		served := servedCertificate(t)
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err
@@ -188,7 +188,7 @@ func TestGatekeepersCAIsRotatedUnderLoad(t *testing.T) {
 	block, _ := pem.Decode(w.GatekeeperCA())
 	authority, err := x509.ParseCertificate(block.Bytes)
 	require.NoError(t, err)
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error { return w.GatekeeperServes(ctx, authority) }))
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error { return w.GatekeeperServes(ctx, authority) }))
 	l.settleFor(t, 200)
 	l.end(t)
 }
@@ -219,7 +219,7 @@ func TestDeletedNamespaceLeavesNoMetricsAndInheritsNothing(t *testing.T) {
 	require.Contains(t, metrics, label)
 
 	require.NoError(t, w.Client.Delete(within(t), object))
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		metrics, err := stack.Get(ctx, w.Current().MetricsURL+"/metrics")
 		if err == nil && strings.Contains(metrics, label) {
 			err = errors.New("its series are still there")
@@ -227,7 +227,7 @@ func TestDeletedNamespaceLeavesNoMetricsAndInheritsNothing(t *testing.T) {
 		return err
 	}))
 	again := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error { return w.Client.Create(ctx, again) }))
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error { return w.Client.Create(ctx, again) }))
 	t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), again)) })
 	denied(t, name, w.byTeamA, "ClusterVerificationPolicy signed")
 }
@@ -244,7 +244,7 @@ func TestConstraintWhoseProviderIsMissingDenies(t *testing.T) {
 		object.SetName("nobody")
 		require.NoError(t, w.Client.Delete(context.Background(), object))
 	})
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		err := try(ctx, ns, w.signed)
 		if err == nil || !strings.Contains(err.Error(), "[nobody]") {
 			return fmt.Errorf("not denied: %w", err)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // Templates that were written for Ratify must work against the Ratify path. The
@@ -36,7 +36,7 @@ func TestTemplatesWrittenForRatifyWork(t *testing.T) {
 			t.Cleanup(func() { remove(t, constraint) })
 
 			denies := func(namespace, image string, want bool) {
-				require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+				require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 					err := try(ctx, namespace, image)
 					if got := err != nil && strings.Contains(err.Error(), "["+name+"]"); got != want {
 						return fmt.Errorf("denied by %s: %v, not %v: %w", name, got, want, err)
@@ -54,7 +54,7 @@ func TestTemplatesWrittenForRatifyWork(t *testing.T) {
 }
 
 func kindOf(template []byte) string {
-	objects, err := testenv.Decode(template)
+	objects, err := cluster.Decode(template)
 	if err != nil {
 		return err.Error()
 	}
@@ -68,7 +68,7 @@ func kindOf(template []byte) string {
 // remove deletes what YAML describes.
 func remove(t *testing.T, text string) {
 	t.Helper()
-	objects, err := testenv.Decode([]byte(text))
+	objects, err := cluster.Decode([]byte(text))
 	require.NoError(t, err)
 	for _, object := range objects {
 		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), object)))

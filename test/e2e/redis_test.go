@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 // redisCount reads a counter of the replica that answers.
@@ -61,7 +61,7 @@ func TestRedisIsKilledUnderLoadAndNothingFails(t *testing.T) {
 	require.NoError(t, w.Redis.Restart(within(t)))
 	before, err := redisCount(within(t), "miss")
 	require.NoError(t, err)
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error { // it is used again
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error { // it is used again
 		image, err := w.push(ctx, fmt.Sprintf("platform/after-%d", w.names.Add(1)), w.platform)
 		if err != nil {
 			return err

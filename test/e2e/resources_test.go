@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // The resources that tests are made of, as YAML documents. An empty namespace

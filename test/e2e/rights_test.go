@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 const account = "system:serviceaccount:" + stack.Namespace + ":landwaiter"
@@ -75,7 +75,7 @@ func TestWhoMayDoWhatWithResources(t *testing.T) {
 		"stranger": {},
 		account:    {{own, "namespaced"}: read, {other, "namespaced"}: read, {"", "namespaced"}: read, {"", "cluster-wide"}: read},
 	}
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error { // roles are aggregated by a controller
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error { // roles are aggregated by a controller
 		ok, err := may(ctx, "team-admin", authorizationv1.ResourceAttributes{Namespace: own, Verb: "create", Group: v1alpha1.Group, Resource: "verifiers"})
 		if !ok {
 			err = errors.Join(err, errors.New("the role admin has not been aggregated"))
@@ -118,8 +118,8 @@ func TestProviderReadsNoSecretsBeyondWhatItWasGiven(t *testing.T) {
 			}
 		}
 	}
-	for name, want := range map[string]bool{testenv.GatekeeperSecret: true, "another": false} {
-		ok, err := may(t.Context(), account, authorizationv1.ResourceAttributes{Namespace: testenv.GatekeeperNamespace, Verb: "get", Resource: "secrets", Name: name})
+	for name, want := range map[string]bool{cluster.GatekeeperSecret: true, "another": false} {
+		ok, err := may(t.Context(), account, authorizationv1.ResourceAttributes{Namespace: cluster.GatekeeperNamespace, Verb: "get", Resource: "secrets", Name: name})
 		require.NoError(t, err)
 		require.Equal(t, want, ok, name)
 	}
@@ -178,11 +178,11 @@ func TestTeamAdminCannotReachAnotherTeam(t *testing.T) {
 	require.NoError(t, err)
 	team = client.WithFieldValidation(team, metav1.FieldValidationStrict) // as kubectl does
 	create := func(text string) error {
-		objects, err := testenv.Decode([]byte(text))
+		objects, err := cluster.Decode([]byte(text))
 		require.NoError(t, err)
 		return team.Create(within(t), objects[0])
 	}
-	require.NoError(t, testenv.Until(within(t), func(context.Context) error { return create(trustStore(teamA, "keys", w.teamA)) }))
+	require.NoError(t, cluster.Until(within(t), func(context.Context) error { return create(trustStore(teamA, "keys", w.teamA)) }))
 	for name, text := range map[string]string{
 		"create there":       trustStore(teamB, "keys", w.teamA),
 		"create for all":     trustStore("", "keys", w.teamA),

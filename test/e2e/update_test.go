@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // before returns a namespace in which every image is admitted, and a function that
@@ -57,7 +57,7 @@ func change[T client.Object](t *testing.T, object T, change func(T)) error {
 
 func gone(t *testing.T, object client.Object) {
 	t.Helper()
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it is there: %w", err)
 		}
@@ -91,7 +91,7 @@ func TestJobThatRanBeforeTheConstraintCompletes(t *testing.T) {
 	job := workloads(ns, w.unsigned)["Job"].(*batchv1.Job) //nolint:forcetypeassert // a panic fails the test too
 	require.NoError(t, w.Client.Create(within(t), job))
 	var made corev1.Pod
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		var pods corev1.PodList
 		if err := w.Client.List(ctx, &pods, client.InNamespace(ns)); err != nil || len(pods.Items) != 1 {
 			return errors.Join(fmt.Errorf("%d pods", len(pods.Items)), err)
@@ -103,7 +103,7 @@ func TestJobThatRanBeforeTheConstraintCompletes(t *testing.T) {
 	enforce()
 	made.Status.Phase = corev1.PodSucceeded
 	require.NoError(t, w.Client.Status().Update(within(t), &made))
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func TestWorkloadsThatRanBeforeTheConstraintLiveOn(t *testing.T) {
 	for _, replicas := range []int32{0, 2} {
 		require.NoError(t, change(t, deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas }), "scaled to %d", replicas)
 		// The controller has to write to the Deployment and its ReplicaSet.
-		require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 			if err := w.Client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func TestWorkloadsThatRanBeforeTheConstraintLiveOn(t *testing.T) {
 func enforceWorkloads(t *testing.T, ns string) {
 	t.Helper()
 	sample(t, "constraint-workloads.yaml")
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		probe := workloads(ns, w.unsigned)["StatefulSet"]
 		probe.SetName("probe")
 		return deniedBy(w.Client.Create(ctx, probe, client.DryRunAll), "verified-images-workloads", w.unsigned)
@@ -269,7 +269,7 @@ func TestDenialOfFiftyImagesIsOneLineEachAndSaysTheTraceIDOnce(t *testing.T) {
 		many.Spec.Containers = append(many.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: image + "@" + digestOf(t, image)})
 	}
 	var err error
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		if err = w.Client.Create(ctx, many.DeepCopy(), client.DryRunAll); err != nil && strings.Contains(err.Error(), "try again") {
 			return err // so many cold images may take longer than one request has
 		}
@@ -312,7 +312,7 @@ func TestWarningsReachWhoeverAppliesAPod(t *testing.T) {
 	config.WarningHandler = heard
 	warned, err := w.NewClient(config)
 	require.NoError(t, err)
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		if err := warned.Create(ctx, pod(ns, "probe", w.unsigned), client.DryRunAll); err != nil {
 			return err
 		}

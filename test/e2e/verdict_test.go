@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 func TestNamespaceWithoutResourcesUsesTheClustersAndDeniesWithAReason(t *testing.T) {
@@ -158,7 +158,7 @@ func TestBrokenImageStringsAreDenied(t *testing.T) {
 // eventOf waits for an event about a resource.
 func eventOf(t *testing.T, ns, kind, name, severity, reason string) {
 	t.Helper()
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		var list eventsv1.EventList
 		if err := w.Client.List(ctx, &list, client.InNamespace(ns)); err != nil {
 			return err

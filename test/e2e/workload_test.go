@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // workloads are objects that make pods with an image, by kind.
@@ -56,7 +56,7 @@ func TestWorkloadsAreDeniedWhenTheyAreApplied(t *testing.T) {
 	admitted(t, ns, w.signed)
 	sample(t, "constraint-workloads.yaml")
 	for kind, workload := range workloads(ns, w.unsigned) {
-		require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 			err := w.Client.Create(ctx, workload.DeepCopyObject().(client.Object), client.DryRunAll)
 			if err == nil || !strings.Contains(err.Error(), "[verified-images-workloads]") || !strings.Contains(err.Error(), w.unsigned) {
 				return fmt.Errorf("not denied: %w", err)
@@ -88,7 +88,7 @@ func TestADryRunDeniesNothingAndReports(t *testing.T) {
 	require.NoError(t, create(t, ns, w.unsigned))
 	apply(t, policy(ns, "lax", `{default: Deny}`))
 	sample(t, "constraint-dryrun.yaml")
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		constraint := &unstructured.Unstructured{}
 		constraint.SetAPIVersion("constraints.gatekeeper.sh/v1beta1")
 		constraint.SetKind("VerifiedImages")
@@ -111,7 +111,7 @@ func TestExemptImagesAreAdmittedUnverified(t *testing.T) {
 	t.Cleanup(func() { remove(t, text) })
 	other, err := w.push(within(t), "nobody/app")
 	require.NoError(t, err)
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		err := try(ctx, ns, other)
 		if err == nil || !strings.Contains(err.Error(), "[exempting]") {
 			return fmt.Errorf("not denied: %w", err)

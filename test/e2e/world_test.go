@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 // settle bounds what is waited for. It is generous because machines differ; how
@@ -80,7 +80,7 @@ func start(dir string) (*world, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	s, err := stack.Start(ctx, stack.Options{
-		Options: testenv.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, Workloads: true},
+		Options: cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, Workloads: true},
 		Root:    "../..", Binary: tools["LANDWAITER_BINARY"], ChartTools: tools["LANDWAITER_CHART_TOOLS"],
 		Values: map[string]any{
 			"mutation": map[string]any{"enabled": true, "workloads": true, "tenantNamespaces": []any{"pinned-tenant"},
@@ -121,7 +121,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	objects, err := testenv.Decode([]byte(trustStore("", "platform-keys", w.platform) + verifier("", "platform-signature", "platform-keys") +
+	objects, err := cluster.Decode([]byte(trustStore("", "platform-keys", w.platform) + verifier("", "platform-signature", "platform-keys") +
 		"\n---\n" + `{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: signed},
   spec: {rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}}`))
 	if err != nil {
@@ -132,7 +132,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 	}
 	// The constraint is there once an unsigned image is denied by it, and the
 	// cluster's resources once a signed one is admitted.
-	return testenv.Until(ctx, func(ctx context.Context) error {
+	return cluster.Until(ctx, func(ctx context.Context) error {
 		if err := w.Client.Create(ctx, pod("default", "probe", w.unsigned), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "verified-images") {
 			return fmt.Errorf("the constraint is not in force: %w", err)
 		}
@@ -181,7 +181,7 @@ func makeNamespace(t *testing.T, name string) {
 // apply applies YAML.
 func apply(t *testing.T, text string) {
 	t.Helper()
-	objects, err := testenv.Decode([]byte(text))
+	objects, err := cluster.Decode([]byte(text))
 	require.NoError(t, err)
 	require.NoError(t, w.Apply(within(t), objects...))
 }
@@ -207,7 +207,7 @@ func try(ctx context.Context, namespace, image string) error {
 func admitted(t *testing.T, namespace, image string) {
 	t.Helper()
 	began := time.Now()
-	require.NoError(t, testenv.Until(within(t), func(ctx context.Context) error { return try(ctx, namespace, image) }))
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error { return try(ctx, namespace, image) }))
 	t.Logf("admitted after %s", time.Since(began).Round(time.Millisecond))
 }
 
@@ -215,7 +215,7 @@ func denied(t *testing.T, namespace, image string, reasons ...string) {
 	t.Helper()
 	began := time.Now()
 	var last error
-	err := testenv.Until(within(t), func(ctx context.Context) error {
+	err := cluster.Until(within(t), func(ctx context.Context) error {
 		last = try(ctx, namespace, image)
 		return deniedFor(last, reasons...)
 	})
@@ -241,7 +241,7 @@ func deniedFor(err error, reasons ...string) error {
 func condition(t *testing.T, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
 	var ready *metav1.Condition
-	err := testenv.Until(within(t), func(ctx context.Context) error {
+	err := cluster.Until(within(t), func(ctx context.Context) error {
 		asked, ok := object.(client.Object)
 		if !ok {
 			return fmt.Errorf("%T is no object", object)

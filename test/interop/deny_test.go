@@ -19,7 +19,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // signed signs a new image and returns all that it took.

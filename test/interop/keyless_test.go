@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/sigstore"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
 // services are a Sigstore instance of real servers, with the identity provider
 // that they trust.
 type services struct {
-	*testenv.Sigstore
+	*cluster.Sigstore
 	*issuer
 	root []byte // trusted_root.json
 	file string // where root is
@@ -28,20 +28,20 @@ type services struct {
 
 func startServices(t *testing.T) *services {
 	t.Helper()
-	binaries := os.Getenv(testenv.SigstoreBinaries)
-	require.NotEmpty(t, binaries, "%s is not set; run make interop", testenv.SigstoreBinaries)
+	binaries := os.Getenv(cluster.SigstoreBinaries)
+	require.NotEmpty(t, binaries, "%s is not set; run make interop", cluster.SigstoreBinaries)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s := &services{issuer: newIssuer(t)}
 	var err error
-	s.Sigstore, err = testenv.StartSigstore(ctx, binaries, t.TempDir(), map[string]string{s.people(): "email", s.workflows(): "github-workflow"})
+	s.Sigstore, err = cluster.StartSigstore(ctx, binaries, t.TempDir(), map[string]string{s.people(): "email", s.workflows(): "github-workflow"})
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	s.file = filepath.Join(t.TempDir(), "trusted_root.json")
 	start := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	cosignV3(t).run(t, nil, "trusted-root", "create", "--out", s.file,
 		"--fulcio", "url="+s.Fulcio+",certificate-chain="+s.FulcioChain,
-		"--rekor", "url=http://"+testenv.RekorOrigin+",public-key="+s.RekorKey+",start-time="+start+",origin="+testenv.RekorOrigin,
+		"--rekor", "url=http://"+cluster.RekorOrigin+",public-key="+s.RekorKey+",start-time="+start+",origin="+cluster.RekorOrigin,
 		"--tsa", "url="+s.Timestamps+",certificate-chain="+s.TimestampChain)
 	s.root, err = os.ReadFile(s.file)
 	require.NoError(t, err)

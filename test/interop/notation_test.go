@@ -14,7 +14,7 @@ import (
 	"github.com/notaryproject/notation-go/signer"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // signNotation signs with the library that is notation's own command.

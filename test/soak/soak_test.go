@@ -29,8 +29,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 const (
@@ -44,7 +44,7 @@ const (
 // soak is what goes on.
 type soak struct {
 	registry *fixture.Registry
-	redis    *testenv.Redis
+	redis    *cluster.Redis
 	client   *registry.Client
 	set      *tenant.Set
 	desk     *tenant.Desk
@@ -65,7 +65,7 @@ func newSoak(t *testing.T) *soak {
 	s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.registry.Close()) })
-	s.redis, err = testenv.StartRedis(t.Context(), t.TempDir())
+	s.redis, err = cluster.StartRedis(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(func() { s.redis.Kill() })
 	for i := range teams {

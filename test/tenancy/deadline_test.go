@@ -20,8 +20,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/edge"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // nameserver, if set, is asked instead of the machine's own.
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 // Whoever asks waits twice as long: later there is no answer.
 func serve(t *testing.T, desk *tenant.Desk, deadline time.Duration) func(keys ...string) externaldata.Response {
 	t.Helper()
-	server := edge.Start(t, desk, provider.Options{VerifyTimeout: deadline})
+	server := gatekeeper.Start(t, desk, provider.Options{VerifyTimeout: deadline})
 	server.Client.Timeout = 2 * deadline
 	return func(keys ...string) externaldata.Response {
 		body, err := json.Marshal(externaldata.NewProviderRequest(keys))

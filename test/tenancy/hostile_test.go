@@ -17,8 +17,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/hostile"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/hostile"
 )
 
 const victim = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json"}`

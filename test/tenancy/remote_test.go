@@ -17,11 +17,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/remote"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // vault is a server that answers as HashiCorp Vault does for one transit key.
@@ -86,9 +86,9 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.
 
 // fetching compiles resources again whenever what they keep elsewhere changes, as
 // the server does.
-func (w *world) fetching(t *testing.T, options remote.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
+func (w *world) fetching(t *testing.T, options external.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
 	t.Helper()
-	keeper := remote.New(options, time.Now)
+	keeper := external.New(options, time.Now)
 	var mu sync.Mutex
 	var last []tenant.Problem
 	compile := func() {
@@ -120,7 +120,7 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 	v := newVault(t)
 	old, fresh := w.signed(t, "app/old", "old"), w.signed(t, "app/new", "new")
 	v.rotate(string(w.signer(t, "old").PEM))
-	problems := w.fetching(t, remote.Options{Hosts: []string{v.host}, Refresh: 10 * time.Millisecond},
+	problems := w.fetching(t, external.Options{Hosts: []string{v.host}, Refresh: 10 * time.Millisecond},
 		v.keptInVault(t, "team-a", "token-of-a"), v.keptInVault(t, "team-b", "stolen"))
 	verdict := func(namespace verify.Namespace, img fixture.Image) policy.Verdict {
 		return w.Verify(t.Context(), namespace, img.Reference).Verdict
@@ -154,7 +154,7 @@ func TestVaultsThatNoAdminHasListedAreNotAsked(t *testing.T) {
 	v := newVault(t)
 	img := w.signed(t, "app/old", "old")
 	v.rotate(string(w.signer(t, "old").PEM))
-	w.fetching(t, remote.Options{}, v.keptInVault(t, "team-a", "token-of-a"))
+	w.fetching(t, external.Options{}, v.keptInVault(t, "team-a", "token-of-a"))
 	require.Eventually(t, func() bool {
 		verdict := w.Verify(t.Context(), "team-a", img.Reference).Verdict
 		return verdict.Outcome == policy.Denied && strings.Contains(verdict.Reason, "--egress-host")

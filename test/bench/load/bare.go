@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/landwaiter/landwaiter/test/bare"
+	"github.com/landwaiter/landwaiter/test/kit/bare"
 )
 
 // answerFile is what the bare handler answers.

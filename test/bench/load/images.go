@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // sample is an image, by digest, and whether it is signed.

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/stack"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
 // ladder is a cluster in which pods of one namespace are not judged, those of another
@@ -49,7 +49,7 @@ func (s *stage) ladder(ctx context.Context) (_ *ladder, err error) {
 	l := &ladder{}
 	// Audits would use processor time of Gatekeeper as well.
 	if l.Stack, err = stack.Start(ctx, stack.Options{Root: s.root, Binary: s.binary, ChartTools: charts,
-		Options: testenv.Options{Tools: tools, Dir: dir, AuditInterval: time.Hour},
+		Options: cluster.Options{Tools: tools, Dir: dir, AuditInterval: time.Hour},
 		Values: map[string]any{"mutation": map[string]any{"enabled": true, "workloads": true, "tenantNamespaces": []any{"ladder-verified"},
 			"excludedNamespaces": []any{"kube-system", "gatekeeper-system"}}},
 	}); err != nil {
@@ -129,14 +129,14 @@ func (l *ladder) separated(ctx context.Context) error {
 func (l *ladder) until(ctx context.Context, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := testenv.Until(ctx, check); err != nil {
+	if err := cluster.Until(ctx, check); err != nil {
 		return fmt.Errorf("wait for the cluster: %w", err)
 	}
 	return nil
 }
 
 func (l *ladder) apply(ctx context.Context, text string) error {
-	objects, err := testenv.Decode([]byte(text))
+	objects, err := cluster.Decode([]byte(text))
 	if err == nil {
 		err = l.Apply(ctx, objects...)
 	}

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // signed are requests for one image each that is signed: a denial is kept for
@@ -54,7 +54,7 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 	}
 	wait, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := testenv.Until(wait, func(ctx context.Context) error {
+	if err := cluster.Until(wait, func(ctx context.Context) error {
 		if n, err := s.kept(ctx, redis); err != nil || n < len(requests) {
 			return errors.Join(err, fmt.Errorf("%d of %d verdicts are in Redis", n, len(requests)))
 		}
@@ -80,7 +80,7 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 }
 
 // faultyRedis lets Redis fail while images are asked for that nobody asked for.
-func faultyRedis(ctx context.Context, s *stage, name string, fault func(*testenv.Redis) error) ([]figure, error) {
+func faultyRedis(ctx context.Context, s *stage, name string, fault func(*cluster.Redis) error) ([]figure, error) {
 	const namespaces = 100
 	redis, flags, err := s.share(ctx)
 	if err != nil {
@@ -110,11 +110,11 @@ func faultyRedis(ctx context.Context, s *stage, name string, fault func(*testenv
 }
 
 // share starts a Redis and returns the flags to use it.
-func (s *stage) share(ctx context.Context) (*testenv.Redis, []string, error) {
+func (s *stage) share(ctx context.Context) (*cluster.Redis, []string, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, nil, errors.New("redis-server is not installed: test/tools/packages.sh does that")
 	}
-	redis, err := testenv.StartRedis(ctx, filepath.Join(s.dir, "redis"))
+	redis, err := cluster.StartRedis(ctx, filepath.Join(s.dir, "redis"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("start Redis: %w", err)
 	}
@@ -127,7 +127,7 @@ func (s *stage) share(ctx context.Context) (*testenv.Redis, []string, error) {
 }
 
 // kept counts the keys in Redis with the program's own command.
-func (s *stage) kept(ctx context.Context, redis *testenv.Redis) (int, error) {
+func (s *stage) kept(ctx context.Context, redis *cluster.Redis) (int, error) {
 	text, err := exec.CommandContext(ctx, s.binary, "cache", "stats", "--redis-url", redis.URL, "-o", "json").Output()
 	if err != nil {
 		return 0, fmt.Errorf("count what is in Redis: %w", err)

@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // ladderConstraints give two of the ladder's namespaces a judge each.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // scenario is one thing to measure, which may give several figures.
@@ -27,10 +27,10 @@ func scenarios() []scenario {
 		{"cold", cold},
 		{"redis", onlyRedis},
 		{"redis killed", func(ctx context.Context, s *stage) ([]figure, error) {
-			return faultyRedis(ctx, s, "Redis killed in the middle", func(r *testenv.Redis) error { r.Kill(); return nil })
+			return faultyRedis(ctx, s, "Redis killed in the middle", func(r *cluster.Redis) error { r.Kill(); return nil })
 		}},
 		{"redis paused", func(ctx context.Context, s *stage) ([]figure, error) {
-			return faultyRedis(ctx, s, "Redis paused in the middle", (*testenv.Redis).Pause)
+			return faultyRedis(ctx, s, "Redis paused in the middle", (*cluster.Redis).Pause)
 		}},
 		{"throttled", throttled},
 		{"audit", audit},

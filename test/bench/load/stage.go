@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/test/fixture"
-	"github.com/landwaiter/landwaiter/test/testenv"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // imagesEach is how many of the images one namespace uses.
@@ -35,7 +35,7 @@ type stage struct {
 	authority *fixture.Authority
 	server    *fixture.Certificate
 	client    *fixture.Certificate
-	running   []*testenv.Process
+	running   []*cluster.Process
 }
 
 func newStage(ctx context.Context, o options) (_ *stage, err error) {
@@ -150,7 +150,7 @@ spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
 
 // server is a process to ask.
 type server struct {
-	*testenv.Process
+	*cluster.Process
 	url string
 }
 
@@ -163,13 +163,13 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 	if err != nil {
 		return nil, err
 	}
-	ports, err := testenv.FreePorts(2)
+	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	at := func(name string) string { return filepath.Join(s.dir, name) }
-	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "landwaiter", Path: s.binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
+	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "landwaiter", Path: s.binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
 		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
 		"--tls-cert", at("tls.crt"), "--tls-key", at("tls.key"), "--client-ca", at("ca.crt")}, more...)})
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 }
 
 // ready waits until a URL is answered with 200.
-func ready(ctx context.Context, process *testenv.Process, url string) error {
+func ready(ctx context.Context, process *cluster.Process, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return process.Await(ctx, func(ctx context.Context) error {
@@ -207,7 +207,7 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	ports, err := testenv.FreePorts(1)
+	ports, err := cluster.FreePorts(1)
 	if err != nil {
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}
@@ -222,7 +222,7 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 			return nil, fmt.Errorf("start the bare handler: %w", err)
 		}
 	}
-	process, err := testenv.StartProcess(s.dir, testenv.Command{Name: "bare", Path: self, Args: []string{"-bare", dir}})
+	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "bare", Path: self, Args: []string{"-bare", dir}})
 	if err != nil {
 		return nil, fmt.Errorf("start the bare handler: %w", err)
 	}

@@ -1,0 +1,189 @@
+// Package cel evaluates conditions in CEL (the Common Expression Language)
+// over facts. It refuses what could take long or make large values out of small
+// ones, and it has no functions that do anything but compute.
+package cel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	celgo "github.com/google/cel-go/cel"
+	celast "github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+const (
+	// maxExpression is the length of an expression.
+	maxExpression = 8 << 10
+	// maxCost bounds one evaluation, in CEL's units: enough to look at each of
+	// some 10,000 packages a few times, and over in a fifth of a second.
+	maxCost = 500_000
+	// checkEvery is after how many iterations a deadline is noticed.
+	checkEvery = 100
+)
+
+// Expression is a condition on values. It is compiled once and safe for concurrent
+// use.
+type Expression struct{ program celgo.Program }
+
+// Kind is the type of a variable.
+type Kind int
+
+// The kinds of variables.
+const (
+	Any  Kind = iota // whatever JSON can say, with numbers as [json.Number] or float64
+	Text             // a string
+	Time             // a [time.Time]
+)
+
+// Variables are the names that an expression may use.
+type Variables map[string]Kind
+
+// Compile reads an expression over variables, with CEL's standard functions and
+// optionals, and the macros has, all, exists and exists_one. It returns an error
+// with the place of what is wrong, for an expression that is not a bool, and for
+// one that could make large values.
+func Compile(text string, variables Variables) (*Expression, error) {
+	if len(text) > maxExpression {
+		return nil, fmt.Errorf("the expression is longer than %d bytes", maxExpression)
+	}
+	options := []celgo.EnvOption{
+		// No extension libraries, and no macros that make lists: some of them make
+		// much out of little (lists.range, replace, map), and the cost limit does not
+		// see it where types are known only when the expression runs.
+		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
+		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ExistsOneMacro),
+	}
+	for name, kind := range variables {
+		options = append(options, celgo.Variable(name, map[Kind]*celgo.Type{Any: celgo.DynType, Text: celgo.StringType, Time: celgo.TimestampType}[kind]))
+	}
+	environment, err := celgo.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the CEL environment: %w", err)
+	}
+	ast, issues := environment.Compile(text)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("the expression is no CEL: %w", err)
+	}
+	if err := onlyShrinks(ast.NativeRep()); err != nil {
+		return nil, err
+	}
+	if kind := ast.OutputType(); !kind.IsExactType(celgo.BoolType) && !kind.IsExactType(celgo.DynType) {
+		return nil, fmt.Errorf("the expression is of type %s, it must be true or false", kind)
+	}
+	program, err := environment.Program(ast, celgo.CostLimit(maxCost), celgo.InterruptCheckFrequency(checkEvery), celgo.EvalOptions(celgo.OptOptimize))
+	if err != nil {
+		return nil, fmt.Errorf("plan the expression: %w", err)
+	}
+	return &Expression{program: program}, nil
+}
+
+// onlyShrinks refuses what could make a value larger than the predicate that it is
+// made of: doubling something forty times takes a short expression and all memory.
+func onlyShrinks(checked *celast.AST) error {
+	var refused error
+	refuse := func(why string) {
+		if refused == nil {
+			refused = errors.New(why)
+		}
+	}
+	celast.PreOrderVisit(checked.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		switch e.Kind() {
+		case celast.CallKind:
+			if e.AsCall().FunctionName() == operators.Add && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), joins) {
+				refuse("the expression adds what may be texts or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
+			}
+		case celast.ListKind:
+			if slices.ContainsFunc(e.AsList().Elements(), func(element celast.Expr) bool { return element.Kind() != celast.LiteralKind }) {
+				refuse("the expression has a list of something else than constants")
+			}
+		case celast.MapKind, celast.StructKind:
+			refuse("the expression makes a map, which is not available")
+		case celast.UnspecifiedExprKind:
+			refuse("the expression has a part of no kind")
+		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make nothing
+		}
+	}))
+	return refused
+}
+
+// joins tells whether a form of + makes a text or list of two.
+func joins(overload string) bool {
+	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList
+}
+
+// Match reports whether the expression says true of values, which are given for
+// every variable. An error means that it says nothing: a field is missing, the
+// cost is over the limit, ctx ended.
+func (e *Expression) Match(ctx context.Context, values map[string]any) (bool, error) {
+	return e.match(values, func(facts map[string]any) (ref.Val, error) {
+		result, _, err := e.program.ContextEval(ctx, facts)
+		return result, err
+	})
+}
+
+// Holds is Match where there is no deadline but the limit on the cost.
+func (e *Expression) Holds(values map[string]any) (bool, error) {
+	return e.match(values, func(facts map[string]any) (ref.Val, error) {
+		result, _, err := e.program.Eval(facts)
+		return result, err
+	})
+}
+
+func (e *Expression) match(values map[string]any, evaluate func(map[string]any) (ref.Val, error)) (matched bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			matched, err = false, fmt.Errorf("the expression gave up: %v", r)
+		}
+	}()
+	facts := make(map[string]any, len(values))
+	for name, value := range values {
+		facts[name] = native(value)
+	}
+	result, err := evaluate(facts)
+	if err != nil {
+		return false, fmt.Errorf("evaluate the expression: %w", err)
+	}
+	return isTrue(result)
+}
+
+func isTrue(result ref.Val) (bool, error) {
+	value, ok := result.(types.Bool)
+	if !ok {
+		return false, errors.New("the expression is neither true nor false")
+	}
+	return bool(value), nil
+}
+
+// native makes numbers of CEL: whole ones int, others double.
+func native(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		made := make(map[string]any, len(value))
+		for name, inner := range value {
+			made[name] = native(inner)
+		}
+		return made
+	case []any:
+		made := make([]any, len(value))
+		for i, inner := range value {
+			made[i] = native(inner)
+		}
+		return made
+	case json.Number:
+		if whole, err := value.Int64(); err == nil {
+			return whole
+		}
+		if float, err := value.Float64(); err == nil {
+			return float
+		}
+		return value.String()
+	}
+	return value
+}

@@ -1,0 +1,145 @@
+package external
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// fetchers are how sources of each kind are asked.
+func fetchers() map[Kind]Fetch {
+	return map[Kind]Fetch{VaultKeys: fetchVault, VaultCertificates: fetchVault, KMS: fetchKMS, TUF: fetchTUF, Registry: fetchRegistry}
+}
+
+// fetch asks a source, or takes what was asked for all.
+func (k *Keeper) fetch(ctx context.Context, source Source) ([]byte, error) {
+	if source.Kind == TUF && source.Address == "" {
+		return k.shared.fetch(ctx, source, k.now, k.ask)
+	}
+	return k.ask(ctx, source)
+}
+
+// ask asks a source, when it is its turn.
+func (k *Keeper) ask(ctx context.Context, source Source) (content []byte, err error) {
+	done, err := k.enter(ctx, source.Owner)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	defer func() {
+		if r := recover(); r != nil { // libraries of others, and answers of others
+			content, err = nil, fmt.Errorf("fetch %s: internal error: %v", source, r)
+		}
+	}()
+	if err := source.permitted(k.options.Hosts); err != nil {
+		return nil, err
+	}
+	fetch, ok := k.options.Fetch[source.Kind]
+	if !ok {
+		return nil, fmt.Errorf("%s is not a source that can be asked", source)
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	content, err = fetch(ctx, source)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("fetch %s: %w", source, outsideView(err))
+	case len(content) == 0:
+		return nil, fmt.Errorf("fetch %s: it has nothing", source)
+	case len(content) > maxContent:
+		return nil, fmt.Errorf("fetch %s: it has %d bytes, the limit is %d", source, len(content), maxContent)
+	}
+	return content, nil
+}
+
+// outsideView keeps addresses of this network out of what team devs read: name
+// servers and resolved addresses are nothing to them.
+func outsideView(err error) error {
+	var unknown *net.DNSError
+	var failed *net.OpError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("host %s cannot be found", unknown.Name)
+	case errors.As(err, &failed) && failed.Op == "dial":
+		return errors.New("the server cannot be reached")
+	}
+	return err
+}
+
+// enter waits for a place: few for each namespace, so that one whose servers hang
+// does not keep others waiting.
+func (k *Keeper) enter(ctx context.Context, namespace verify.Namespace) (func(), error) {
+	k.mu.Lock()
+	own := k.busy[namespace]
+	if own == nil {
+		own = make(chan struct{}, maxFetchesEach)
+		k.busy[namespace] = own
+	}
+	k.mu.Unlock()
+	for _, places := range []chan struct{}{own, k.places} {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
+		}
+	}
+	return func() { <-k.places; <-own }, nil
+}
+
+// permitted refuses what a tenant's resource must not ask: hosts that no admin
+// has listed, and anything with this process's own identity.
+func (s Source) permitted(hosts []string) error {
+	address, err := url.Parse(s.Address)
+	switch s.Kind {
+	case TUF, VaultKeys, VaultCertificates:
+		if s.Kind == TUF && s.Address == "" {
+			return nil // Sigstore's own, the same for everybody
+		}
+		if err != nil || address.Scheme != "https" || address.Host == "" || address.User != nil {
+			return fmt.Errorf("%.200q is not an https address", s.Address)
+		}
+	case KMS, Registry:
+	}
+	if s.Owner == verify.Cluster {
+		return nil
+	}
+	switch s.Kind {
+	case KMS:
+		if s.Credentials == "" {
+			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef")
+		}
+		if scheme, rest, _ := strings.Cut(s.Address, "://"); scheme != "gcpkms" && !strings.HasPrefix(rest, "/") {
+			return fmt.Errorf("a namespace's resource cannot name the endpoint of a key management service: use %s:///…", scheme)
+		}
+		return nil
+	case Registry:
+		if s.Credentials == "" {
+			return errors.New("a namespace's resource needs credentials of its own for a registry: set spec.identity.secretRef")
+		}
+		return nil // it is asked at the cloud's own hosts
+	case VaultKeys, VaultCertificates, TUF:
+	}
+	if !slices.Contains(hosts, strings.ToLower(address.Host)) {
+		return fmt.Errorf("host %s is not one that a namespace's resource may name; a cluster admin can allow it with --egress-host, or make a ClusterTrustStore", address.Host)
+	}
+	return nil
+}
+
+// credentials reads what the owner gives.
+func (s Source) credentials() (map[string]string, error) {
+	if s.Credentials == "" {
+		return map[string]string{}, nil
+	}
+	var given map[string]string
+	if err := json.Unmarshal([]byte(s.Credentials), &given); err != nil {
+		return nil, errors.New("the credentials cannot be read")
+	}
+	return given, nil
+}

@@ -1,0 +1,253 @@
+package external
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sigstore/sigstore/pkg/signature"
+	"github.com/stretchr/testify/require"
+	"github.com/theupdateframework/go-tuf/v2/metadata"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+// served starts a TLS server and returns its address and the CA to trust.
+func served(t *testing.T, handler http.HandlerFunc) (address, authority string) {
+	t.Helper()
+	ca, err := fixture.NewAuthority("ca")
+	require.NoError(t, err)
+	certificate, err := ca.IssueServer("127.0.0.1")
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate.TLS}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL, string(ca.CertificatePEM)
+}
+
+// vault answers as HashiCorp Vault does for a transit key, and a PKI mount.
+func vault(t *testing.T, answers map[string]any) Source {
+	t.Helper()
+	address, authority := served(t, func(w http.ResponseWriter, r *http.Request) {
+		switch answer, ok := answers[strings.TrimPrefix(r.URL.Path, "/v1/")]; {
+		case r.Header.Get("X-Vault-Token") != "hunter2":
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"errors":["permission denied, says a stranger"]}`)
+		case !ok:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"errors":[]}`)
+		case answer == "redirect":
+			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		case answer == "endless":
+			for range 3 * maxReply / 1024 {
+				fmt.Fprint(w, strings.Repeat(" ", 1024))
+			}
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]any{"data": answer})
+		}
+	})
+	return Source{Kind: VaultKeys, Address: address, Authority: authority, Credentials: `{"token":"hunter2"}`}
+}
+
+func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
+	var texts []string
+	for range 3 {
+		key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+		require.NoError(t, err)
+		texts = append(texts, string(key.PEM))
+	}
+	edwards, _, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	version := func(text string) map[string]any { return map[string]any{"name": "P-256", "public_key": text} }
+	source := vault(t, map[string]any{
+		"transit/keys/three": map[string]any{"keys": map[string]any{"1": version(texts[0]), "2": version(texts[1]), "10": version(texts[2])}, "latest_version": 10},
+		"transit/keys/young": map[string]any{"keys": map[string]any{"1": version(texts[0]), "2": version(texts[1])}, "latest_version": 2, "min_decryption_version": 2},
+		"transit/keys/ed":    map[string]any{"keys": map[string]any{"1": map[string]any{"name": "ed25519", "public_key": base64.StdEncoding.EncodeToString(edwards)}}, "latest_version": 1},
+		"transit/keys/aes":   map[string]any{"keys": map[string]any{"1": 1700000000}, "latest_version": 1},
+		"transit/keys/none":  map[string]any{"keys": map[string]any{}},
+		"transit/keys/odd":   map[string]any{"keys": map[string]any{"x": version(texts[0])}},
+		"transit/keys/short": map[string]any{"keys": map[string]any{"1": map[string]any{"name": "ed25519", "public_key": "AAAA"}}},
+		"transit/keys/empty": map[string]any{"keys": map[string]any{"1": map[string]any{"name": "P-256"}}},
+		"kv/data/x":          map[string]any{"data": "x"},
+		"redirected":         "redirect", "large": "endless",
+	})
+	read := func(path string) ([]trust.PublicKey, error) {
+		source.Path = path
+		text, err := fetchVault(t.Context(), source)
+		if err != nil {
+			return nil, err
+		}
+		return trust.ParsePublicKeys(text)
+	}
+	three, err := read("transit/keys/three")
+	require.NoError(t, err)
+	require.Len(t, three, 3)
+	newest, err := trust.ParsePublicKeys([]byte(texts[2]))
+	require.NoError(t, err)
+	require.Equal(t, newest[0], three[0], "10 is newer than 2")
+	young, err := read("transit/keys/young")
+	require.NoError(t, err)
+	require.Len(t, young, 1)
+	ed, err := read("transit/keys/ed")
+	require.NoError(t, err)
+	require.Equal(t, edwards, ed[0].Key)
+	for path, says := range map[string]string{
+		"transit/keys/aes": "symmetric", "transit/keys/none": "not a key of the transit engine", "transit/keys/odd": "not a number", "transit/keys/short": "malformed",
+		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "", "large": "",
+	} {
+		_, err := read(path)
+		require.ErrorContains(t, err, says, path)
+	}
+	source.Credentials = `{"token":"wrong"}`
+	_, err = read("transit/keys/three")
+	require.ErrorContains(t, err, "refuses the token")
+	require.NotContains(t, err.Error(), "stranger")
+	source.Credentials = "{}"
+	_, err = read("transit/keys/three")
+	require.ErrorContains(t, err, "no token")
+	source.Credentials, source.Authority = `{"token":"hunter2"}`, ""
+	_, err = read("transit/keys/three")
+	require.ErrorContains(t, err, "certificate", "its CA is not trusted")
+}
+
+func TestVaultGivesCertificates(t *testing.T) {
+	ca, err := fixture.NewAuthority("pki")
+	require.NoError(t, err)
+	text := string(ca.CertificatePEM)
+	source := vault(t, map[string]any{
+		"pki/cert/ca": map[string]any{"certificate": text}, "pki/cert/ca_chain": map[string]any{"ca_chain": text, "certificate": "x"},
+		"pki/issuer/default": map[string]any{"ca_chain": []any{text, text}}, "pki/odd": map[string]any{"ca_chain": []any{1}}, "pki/none": map[string]any{"x": "y"},
+	})
+	source.Kind = VaultCertificates
+	for path, want := range map[string]int{"pki/cert/ca": 1, "pki/cert/ca_chain": 1, "pki/issuer/default": 2} {
+		source.Path = path
+		found, err := fetchVault(t.Context(), source)
+		require.NoError(t, err, path)
+		parsed, err := trust.ParseCertificates(found)
+		require.NoError(t, err, path)
+		require.Len(t, parsed, want, path)
+	}
+	for _, path := range []string{"pki/odd", "pki/none"} {
+		source.Path = path
+		_, err := fetchVault(t.Context(), source)
+		require.Error(t, err, path)
+	}
+}
+
+// repository is a TUF repository with one target, signed with one key.
+func repository(t *testing.T, expires time.Time, target string) (files map[string][]byte, root []byte) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	key, err := metadata.KeyFromPublicKey(private.Public())
+	require.NoError(t, err)
+	signer, err := signature.LoadED25519Signer(private)
+	require.NoError(t, err)
+	rootMeta := metadata.Root(expires)
+	for _, role := range []string{"root", "timestamp", "snapshot", "targets"} {
+		require.NoError(t, rootMeta.Signed.AddKey(key, role))
+	}
+	targets := metadata.Targets(expires)
+	file, err := metadata.TargetFile().FromBytes(trustedRootTarget, []byte(target), "sha256")
+	require.NoError(t, err)
+	targets.Signed.Targets[trustedRootTarget] = file
+	files = map[string][]byte{"/targets/" + file.Hashes["sha256"].String() + "." + trustedRootTarget: []byte(target)}
+	snapshot, timestamp := metadata.Snapshot(expires), metadata.Timestamp(expires)
+	for name, sign := range map[string]func() ([]byte, error){
+		"/1.root.json":     func() ([]byte, error) { _, err := rootMeta.Sign(signer); return must(rootMeta.ToBytes(false)), err },
+		"/1.targets.json":  func() ([]byte, error) { _, err := targets.Sign(signer); return must(targets.ToBytes(false)), err },
+		"/1.snapshot.json": func() ([]byte, error) { _, err := snapshot.Sign(signer); return must(snapshot.ToBytes(false)), err },
+		"/timestamp.json":  func() ([]byte, error) { _, err := timestamp.Sign(signer); return must(timestamp.ToBytes(false)), err },
+	} {
+		text, err := sign()
+		require.NoError(t, err)
+		files[name] = text
+	}
+	return files, files["/1.root.json"]
+}
+
+func must(text []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
+	files, root := repository(t, time.Now().Add(time.Hour), `{"trusted":"root"}`)
+	expired, expiredRoot := repository(t, time.Now().Add(-time.Hour), `{"trusted":"root"}`)
+	_, strange := repository(t, time.Now().Add(time.Hour), `{"trusted":"root"}`)
+	serve := func(files map[string][]byte) Source {
+		address, authority := served(t, func(w http.ResponseWriter, r *http.Request) {
+			text, ok := files[r.URL.Path]
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			_, _ = w.Write(text)
+		})
+		return Source{Kind: TUF, Address: address, Authority: authority}
+	}
+	good := serve(files)
+	good.Root = string(root)
+	content, err := fetchTUF(t.Context(), good)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"trusted":"root"}`, string(content))
+
+	changed := map[string][]byte{}
+	for name, text := range files {
+		changed[name] = text
+		if strings.HasPrefix(name, "/targets/") {
+			changed[name] = []byte(`{"trusted":"evil"}`)
+		}
+	}
+	for name, source := range map[string]Source{
+		"another root": {Kind: TUF, Address: good.Address, Authority: good.Authority, Root: string(strange)},
+		"Sigstore's":   {Kind: TUF, Address: good.Address, Authority: good.Authority},
+		"no root":      {Kind: TUF, Address: good.Address, Authority: good.Authority, Root: "{}"},
+		"unknown CA":   {Kind: TUF, Address: good.Address, Root: string(root)},
+		"expired":      func() Source { s := serve(expired); s.Root = string(expiredRoot); return s }(),
+		"changed":      func() Source { s := serve(changed); s.Root = string(root); return s }(),
+		"nothing":      func() Source { s := serve(nil); s.Root = string(root); return s }(),
+	} {
+		_, err := fetchTUF(t.Context(), source)
+		require.Error(t, err, name)
+	}
+}
+
+func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
+	for host, identity := range map[string]string{
+		"123456789012.dkr.ecr.eu-central-1.amazonaws.com": "ECR", "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn": "ECR",
+		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR",
+	} {
+		require.NoError(t, hostOf(identity, host), host)
+		for _, other := range []string{"ECR", "ACR", "GAR"} {
+			if other != identity {
+				require.Error(t, hostOf(other, host))
+			}
+		}
+	}
+	for _, wrong := range []Source{
+		{Kind: Registry, Path: "ECR", Address: "registry.example.com"}, {Kind: Registry, Path: "ACR", Address: "azurecr.io.evil.example"},
+		{Kind: Registry, Path: "ECR", Address: "s3.amazonaws.com"}, {Kind: Registry, Path: "GAR", Address: "evilpkg.dev"}, {Kind: Registry, Path: "Other", Address: "x"},
+		{Kind: Registry, Path: "GAR", Address: "evilgcr.io"},
+	} {
+		_, err := fetchRegistry(t.Context(), wrong)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "not in this build")
+	}
+	_, err := fetchKMS(t.Context(), Source{Kind: KMS, Address: "hsm://x"})
+	require.ErrorContains(t, err, "must begin with")
+	_, err = fetchKMS(t.Context(), Source{Kind: KMS, Address: "awskms:///x", Credentials: "x"})
+	require.ErrorContains(t, err, "cannot be read")
+}

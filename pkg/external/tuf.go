@@ -1,0 +1,84 @@
+package external
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/tuf"
+	"github.com/theupdateframework/go-tuf/v2/metadata/fetcher"
+)
+
+// trustedRootTarget is the file of a Sigstore TUF repository that has everything.
+const trustedRootTarget = "trusted_root.json"
+
+// fetchTUF gets the trusted root from a TUF repository (The Update Framework
+// specification v1.0, section 5): Sigstore's public-good one by default. Nothing is
+// written to disk; the initial root is the one that the source or the library has.
+func fetchTUF(ctx context.Context, source Source) ([]byte, error) {
+	roots, err := rootsWith(source.Authority)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, Proxy: http.ProxyFromEnvironment}
+	defer transport.CloseIdleConnections()
+	download := fetcher.NewDefaultFetcher()
+	download.SetHTTPClient(&http.Client{Transport: bound{ctx, limited{transport}}, Timeout: fetchTimeout})
+	options := &tuf.Options{Root: []byte(source.Root), RepositoryBaseURL: source.Address, DisableLocalCache: true, Context: ctx, Fetcher: download}
+	if source.Root == "" {
+		options.Root = tuf.DefaultRoot()
+	}
+	if source.Address == "" {
+		options.RepositoryBaseURL = tuf.DefaultMirror
+	}
+	client, err := tuf.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("read the TUF repository: %w", err)
+	}
+	content, err := client.GetTarget(trustedRootTarget)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", trustedRootTarget, err)
+	}
+	return content, nil
+}
+
+// sharedRoot is Sigstore's public-good root, which hundreds of namespaces may want:
+// it is asked for once, and they share what it said.
+type sharedRoot struct {
+	mu      sync.Mutex
+	content []byte
+	err     error
+	until   time.Time
+}
+
+// fetch returns what is known, or asks.
+func (s *sharedRoot) fetch(ctx context.Context, source Source, now func() time.Time, ask Fetch) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now().Before(s.until) {
+		return s.content, s.err
+	}
+	s.content, s.err = ask(ctx, source)
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // it says nothing about the repository
+	}
+	s.until = now().Add(sharedFor)
+	if s.err != nil {
+		s.until = now().Add(sharedFailure)
+	}
+	return s.content, s.err
+}
+
+// bound makes requests end with ctx, which the library does not pass on.
+type bound struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+// RoundTrip passes a request on.
+func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	return b.next.RoundTrip(r.WithContext(b.ctx))
+}

@@ -1,0 +1,108 @@
+// Package intoto reads in-toto statements whose signatures have been verified. It
+// is pure. It refuses statements that two readers could read in two ways.
+package intoto
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Statement types (in-toto attestation framework, "Statement" v0.1 and v1).
+const (
+	statementV01 = "https://in-toto.io/Statement/v0.1"
+	statementV1  = "https://in-toto.io/Statement/v1"
+)
+
+const (
+	// maxStatement is the size of a statement in bytes; SBOMs are the large ones.
+	maxStatement = 4 << 20
+	// maxDepth is how deep its JSON may nest; components of an SBOM nest.
+	maxDepth = 64
+)
+
+// Statement is what was attested of some subjects.
+type Statement struct {
+	// PredicateType says what the predicate is about.
+	PredicateType string
+	// Predicate is the statement's content, nil if it has none.
+	Predicate any
+	// Digests are the SHA-256 digests of the subjects, in lower-case hex.
+	Digests []string
+}
+
+// IsStatement reports whether an object says that it is an in-toto statement of
+// version 0.1 or 1.
+func IsStatement(object map[string]any) bool {
+	return object["_type"] == statementV1 || object["_type"] == statementV01
+}
+
+// ParseStatement reads an in-toto statement of version 0.1 or 1, of at most 4 MiB.
+func ParseStatement(data []byte) (Statement, error) {
+	if len(data) > maxStatement {
+		return Statement{}, fmt.Errorf("is larger than %d bytes", maxStatement)
+	}
+	document, err := ParseObject(data, maxDepth)
+	if err != nil {
+		return Statement{}, err
+	}
+	if !IsStatement(document) {
+		return Statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
+	}
+	s := Statement{Predicate: document["predicate"]}
+	s.PredicateType, _ = document["predicateType"].(string)
+	if s.PredicateType == "" {
+		return Statement{}, errors.New("has no predicate type")
+	}
+	subjects, _ := document["subject"].([]any)
+	for _, entry := range subjects {
+		sum, err := imageDigest(entry)
+		if err != nil {
+			return Statement{}, err
+		}
+		if sum != "" {
+			s.Digests = append(s.Digests, sum)
+		}
+	}
+	if len(s.Digests) == 0 {
+		return Statement{}, errors.New("has no subject with a sha256 digest")
+	}
+	return s, nil
+}
+
+// ReadSubject returns one of a statement's subjects (in-toto "ResourceDescriptor") and
+// its digests by algorithm, or an error if it is no object with digests. What the
+// digests are is not looked at.
+func ReadSubject(entry any) (subject, digests map[string]any, err error) {
+	subject, ok := entry.(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("has a subject that is not an object")
+	}
+	digests, ok = subject["digest"].(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("has a subject without digests")
+	}
+	return subject, digests, nil
+}
+
+// imageDigest returns the SHA-256 digest of a subject, empty if it is about something
+// else than an image.
+func imageDigest(entry any) (string, error) {
+	_, digests, err := ReadSubject(entry)
+	if err != nil {
+		return "", err
+	}
+	for _, digest := range digests {
+		text, ok := digest.(string)
+		if _, err := hex.DecodeString(text); !ok || err != nil {
+			return "", errors.New("has a subject with a damaged digest")
+		}
+	}
+	sum, ok := digests["sha256"].(string)
+	if ok && (len(sum) != hex.EncodedLen(sha256.Size) || strings.ToLower(sum) != sum) {
+		return "", errors.New("has a subject with a damaged digest")
+	}
+	return sum, nil
+}

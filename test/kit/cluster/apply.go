@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// owner is the field manager of what the environment applies.
+const owner = "landwaiter-test"
+
+// Decode reads YAML documents.
+func Decode(text []byte) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var all []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read YAML: %w", err)
+		}
+		if len(object.Object) > 0 {
+			all = append(all, object)
+		}
+	}
+}
+
+// DecodeFile reads YAML documents from a file.
+func DecodeFile(path string) ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return Decode(text)
+}
+
+// Apply makes objects be as given, with c's rights; definitions of resources and
+// namespaces come first, and are waited for.
+func (c *Cluster) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
+	var first, rest []*unstructured.Unstructured
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "CustomResourceDefinition", "Namespace":
+			first = append(first, object)
+		default:
+			rest = append(rest, object)
+		}
+	}
+	for _, object := range append(first, rest...) {
+		if err := c.apply(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
+	configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
+	err := Until(ctx, func(ctx context.Context) error { // its kind may just have been defined
+		return c.Client.Apply(ctx, configuration, client.FieldOwner(owner), client.ForceOwnership)
+	})
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	if object.GetKind() != "CustomResourceDefinition" {
+		return nil
+	}
+	return Until(ctx, func(ctx context.Context) error { return c.established(ctx, object.GetName()) })
+}
+
+func (c *Cluster) established(ctx context.Context, name string) error {
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &definition); err != nil {
+		return fmt.Errorf("get %s: %w", name, err)
+	}
+	for _, condition := range definition.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not established", name)
+}

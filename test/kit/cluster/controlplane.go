@@ -1,0 +1,281 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+// Options say where things are and how Gatekeeper runs.
+type Options struct {
+	// Tools is the folder with kube-apiserver, kube-controller-manager, gatekeeper
+	// and gatekeeper.yaml, as test/tools/cluster/build.sh makes it.
+	Tools string
+	// Dir is an empty folder for data and logs.
+	Dir string
+	// Progress is told what starts; nil is silent.
+	Progress io.Writer
+	// CacheTTL is how long Gatekeeper keeps answers of providers. Default 0.
+	CacheTTL time.Duration
+	// AuditInterval is the time between audits. Default 2 s.
+	AuditInterval time.Duration
+	// Workloads lets Deployments, ReplicaSets and Jobs make their pods.
+	Workloads bool
+	// WithoutGatekeeper starts the control plane alone.
+	WithoutGatekeeper bool
+}
+
+// Cluster is a running control plane with Gatekeeper.
+type Cluster struct {
+	// Config is that of an administrator, who may impersonate anybody.
+	Config *rest.Config
+	// Client is the administrator's.
+	Client client.Client
+
+	options    Options
+	ca         *fixture.Authority // of the API server
+	token      string
+	processes  []*Process // in the order in which they started
+	gatekeeper gatekeeper
+	kubeconfig string
+}
+
+const startTimeout = 90 * time.Second
+
+// Start starts everything and returns once a webhook of Gatekeeper has answered.
+func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+	if options.AuditInterval == 0 {
+		options.AuditInterval = 2 * time.Second
+	}
+	ctrllog.SetLogger(logr.Discard()) // the client's library asks for one
+	c := &Cluster{options: options}
+	defer func() {
+		if err != nil {
+			c.Stop()
+		}
+	}()
+	if c.ca, err = fixture.NewAuthority("landwaiter-test"); err != nil {
+		return nil, err
+	}
+	for _, step := range []struct {
+		name  string
+		start func(context.Context) error
+	}{
+		{"etcd and kube-apiserver", c.startControlPlane},
+		{"kube-controller-manager", c.startControllerManager},
+		{"gatekeeper", c.installGatekeeper},
+	} {
+		if step.name == "gatekeeper" && options.WithoutGatekeeper {
+			continue
+		}
+		began := time.Now()
+		if err := step.start(ctx); err != nil {
+			return nil, fmt.Errorf("start %s: %w", step.name, err)
+		}
+		fmt.Fprintf(options.Progress, "cluster: %s started in %s\n", step.name, time.Since(began).Round(time.Millisecond))
+	}
+	return c, nil
+}
+
+// Stop ends what Start started, the last first. Nothing of it is worth an orderly
+// end, which takes Gatekeeper alone more than ten seconds.
+func (c *Cluster) Stop() {
+	for _, process := range slices.Backward(c.processes) {
+		process.Kill()
+	}
+	c.processes = nil
+}
+
+// LogDir is where processes log.
+func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }
+
+// Kubeconfig is a file with which an administrator reaches the API server.
+func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
+// start starts a process that ends with the cluster.
+func (c *Cluster) start(command Command) (*Process, error) {
+	p, err := StartProcess(c.LogDir(), command)
+	if err == nil {
+		c.processes = append(c.processes, p)
+	}
+	return p, err
+}
+
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	ports, err := FreePorts(3)
+	if err != nil {
+		return err
+	}
+	etcd := "http://" + loopback(ports[0])
+	if _, err := c.start(Command{Name: "etcd", Path: "etcd", Args: []string{
+		"--data-dir", filepath.Join(c.options.Dir, "etcd"), "--unsafe-no-fsync", "--log-level", "warn",
+		"--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", "http://" + loopback(ports[1]),
+	}, Env: []string{"ETCD_UNSUPPORTED_ARCH=arm64"}}); err != nil {
+		return err
+	}
+	files, err := c.apiServerFiles()
+	if err != nil {
+		return err
+	}
+	apiserver, err := c.start(Command{Name: "kube-apiserver", Path: filepath.Join(c.options.Tools, "kube-apiserver"), Args: []string{
+		"--etcd-servers=" + etcd, fmt.Sprintf("--secure-port=%d", ports[2]), "--bind-address=127.0.0.1",
+		"--cert-dir=" + c.options.Dir, "--tls-cert-file=" + files["apiserver.crt"], "--tls-private-key-file=" + files["apiserver.key"],
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + files["accounts.crt"],
+		"--service-account-signing-key-file=" + files["accounts.key"], "--service-cluster-ip-range=10.0.0.0/24",
+		"--token-auth-file=" + files["tokens.csv"], "--authorization-mode=RBAC",
+		"--disable-admission-plugins=ServiceAccount", "--allow-privileged=true", "--max-requests-inflight=800",
+	}})
+	if err != nil {
+		return err
+	}
+	server := "https://" + loopback(ports[2])
+	c.Config = &rest.Config{Host: server, BearerToken: c.token, QPS: 200, Burst: 400,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.CertificatePEM}}
+	c.kubeconfig = filepath.Join(c.options.Dir, "kubeconfig")
+	if err := c.WriteKubeconfig(c.kubeconfig, c.token); err != nil {
+		return err
+	}
+	if err := apiserver.Await(ctx, c.healthy); err != nil {
+		return err
+	}
+	c.Client, err = c.NewClient(c.Config)
+	return err
+}
+
+// apiServerFiles writes what kube-apiserver reads, and returns the paths.
+func (c *Cluster) apiServerFiles() (map[string]string, error) {
+	serving, err := c.ca.IssueServer("127.0.0.1", "localhost", "kubernetes.default.svc")
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := fixture.NewAuthorityWith("service accounts", fixture.CertificateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("make the administrator's token: %w", err)
+	}
+	c.token = hex.EncodeToString(random)
+	paths := map[string]string{}
+	for name, content := range map[string][]byte{
+		"apiserver.crt": serving.CertificatePEM, "apiserver.key": serving.KeyPEM, "accounts.key": accounts.KeyPEM, "accounts.crt": accounts.CertificatePEM,
+		"tokens.csv": []byte(c.token + ",admin,admin,system:masters\n"),
+	} {
+		paths[name] = filepath.Join(c.options.Dir, name)
+		if err := os.WriteFile(paths[name], content, 0o600); err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return paths, nil
+}
+
+// healthy asks kube-apiserver whether it is ready.
+func (c *Cluster) healthy(ctx context.Context) error {
+	httpClient, err := rest.HTTPClientFor(c.Config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	return answers(ctx, httpClient, c.Config.Host+"/readyz")
+}
+
+// answers asks for a URL and wants the status 200.
+func answers(ctx context.Context, httpClient *http.Client, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", url, err)
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", url, err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return errors.Join(fmt.Errorf("%s answered %s: %s", url, response.Status, body), err)
+	}
+	return nil
+}
+
+// newScheme returns the types that the clients know.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	if err != nil {
+		return nil, fmt.Errorf("register types: %w", err)
+	}
+	return scheme, nil
+}
+
+// NewClient returns a client for another configuration than the administrator's.
+func (c *Cluster) NewClient(config *rest.Config) (client.Client, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	made, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return made, nil
+}
+
+// controllers are those of kube-controller-manager that run.
+func (c *Cluster) controllers() string {
+	names := "clusterrole-aggregation-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,garbage-collector-controller"
+	if c.options.Workloads {
+		names += ",deployment-controller,replicaset-controller,job-controller,disruption-controller"
+	}
+	return names
+}
+
+func (c *Cluster) startControllerManager(ctx context.Context) error {
+	ports, err := FreePorts(1)
+	if err != nil {
+		return err
+	}
+	manager, err := c.start(Command{Name: "kube-controller-manager", Path: filepath.Join(c.options.Tools, "kube-controller-manager"), Args: []string{
+		"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig, "--authorization-kubeconfig=" + c.kubeconfig,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + c.options.Dir, "--leader-elect=false",
+		"--controllers=" + c.controllers(),
+		"--service-account-private-key-file=" + filepath.Join(c.options.Dir, "accounts.key"), "--use-service-account-credentials=false",
+	}})
+	if err != nil {
+		return err
+	}
+	// It is ready when it aggregates, which installs wait for where they need it.
+	select {
+	case <-manager.Ended():
+		return fmt.Errorf("it ended; its log ends with:\n%s", manager.Tail(20))
+	case <-ctx.Done():
+		return ctx.Err()
+	default:
+		return nil
+	}
+}

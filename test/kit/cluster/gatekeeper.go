@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+// Where Gatekeeper is, and under which name its certificate is known.
+const (
+	GatekeeperNamespace = "gatekeeper-system"
+	GatekeeperSecret    = "gatekeeper-webhook-server-cert"
+	GatekeeperName      = "gatekeeper-webhook-service.gatekeeper-system.svc"
+	gatekeeperPod       = "gatekeeper-0"
+	gatekeeperAccount   = "gatekeeper-admin"
+)
+
+// gatekeeper is the state of the one that runs.
+type gatekeeper struct {
+	webhook, health, metrics int // ports
+	certificates, kubeconfig string
+	authority                *fixture.Authority
+	manifests                []*unstructured.Unstructured
+	process                  *Process
+}
+
+// installGatekeeper applies what its own release has, but for the Deployments,
+// and with webhooks that lead to a process.
+func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
+	g := &c.gatekeeper
+	ports, err := FreePorts(3)
+	if err != nil {
+		return err
+	}
+	g.webhook, g.health, g.metrics = ports[0], ports[1], ports[2]
+	g.certificates = filepath.Join(c.options.Dir, "gatekeeper-certificates")
+	for _, folder := range []string{g.certificates, c.auditDir()} {
+		if err := os.MkdirAll(folder, 0o750); err != nil {
+			return fmt.Errorf("make a folder for Gatekeeper: %w", err)
+		}
+	}
+	if g.manifests, err = DecodeFile(filepath.Join(c.options.Tools, "gatekeeper.yaml")); err != nil {
+		return err
+	}
+	if g.authority, err = fixture.NewAuthority("gatekeeper-ca"); err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, g.plain()...); err != nil {
+		return err
+	}
+	if err := c.writeGatekeeperCertificate(ctx); err != nil {
+		return err
+	}
+	if err := c.fakePod(ctx); err != nil {
+		return err
+	}
+	g.kubeconfig = filepath.Join(c.options.Dir, "gatekeeper.kubeconfig")
+	if err := c.AccountKubeconfig(ctx, GatekeeperNamespace, gatekeeperAccount, g.kubeconfig); err != nil {
+		return err
+	}
+	if err := c.StartGatekeeper(ctx); err != nil {
+		return err
+	}
+	return c.applyWebhooks(ctx, g.authority.CertificatePEM)
+}
+
+// auditDir is where audits keep what they list.
+func (c *Cluster) auditDir() string { return filepath.Join(c.options.Dir, "gatekeeper-audit") }
+
+// plain are the manifests that are applied as they are.
+func (g *gatekeeper) plain() []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+	for _, object := range g.manifests {
+		switch object.GetKind() {
+		case "Deployment", "PodDisruptionBudget", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Secret":
+		default:
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// fakePod makes the Pod that Gatekeeper takes itself for: without it, what it
+// reports about templates has no owner.
+func (c *Cluster) fakePod(ctx context.Context) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: gatekeeperPod, Namespace: GatekeeperNamespace}}
+	none, no := false, true
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &no, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	pod.Spec.Containers = []corev1.Container{{Name: "manager", Image: "gatekeeper", SecurityContext: &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &none, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}}
+	if err := c.Client.Create(ctx, pod); err != nil {
+		return fmt.Errorf("make Gatekeeper's pod: %w", err)
+	}
+	return nil
+}
+
+// StartGatekeeper starts the process and waits until it is ready.
+func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
+	g := &c.gatekeeper
+	args := []string{
+		"--kubeconfig=" + g.kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", g.webhook), "--cert-dir=" + g.certificates,
+		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=" + loopback(g.health),
+		fmt.Sprintf("--prometheus-port=%d", g.metrics), "--logtostderr", "--log-level=INFO",
+		"--external-data-provider-response-cache-ttl=" + c.options.CacheTTL.String(),
+		"--api-cache-dir=" + c.auditDir(), fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
+		"--exempt-namespace=" + GatekeeperNamespace, "--exempt-namespace=landwaiter-system", "--exempt-namespace=kube-system",
+	}
+	for _, operation := range []string{"webhook", "mutation-webhook", "status", "mutation-status", "generate", "audit"} {
+		args = append(args, "--operation="+operation)
+	}
+	g.process, err = c.start(Command{Name: "gatekeeper", Path: filepath.Join(c.options.Tools, "gatekeeper"), Args: args, Env: []string{
+		"POD_NAME=" + gatekeeperPod, "POD_NAMESPACE=" + GatekeeperNamespace, "NAMESPACE=" + GatekeeperNamespace, "CONTAINER_NAME=manager",
+	}})
+	if err != nil {
+		return err
+	}
+	return g.process.Await(ctx, func(ctx context.Context) error {
+		return answers(ctx, http.DefaultClient, fmt.Sprintf("http://%s/readyz", loopback(g.health)))
+	})
+}
+
+// GatekeeperPID is the process that asks providers.
+func (c *Cluster) GatekeeperPID() int { return c.gatekeeper.process.PID() }
+
+// GatekeeperCertificate is what it shows to providers.
+func (c *Cluster) GatekeeperCertificate() (tls.Certificate, error) {
+	dir := c.gatekeeper.certificates
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+	if err != nil {
+		return certificate, fmt.Errorf("read Gatekeeper's certificate: %w", err)
+	}
+	return certificate, nil
+}
+
+// GatekeeperCA returns the authority of its certificate.
+func (c *Cluster) GatekeeperCA() []byte { return c.gatekeeper.authority.CertificatePEM }
+
+// RotateGatekeeperCA gives Gatekeeper a new authority and a new certificate. The
+// API server trusts both authorities while Gatekeeper changes over.
+func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
+	g := &c.gatekeeper
+	next, err := fixture.NewAuthority("gatekeeper-ca")
+	if err != nil {
+		return err
+	}
+	if err := c.applyWebhooks(ctx, bytes.Join([][]byte{g.authority.CertificatePEM, next.CertificatePEM}, nil)); err != nil {
+		return err
+	}
+	g.authority = next
+	return c.writeGatekeeperCertificate(ctx)
+}
+
+// GatekeeperServes returns nil once Gatekeeper shows a certificate of authority,
+// which is also what it shows to providers.
+func (c *Cluster) GatekeeperServes(ctx context.Context, authority *x509.Certificate) error {
+	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
+	connection, err := dialer.DialContext(ctx, "tcp", loopback(c.gatekeeper.webhook))
+	if err != nil {
+		return fmt.Errorf("connect to Gatekeeper: %w", err)
+	}
+	defer func() { _ = connection.Close() }() // nothing was sent
+	if secured, ok := connection.(*tls.Conn); ok {
+		if err := secured.ConnectionState().PeerCertificates[0].CheckSignatureFrom(authority); err != nil {
+			return fmt.Errorf("check Gatekeeper's certificate: %w", err)
+		}
+	}
+	return nil
+}
+
+// writeGatekeeperCertificate issues a certificate, and puts it into the Secret
+// from which providers know the authority, and into the files that Gatekeeper
+// serves, as a kubelet would some time later.
+func (c *Cluster) writeGatekeeperCertificate(ctx context.Context) error {
+	g := &c.gatekeeper
+	certificate, err := g.authority.IssueServerAndClient(GatekeeperName, "localhost", "127.0.0.1")
+	if err != nil {
+		return err
+	}
+	data := map[string][]byte{"ca.crt": g.authority.CertificatePEM, "tls.crt": certificate.CertificatePEM, "tls.key": certificate.KeyPEM}
+	encoded := map[string]any{}
+	for name, content := range data {
+		encoded[name] = base64.StdEncoding.EncodeToString(content)
+	}
+	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+		"metadata": map[string]any{"name": GatekeeperSecret, "namespace": GatekeeperNamespace}, "data": encoded}}
+	if err := c.Apply(ctx, secret); err != nil {
+		return err
+	}
+	for _, name := range []string{"ca.crt", "tls.key", "tls.crt"} {
+		if err := os.WriteFile(filepath.Join(g.certificates, name), data[name], 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// applyWebhooks makes the API server call Gatekeeper, and deny where it does not
+// answer, as the install guide asks for.
+func (c *Cluster) applyWebhooks(ctx context.Context, authorities []byte) error {
+	g := &c.gatekeeper
+	for _, object := range g.manifests {
+		if kind := object.GetKind(); kind != "ValidatingWebhookConfiguration" && kind != "MutatingWebhookConfiguration" {
+			continue
+		}
+		changed := object.DeepCopy()
+		webhooks, _, err := unstructured.NestedSlice(changed.Object, "webhooks")
+		if err != nil {
+			return fmt.Errorf("read webhooks: %w", err)
+		}
+		for _, entry := range webhooks {
+			webhook, ok := entry.(map[string]any)
+			if !ok {
+				return errors.New("read webhooks: one is no object")
+			}
+			path, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+			if err != nil {
+				return fmt.Errorf("read webhooks: %w", err)
+			}
+			webhook["clientConfig"] = map[string]any{"url": "https://" + loopback(g.webhook) + path,
+				"caBundle": base64.StdEncoding.EncodeToString(authorities)}
+			webhook["failurePolicy"] = "Fail"
+		}
+		if err := unstructured.SetNestedSlice(changed.Object, webhooks, "webhooks"); err != nil {
+			return fmt.Errorf("change webhooks: %w", err)
+		}
+		if err := c.Apply(ctx, changed); err != nil {
+			return err
+		}
+	}
+	return Until(ctx, func(ctx context.Context) error { // the API server asks before it makes anything
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-probe"}}
+		return c.Client.Create(ctx, namespace, client.DryRunAll)
+	})
+}

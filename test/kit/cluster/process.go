@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Command says how to start a process.
+type Command struct {
+	Name string // of the log file
+	Path string // of the binary, or a name to find in PATH
+	Args []string
+	Env  []string // added to nothing: processes inherit PATH and HOME only
+}
+
+// Process is a running program whose output goes to a log file.
+type Process struct {
+	name, log string
+	cmd       *exec.Cmd
+	ended     chan struct{}
+	err       error // of Wait, once ended is closed
+}
+
+// StartProcess starts a program that logs to dir/NAME.log, which is appended to.
+func StartProcess(dir string, c Command) (*Process, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	log := filepath.Join(dir, c.Name+".log")
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	defer func() { _ = file.Close() }() // the process has its own
+	cmd := exec.Command(c.Path, c.Args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, c.Env...)
+	cmd.SysProcAttr = attributes()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Name, err)
+	}
+	p := &Process{name: c.Name, log: log, cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// Ended is closed when the process has ended, by itself or by Kill.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// PID returns the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill ends the process at once.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // fails if it has ended
+	<-p.ended
+}
+
+// Tail returns the last lines of the log.
+func (p *Process) Tail(lines int) string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// poll is how often something is looked at while it starts.
+const poll = 25 * time.Millisecond
+
+// Await calls ready until it returns nil, ctx ends, or the process ends, which
+// is an error with the end of its log.
+func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-p.ended:
+			cancel(errors.New("it ended"))
+		case <-ctx.Done():
+		}
+	}()
+	err := Until(ctx, ready)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is not ready (%w): %w; its log ends with:\n%s", p.name, context.Cause(ctx), err, p.Tail(20))
+}
+
+// Until calls ready until it returns nil or ctx ends, and returns its last error.
+func Until(ctx context.Context, ready func(context.Context) error) error {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// FreePorts returns n ports of 127.0.0.1 that nobody used a moment ago.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer func() { _ = listener.Close() }() // after all are found, so that they differ
+		address, ok := listener.Addr().(*net.TCPAddr)
+		if !ok {
+			return nil, fmt.Errorf("find a free port: %s is none", listener.Addr())
+		}
+		ports[i] = address.Port
+	}
+	return ports, nil
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// SentinelRules is what Landwaiter's user may do on a Sentinel, as docs/redis.md
+// has it: ask where the master is, and be told when another server becomes it.
+const SentinelRules = "resetchannels &+switch-master &+replica-reconf-done +sentinel|get-master-addr-by-name +sentinel|sentinels +subscribe +ping +hello +auth"
+
+// sentinelPassword is that of Landwaiter's user on the Sentinel, another than in
+// Redis: mixing them up must not work.
+const sentinelPassword = "only-for-sentinel"
+
+// RedisSentinel is a master, its replica, and a Sentinel that makes the replica the
+// master soon after the master is gone.
+type RedisSentinel struct {
+	Master, Replica *Redis
+	Sentinel        *Process
+	// URL is that of the user, with the passwords for Redis and for the Sentinel. It
+	// also names a Sentinel that is not there.
+	URL string
+
+	dir  string
+	port int
+}
+
+// StartRedisSentinel starts one whose processes log below dir. Where it fails,
+// nothing of it is left running.
+func StartRedisSentinel(ctx context.Context, dir string) (*RedisSentinel, error) {
+	ports, err := FreePorts(4)
+	if err != nil {
+		return nil, err
+	}
+	// Diskless replication waits for more replicas to come, by default for seconds.
+	extra := []string{"--repl-diskless-sync-delay", "0", "--masteruser", operator, "--masterauth", redisPassword,
+		"--user", operator, "on", ">" + redisPassword, "~*", "&*", "+@all"}
+	s := &RedisSentinel{dir: filepath.Join(dir, "sentinel"), port: ports[2],
+		Master:  newRedis(filepath.Join(dir, "master"), ports[0], RedisCommands, extra...),
+		Replica: newRedis(filepath.Join(dir, "replica"), ports[1], RedisCommands, append([]string{"--replicaof", "127.0.0.1", fmt.Sprint(ports[0])}, extra...)...),
+		URL: fmt.Sprintf("redis://landwaiter:%s@%s/0?master_name=landwaiter&username=landwaiter&password=%s&addr=%s",
+			sentinelPassword, loopback(ports[2]), redisPassword, loopback(ports[3]))}
+	if err := s.start(ctx); err != nil {
+		s.Kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *RedisSentinel) start(ctx context.Context) error {
+	if err := s.Master.Restart(ctx); err != nil {
+		return err
+	}
+	if err := s.Replica.Restart(ctx); err != nil {
+		return err
+	}
+	if err := s.Replica.Await(ctx, s.Replica.follows); err != nil {
+		return err
+	}
+	// Not before: it asks the master for its replicas at once, and then every ten seconds.
+	if err := s.startSentinel(); err != nil {
+		return err
+	}
+	return s.Sentinel.Await(ctx, s.watches)
+}
+
+// startSentinel writes the configuration, which a Sentinel keeps its state in.
+func (s *RedisSentinel) startSentinel() (err error) {
+	config := []string{
+		"port " + fmt.Sprint(s.port), "bind 127.0.0.1", "dir " + s.dir, "user default off",
+		"user landwaiter on >" + sentinelPassword + " " + SentinelRules,
+		"user " + operator + " on >" + redisPassword + " &* +@all",
+		"sentinel monitor landwaiter 127.0.0.1 " + fmt.Sprint(s.Master.port) + " 1",
+		"sentinel auth-user landwaiter " + operator, "sentinel auth-pass landwaiter " + redisPassword,
+		"sentinel down-after-milliseconds landwaiter 500", "sentinel failover-timeout landwaiter 3000",
+	}
+	if err := os.MkdirAll(s.dir, 0o750); err != nil {
+		return fmt.Errorf("start a sentinel: %w", err)
+	}
+	file := filepath.Join(s.dir, "sentinel.conf")
+	if err := os.WriteFile(file, []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("start a sentinel: %w", err)
+	}
+	s.Sentinel, err = StartProcess(s.dir, Command{Name: "sentinel", Path: "redis-server", Args: []string{file, "--sentinel"}})
+	return err
+}
+
+// follows says whether a replica has what its master has.
+func (r *Redis) follows(ctx context.Context) error {
+	client := r.Operator()
+	defer client.Close()
+	info, err := client.Info(ctx, "replication").Result()
+	if err != nil {
+		return fmt.Errorf("ask redis for its replication: %w", err)
+	}
+	if !strings.Contains(info, "master_link_status:up\r\n") {
+		return errors.New("the replica has not caught up")
+	}
+	return nil
+}
+
+// watches says whether the Sentinel could replace the master.
+func (s *RedisSentinel) watches(ctx context.Context) error {
+	client := redis.NewSentinelClient(operatorAt(s.port))
+	defer client.Close()
+	replicas, err := client.Replicas(ctx, "landwaiter").Result()
+	if err != nil {
+		return fmt.Errorf("ask the sentinel: %w", err)
+	}
+	if len(replicas) != 1 || replicas[0]["flags"] != "slave" || replicas[0]["master-link-status"] != "ok" {
+		return fmt.Errorf("the sentinel does not know the replica: %v", replicas)
+	}
+	return nil
+}
+
+// Refused returns what rules refused since it started: Landwaiter's user on the
+// Sentinel, and on the master and its replica as far as they run.
+func (s *RedisSentinel) Refused(ctx context.Context) (all []string, err error) {
+	for _, port := range []int{s.port, s.Master.port, s.Replica.port} {
+		refused, err := refusedAt(ctx, port)
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, err
+		}
+		all = append(all, refused...)
+	}
+	return all, nil
+}
+
+// Kill ends all processes at once.
+func (s *RedisSentinel) Kill() {
+	for _, server := range []*Redis{s.Master, s.Replica} {
+		if server.Process != nil {
+			server.Kill()
+		}
+	}
+	if s.Sentinel != nil {
+		s.Sentinel.Kill()
+	}
+}

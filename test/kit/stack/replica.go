@@ -1,0 +1,94 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+)
+
+// replicaTimeout is how long a provider may take to be ready.
+const replicaTimeout = 60 * time.Second
+
+// Replica is one running provider.
+type Replica struct {
+	*cluster.Process
+	// HealthURL and MetricsURL are where it serves probes and metrics.
+	HealthURL, MetricsURL string
+}
+
+// StartReplica starts a provider with the chart's command line, and waits until
+// it is ready. Gatekeeper asks the one at Port.
+func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
+	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
+	defer cancel()
+	args, environment, err := s.deploymentContainer()
+	if err != nil {
+		return nil, err
+	}
+	for i := range args {
+		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
+	}
+	// A Service would lead only to pods; there are none that have to be drained.
+	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })
+	ports, err := cluster.FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("landwaiter-%d", len(s.replicas))
+	kubeconfig := filepath.Join(s.options.Dir, name+".kubeconfig")
+	if err := s.AccountKubeconfig(ctx, Namespace, release, kubeconfig); err != nil {
+		return nil, err
+	}
+	args = append(args, "--kubeconfig="+kubeconfig, fmt.Sprintf("--address=127.0.0.1:%d", port),
+		fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
+	process, err := cluster.StartProcess(s.LogDir(), cluster.Command{Name: name, Path: s.options.Binary, Args: args, Env: environment})
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{Process: process, HealthURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), MetricsURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
+	s.replicas = append(s.replicas, r)
+	if err := process.Await(ctx, func(ctx context.Context) error {
+		_, err := Get(ctx, r.HealthURL+"/readyz")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Port is where Gatekeeper asks.
+func (s *Stack) Port() int { return s.port }
+
+// Current is the replica that was started last.
+func (s *Stack) Current() *Replica { return s.replicas[len(s.replicas)-1] }
+
+// maxBody bounds an answer that is read whole.
+const maxBody = 16 << 20
+
+// Get returns the body of an answer with status 200.
+func Get(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", url, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", url, err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err != nil {
+		return "", fmt.Errorf("get %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("get %s: %s: %s", url, response.Status, body)
+	}
+	return string(body), nil
+}

@@ -1,0 +1,233 @@
+// Package stack puts Landwaiter into a cluster of package cluster as its users
+// do: it installs the Helm chart and the library's template, and runs the
+// Deployment's command line, with the rights of the chart's service account, as
+// a process. It does not import "testing", because `make dev` runs it too.
+package stack
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+// Where Landwaiter is installed.
+const (
+	Namespace = "landwaiter-system"
+	release   = "landwaiter"
+)
+
+// Options say where things are.
+type Options struct {
+	cluster.Options
+	// Root is the folder of the repository.
+	Root string
+	// Binary is the landwaiter program, ChartTools the folder with helm.
+	Binary, ChartTools string
+	// Values are more values for the chart.
+	Values map[string]any
+}
+
+// Stack is a cluster with Landwaiter in it, and a registry beside it.
+type Stack struct {
+	*cluster.Cluster
+	// Registry is plain HTTP on 127.0.0.1; a ClusterStore permits that.
+	Registry *fixture.Registry
+	// Redis is what replicas share verdicts in.
+	Redis *cluster.Redis
+	// Rendered is what the chart made.
+	Rendered []*unstructured.Unstructured
+
+	options  Options
+	port     int // on which the provider answers Gatekeeper
+	replicas []*Replica
+}
+
+// Start starts everything, and returns once the provider is ready.
+func Start(ctx context.Context, options Options) (_ *Stack, err error) {
+	s := &Stack{options: options}
+	defer func() {
+		if err != nil {
+			s.Stop()
+		}
+	}()
+	ports, err := cluster.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	s.port = ports[0]
+	if s.Registry, err = fixture.StartRegistry(fixture.RegistryOptions{}); err != nil {
+		return nil, err
+	}
+	if s.Cluster, err = cluster.Start(ctx, options.Options); err != nil {
+		return nil, err
+	}
+	if s.Redis, err = cluster.StartRedis(ctx, s.LogDir()); err != nil {
+		return nil, err
+	}
+	if err := s.install(ctx); err != nil {
+		return nil, fmt.Errorf("install the chart: %w", err)
+	}
+	if _, err := s.StartReplica(ctx, s.port); err != nil {
+		return nil, err
+	}
+	if err := s.applyLibrary(ctx); err != nil {
+		return nil, fmt.Errorf("install the template: %w", err)
+	}
+	return s, nil
+}
+
+// Stop ends everything that was started.
+func (s *Stack) Stop() {
+	for _, replica := range s.replicas {
+		replica.Kill()
+	}
+	if s.Redis != nil {
+		s.Redis.Kill()
+	}
+	if s.Cluster != nil {
+		s.Cluster.Stop()
+	}
+	if s.Registry != nil {
+		_ = s.Registry.Close() // it ends with the process at the latest
+	}
+}
+
+// install renders the chart and applies all of it. The Deployment is applied
+// too: it is valid, and without nodes it makes nothing run.
+func (s *Stack) install(ctx context.Context) (err error) {
+	if s.Rendered, err = s.render(ctx); err != nil {
+		return err
+	}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		// Gatekeeper must not be needed to bring up what Gatekeeper needs.
+		"name": Namespace, "labels": map[string]any{"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"},
+	}}}
+	secret, err := s.redisSecret()
+	if err != nil {
+		return err
+	}
+	if err := s.Apply(ctx, append([]*unstructured.Unstructured{namespace, secret}, s.Rendered...)...); err != nil {
+		return err
+	}
+	return s.Apply(ctx, s.clusterStore())
+}
+
+// mounts is where the chart mounts Secrets, and the folder that stands for it.
+const mounts = "/etc/landwaiter"
+
+func (s *Stack) mounted() string { return filepath.Join(s.options.Dir, "mounts") }
+
+// redisSecret is what the chart's redis.existingSecret names. Its content is
+// also put into files, as a kubelet would.
+func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	content := map[string]any{"url": s.Redis.URL, "key": base64.StdEncoding.EncodeToString(key)}
+	folder := filepath.Join(s.mounted(), "redis")
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	for name, value := range content {
+		if err := os.WriteFile(filepath.Join(folder, name), fmt.Append(nil, value), 0o600); err != nil {
+			return nil, fmt.Errorf("write a setting: %w", err)
+		}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret",
+		"metadata": map[string]any{"name": "landwaiter-redis", "namespace": Namespace}, "stringData": content}}, nil
+}
+
+// clusterStore permits the test's registry, which is on a private address and
+// has no TLS.
+func (s *Stack) clusterStore() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "ClusterStore",
+		"metadata": map[string]any{"name": "test-registry"},
+		"spec":     map[string]any{"registries": []any{s.Registry.Host()}, "insecurePlainHTTP": true}}}
+}
+
+// render runs helm template with the values that a process outside the cluster
+// needs: Gatekeeper reaches it at localhost.
+func (s *Stack) render(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	values := map[string]any{
+		"provider": map[string]any{"url": fmt.Sprintf("https://localhost:%d", s.port), "ratify": true},
+		"tls":      map[string]any{"extraDNSNames": []any{"localhost"}},
+		"redis":    map[string]any{"existingSecret": map[string]any{"name": "landwaiter-redis", "urlKey": "url"}},
+	}
+	for name, value := range s.options.Values {
+		values[name] = value
+	}
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("write values: %w", err)
+	}
+	path := filepath.Join(s.options.Dir, "values.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return nil, fmt.Errorf("write values: %w", err)
+	}
+	var stdout, stderr bytes.Buffer
+	helm := exec.CommandContext(ctx, filepath.Join(s.options.ChartTools, "helm"), "template", release,
+		filepath.Join(s.options.Root, "charts", "landwaiter"), "--namespace", Namespace, "--values", path)
+	helm.Stdout, helm.Stderr = &stdout, &stderr
+	if err := helm.Run(); err != nil {
+		return nil, fmt.Errorf("helm template: %w: %s", err, stderr.String())
+	}
+	return cluster.Decode(stdout.Bytes())
+}
+
+// applyLibrary installs the ConstraintTemplate and waits for its constraint kind.
+func (s *Stack) applyLibrary(ctx context.Context) error {
+	folder := filepath.Join(s.options.Root, "library", "verified-images")
+	for _, name := range []string{"template.yaml", "samples/constraint.yaml"} {
+		objects, err := cluster.DecodeFile(filepath.Join(folder, name))
+		if err != nil {
+			return err
+		}
+		if err := s.Apply(ctx, objects...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deploymentContainer returns the arguments of the chart's container, and its
+// environment as far as it is plain text.
+func (s *Stack) deploymentContainer() (args, environment []string, err error) {
+	for _, object := range s.Rendered {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		if err != nil || len(containers) == 0 {
+			return nil, nil, errors.Join(errors.New("the Deployment has no containers"), err)
+		}
+		container, _ := containers[0].(map[string]any)
+		args, _, err := unstructured.NestedStringSlice(container, "args")
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the Deployment's arguments: %w", err)
+		}
+		variables, _, err := unstructured.NestedSlice(container, "env")
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the Deployment's environment: %w", err)
+		}
+		for _, variable := range variables {
+			if variable, _ := variable.(map[string]any); variable["value"] != nil {
+				environment = append(environment, fmt.Sprintf("%s=%s", variable["name"], variable["value"]))
+			}
+		}
+		return args, environment, nil
+	}
+	return nil, nil, errors.New("the chart made no Deployment")
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package testenv
-
-import "syscall"
-
-// attributes keep Ctrl-C for the process that started this one.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

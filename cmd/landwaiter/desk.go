@@ -211,7 +211,7 @@ func (f *engineFlags) load(ctx context.Context, stderr io.Writer) (*desk, *tenan
 // distinct joins what reading and compiling say: an object that could not be read
 // is a problem of both.
 func distinct(reading, compiling []tenant.Problem) []tenant.Problem {
-	said := map[policy.Source]bool{}
+	said := map[policy.ObjectRef]bool{}
 	for _, p := range reading {
 		said[p.Source] = true
 	}

@@ -116,7 +116,7 @@ func (e explanation) print(out io.Writer) error {
 	return w.Flush()
 }
 
-func sourceNames(sources []policy.Source) string {
+func sourceNames(sources []policy.ObjectRef) string {
 	if len(sources) == 0 {
 		return "-"
 	}

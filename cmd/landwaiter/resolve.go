@@ -46,7 +46,7 @@ image, 2 if it could not be asked or the command was used wrongly.`,
 			defer cancel()
 			pinned, err := d.Resolve(ctx, ns, ref)
 			switch {
-			case verify.IsDefinite(err):
+			case verify.IsPermanent(err):
 				return &exitError{code: exitDenied, err: err}
 			case err != nil:
 				return err

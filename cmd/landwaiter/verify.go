@@ -136,7 +136,7 @@ type printedResult struct {
 	Namespace string           `json:"namespace,omitempty"`
 	Outcome   string           `json:"outcome"`
 	Digest    string           `json:"digest,omitempty"`
-	Policy    policy.Source    `json:"policy"`
+	Policy    policy.ObjectRef `json:"policy"`
 	Reason    string           `json:"reason"`
 	Warning   string           `json:"warning,omitempty"`
 	Findings  []printedFinding `json:"findings"`

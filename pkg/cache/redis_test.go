@@ -54,7 +54,7 @@ func stored(t testing.TB, server *miniredis.Miniredis, n int) []string {
 }
 
 func verdict() verify.Entry {
-	return verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed", Policy: policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}},
+	return verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed", Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}},
 		Findings: []policy.Finding{{Verifier: "v", Type: "Notation", Result: policy.Valid, Signer: "s", Extensions: map[string]any{"Issuer": "CN=x"}}}}
 }
 

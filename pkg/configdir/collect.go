@@ -10,17 +10,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 )
 
-// Reasons of problems.
-const (
-	reasonUnreadable = "Unreadable" // something is there that nobody can identify
-	reasonInvalid    = "Invalid"    // an object whose content cannot be read
-	reasonDuplicate  = "Duplicate"  // an object that is there more than once
-	reasonIgnored    = "Ignored"    // an object of somebody else
-	reasonUnwatched  = "Unwatched"  // changes are seen late
-)
-
 // memory is what each file gave when it was last whole.
-type memory map[string][]policy.Source
+type memory map[string][]policy.ObjectRef
 
 // collection is everything that all files say.
 type collection struct {
@@ -34,8 +25,8 @@ type collection struct {
 func (m memory) collect(readings map[string]reading) (collection, memory) {
 	var c collection
 	next := memory{}
-	found := map[policy.Source][]entry{}
-	lost := map[policy.Source]error{}
+	found := map[policy.ObjectRef][]entry{}
+	lost := map[policy.ObjectRef]error{}
 	for _, file := range slices.Sorted(maps.Keys(readings)) {
 		r := readings[file]
 		for _, e := range r.entries {
@@ -43,10 +34,10 @@ func (m memory) collect(readings map[string]reading) (collection, memory) {
 			next[file] = append(next[file], e.source)
 		}
 		for _, i := range r.ignored {
-			c.problem(i.source, reasonIgnored, fmt.Sprintf("%s: %s", i.document, i.why))
+			c.problem(i.source, policy.ReasonIgnored, fmt.Sprintf("%s: %s", i.document, i.why))
 		}
 		for _, err := range r.lost {
-			c.problem(fileSource(file), reasonUnreadable, err.Error())
+			c.problem(fileSource(file), policy.ReasonUnreadable, err.Error())
 		}
 		if len(r.lost) == 0 {
 			continue
@@ -85,34 +76,34 @@ func (m memory) below(path string) memory {
 
 // add takes an object into the collection: broken if it is not exactly one, with
 // content that could be read.
-func (c *collection) add(source policy.Source, entries []entry, lost error) {
-	broken := func(reason string, err error) {
+func (c *collection) add(source policy.ObjectRef, entries []entry, lost error) {
+	broken := func(reason policy.Reason, err error) {
 		c.objects.Broken = append(c.objects.Broken, tenant.Broken{Source: source, Err: err})
 		c.problem(source, reason, err.Error())
 	}
 	switch {
 	case lost != nil:
-		broken(reasonUnreadable, lost)
+		broken(policy.ReasonUnreadable, lost)
 	case len(entries) > 1:
 		var places []string
 		for _, e := range entries {
 			places = append(places, e.String())
 		}
-		broken(reasonDuplicate, fmt.Errorf("it is there %d times, remove all but one: %s", len(places), strings.Join(places, "; ")))
+		broken(policy.ReasonDuplicate, fmt.Errorf("it is there %d times, remove all but one: %s", len(places), strings.Join(places, "; ")))
 	case entries[0].err != nil:
-		broken(reasonInvalid, fmt.Errorf("%s: %w", entries[0].document, entries[0].err))
+		broken(policy.ReasonInvalid, fmt.Errorf("%s: %w", entries[0].document, entries[0].err))
 	default:
 		if err := c.objects.Add(entries[0].object); err != nil {
-			broken(reasonInvalid, fmt.Errorf("%s: %w", entries[0].document, err))
+			broken(policy.ReasonInvalid, fmt.Errorf("%s: %w", entries[0].document, err))
 		}
 	}
 }
 
-func (c *collection) problem(source policy.Source, reason, message string) {
+func (c *collection) problem(source policy.ObjectRef, reason policy.Reason, message string) {
 	c.problems = append(c.problems, tenant.Problem{Source: source, Reason: reason, Message: message})
 }
 
-func compareSources(a, b policy.Source) int { return strings.Compare(a.String(), b.String()) }
+func compareSources(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }
 
 // fileSource stands for a file or directory where no resource can be named.
-func fileSource(path string) policy.Source { return policy.Source{Kind: "File", Name: path} }
+func fileSource(path string) policy.ObjectRef { return policy.ObjectRef{Kind: "File", Name: path} }

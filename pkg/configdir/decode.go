@@ -28,7 +28,7 @@ type reading struct {
 // entry is an object that is there. With err set its content is not known.
 type entry struct {
 	document
-	source policy.Source
+	source policy.ObjectRef
 	object runtime.Object
 	err    error
 }
@@ -36,7 +36,7 @@ type entry struct {
 // ignored is an object of somebody else.
 type ignored struct {
 	document
-	source policy.Source
+	source policy.ObjectRef
 	why    string
 }
 
@@ -158,8 +158,8 @@ func headOf(json []byte) (h head, err error) {
 	return h, nil
 }
 
-func (h head) source() policy.Source {
-	return policy.Source{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
+func (h head) source() policy.ObjectRef {
+	return policy.ObjectRef{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
 }
 
 // foreign reports whether an object of an unknown kind is certainly none of

@@ -80,12 +80,12 @@ func names(o tenant.Objects) []string {
 func reasons(problems []tenant.Problem) []string {
 	list := []string{}
 	for _, p := range problems {
-		list = append(list, p.Reason+" "+p.Source.String())
+		list = append(list, string(p.Reason)+" "+p.Source.String())
 	}
 	slices.Sort(list)
 	return list
 }
 
-func source(kind, namespace, name string) policy.Source {
-	return policy.Source{Kind: kind, Namespace: namespace, Name: name}
+func source(kind, namespace, name string) policy.ObjectRef {
+	return policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}
 }

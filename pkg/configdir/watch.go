@@ -11,6 +11,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 )
 
@@ -120,10 +121,10 @@ func (w *watcher) look() {
 func (w *watcher) current(err error) collection {
 	c := collection{objects: w.last.objects, problems: slices.Clone(w.last.problems)}
 	if err != nil {
-		c.problem(fileSource(w.dir), reasonUnreadable, fmt.Sprintf("%v; the resources that were read last stay in force", err))
+		c.problem(fileSource(w.dir), policy.ReasonUnreadable, fmt.Sprintf("%v; the resources that were read last stay in force", err))
 	}
 	for _, err := range w.unwatched {
-		c.problem(fileSource(w.dir), reasonUnwatched, fmt.Sprintf("%v; changes are found every %v only", err, rescan))
+		c.problem(fileSource(w.dir), policy.ReasonUnwatched, fmt.Sprintf("%v; changes are found every %v only", err, rescan))
 	}
 	return c
 }

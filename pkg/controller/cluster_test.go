@@ -26,6 +26,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -263,7 +264,7 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	}
 	eventually(t, 30*time.Second, shows(metav1.ConditionFalse, 0))
 	condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
-	require.Equal(t, tenant.ReasonUnreadable, condition.Reason)
+	require.Equal(t, policy.ReasonUnreadable, condition.Reason)
 	require.Contains(t, condition.Message, "it is sealed")
 	require.NotContains(t, condition.Message, "hvs.secret")
 	source := <-asked

@@ -50,7 +50,7 @@ type Change struct {
 // before Run.
 func (c *Controller) Follow(namespace, name string, change Change) *Followed {
 	f := &Followed{overlap: change.Overlap, settle: change.Settle, keys: map[string]*overlapping{},
-		slot: newSlot(policy.Source{Kind: "Secret", Namespace: namespace, Name: name}, func() {})}
+		slot: newSlot(policy.ObjectRef{Kind: "Secret", Namespace: namespace, Name: name}, func() {})}
 	c.followed = append(c.followed, f)
 	return f
 }

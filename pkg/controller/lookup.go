@@ -72,7 +72,7 @@ func (l *lookups) miss(namespace verify.Namespace, now time.Time) {
 
 // grantHint returns what to add to a message about a missing right: the command
 // that gives it, if it is known who we are.
-func (c *Controller) grantHint(ctx context.Context) func(policy.Source) string {
+func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) string {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
 	review, err := c.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -80,7 +80,7 @@ func (c *Controller) grantHint(ctx context.Context) func(policy.Source) string {
 	if err == nil {
 		subject = subjectFlag(review.Status.UserInfo.Username)
 	}
-	return func(source policy.Source) string {
+	return func(source policy.ObjectRef) string {
 		return fmt.Sprintf("; grant it with: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
 			c.options.MaterialRole, source.Namespace, c.options.MaterialRole, subject)
 	}

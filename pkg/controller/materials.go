@@ -22,13 +22,13 @@ import (
 type materials struct {
 	clients kubernetes.Interface
 	changed func(verify.Namespace)
-	grant   func(policy.Source) string // how to give the right to read an object
+	grant   func(policy.ObjectRef) string // how to give the right to read an object
 
 	mu       sync.Mutex
 	running  sync.WaitGroup
 	begin    func(*following) // starts following, for as long as the controller runs
-	followed map[policy.Source]*following
-	wanted   map[verify.Namespace]map[policy.Source]bool
+	followed map[policy.ObjectRef]*following
+	wanted   map[verify.Namespace]map[policy.ObjectRef]bool
 }
 
 // following is a slot with those who need it.
@@ -39,8 +39,8 @@ type following struct {
 }
 
 func newMaterials(clients kubernetes.Interface, changed func(verify.Namespace)) *materials {
-	return &materials{clients: clients, changed: changed, grant: func(policy.Source) string { return "" },
-		followed: map[policy.Source]*following{}, wanted: map[verify.Namespace]map[policy.Source]bool{}}
+	return &materials{clients: clients, changed: changed, grant: func(policy.ObjectRef) string { return "" },
+		followed: map[policy.ObjectRef]*following{}, wanted: map[verify.Namespace]map[policy.ObjectRef]bool{}}
 }
 
 // runIn makes watches end with ctx. It comes before want.
@@ -58,10 +58,10 @@ func (m *materials) wait() { m.running.Wait() }
 // want says what a namespace's resources need now, and returns how long to wait
 // for what is being read for the first time: 0 if everything is known, or has
 // had its time. References past maxReferences are not followed.
-func (m *materials) want(namespace verify.Namespace, sources []policy.Source) time.Duration {
+func (m *materials) want(namespace verify.Namespace, sources []policy.ObjectRef) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	wanted := map[policy.Source]bool{}
+	wanted := map[policy.ObjectRef]bool{}
 	for _, source := range sources[:min(len(sources), maxReferences)] {
 		wanted[source] = true
 	}
@@ -85,7 +85,7 @@ func (m *materials) want(namespace verify.Namespace, sources []policy.Source) ti
 }
 
 // keepOnly drops what namespaces without references needed before.
-func (m *materials) keepOnly(references map[verify.Namespace][]policy.Source) {
+func (m *materials) keepOnly(references map[verify.Namespace][]policy.ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for namespace, sources := range maps.Clone(m.wanted) {
@@ -99,7 +99,7 @@ func (m *materials) keepOnly(references map[verify.Namespace][]policy.Source) {
 	}
 }
 
-func (m *materials) follow(source policy.Source) *following {
+func (m *materials) follow(source policy.ObjectRef) *following {
 	f := m.followed[source]
 	if f != nil {
 		return f
@@ -111,7 +111,7 @@ func (m *materials) follow(source policy.Source) *following {
 	return f
 }
 
-func (m *materials) drop(namespace verify.Namespace, source policy.Source) {
+func (m *materials) drop(namespace verify.Namespace, source policy.ObjectRef) {
 	f := m.followed[source]
 	if f == nil {
 		return
@@ -134,7 +134,7 @@ func (m *materials) tell(f *following) {
 
 // fill adds to o what is known of the objects that resources name: the objects,
 // or why they cannot be read. One that is not there is not added.
-func (m *materials) fill(o *tenant.Objects, sources []policy.Source) {
+func (m *materials) fill(o *tenant.Objects, sources []policy.ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, source := range sources {
@@ -149,7 +149,7 @@ func (m *materials) fill(o *tenant.Objects, sources []policy.Source) {
 }
 
 // known returns an object, nil if it is not there, or why nobody knows.
-func (m *materials) known(source policy.Source) (runtime.Object, error) {
+func (m *materials) known(source policy.ObjectRef) (runtime.Object, error) {
 	f := m.followed[source]
 	if f == nil {
 		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets and ConfigMaps", maxReferences)
@@ -161,10 +161,10 @@ func (m *materials) known(source policy.Source) (runtime.Object, error) {
 	return object, err
 }
 
-func (m *materials) unreadable(source policy.Source, err error) tenant.Broken {
+func (m *materials) unreadable(source policy.ObjectRef, err error) tenant.Broken {
 	if apierrors.IsForbidden(err) {
-		return tenant.Broken{Source: source, Reason: tenant.ReasonAccessDenied,
+		return tenant.Broken{Source: source, Reason: policy.ReasonAccessDenied,
 			Err: fmt.Errorf("landwaiter has no right to read it%s", m.grant(source))}
 	}
-	return tenant.Broken{Source: source, Reason: tenant.ReasonUnreadable, Err: err}
+	return tenant.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: err}
 }

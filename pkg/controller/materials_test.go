@@ -23,8 +23,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-func secretSource(namespace, name string) policy.Source {
-	return policy.Source{Kind: "Secret", Namespace: namespace, Name: name}
+func secretSource(namespace, name string) policy.ObjectRef {
+	return policy.ObjectRef{Kind: "Secret", Namespace: namespace, Name: name}
 }
 
 func secret(namespace, name, version string) *corev1.Secret {
@@ -52,7 +52,7 @@ func follow(t *testing.T, clients *fake.Clientset) *follower {
 }
 
 // filled waits until the objects are as ok wants them.
-func (f *follower) filled(t *testing.T, sources []policy.Source, ok func(tenant.Objects) bool) tenant.Objects {
+func (f *follower) filled(t *testing.T, sources []policy.ObjectRef, ok func(tenant.Objects) bool) tenant.Objects {
 	t.Helper()
 	var o tenant.Objects
 	require.Eventually(t, func() bool {
@@ -71,7 +71,7 @@ func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
 		return false, nil, nil
 	})
 	f := follow(t, clients)
-	sources := []policy.Source{secretSource("team-a", "pull"), secretSource("team-a", "absent")}
+	sources := []policy.ObjectRef{secretSource("team-a", "pull"), secretSource("team-a", "absent")}
 	require.Positive(t, f.want("team-a", sources), "the first reading is waited for")
 	close(answer)
 	o := f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
@@ -83,14 +83,14 @@ func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
 
 	require.Zero(t, f.want("team-a", sources[:1]))
 	require.Len(t, f.followed, 1)
-	f.keepOnly(map[verify.Namespace][]policy.Source{"team-b": nil})
+	f.keepOnly(map[verify.Namespace][]policy.ObjectRef{"team-b": nil})
 	require.Empty(t, f.followed)
 	require.Empty(t, f.wanted)
 }
 
 func TestAnObjectIsFollowedOnceForAllWhoNeedIt(t *testing.T) {
 	f := follow(t, fake.NewClientset(secret("team-a", "key", "1")))
-	sources := []policy.Source{secretSource("team-a", "key")}
+	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	f.want("team-a", sources)
 	f.want(verify.Cluster, sources)
 	require.Len(t, f.followed, 1)
@@ -108,11 +108,11 @@ func TestAMissingRightIsBrokenWithWhatToDo(t *testing.T) {
 	clients := fake.NewClientset()
 	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden("key") })
 	f := follow(t, clients)
-	f.grant = func(source policy.Source) string { return "; grant it in " + source.Namespace }
-	sources := []policy.Source{secretSource("team-a", "key")}
+	f.grant = func(source policy.ObjectRef) string { return "; grant it in " + source.Namespace }
+	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	f.want("team-a", sources)
 	o := f.filled(t, sources, func(o tenant.Objects) bool {
-		return len(o.Broken) == 1 && o.Broken[0].Reason == tenant.ReasonAccessDenied
+		return len(o.Broken) == 1 && o.Broken[0].Reason == policy.ReasonAccessDenied
 	})
 	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it in team-a")
 	require.Empty(t, o.Secrets)
@@ -126,17 +126,17 @@ func TestWhatCannotBeReadIsBrokenAndNeverAbsent(t *testing.T) {
 		return down.Load(), nil, errors.New("the API server is down")
 	})
 	f := follow(t, clients)
-	sources := []policy.Source{secretSource("team-a", "key")}
+	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	require.Positive(t, f.want("team-a", sources))
 	o := f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Broken) == 1 })
-	require.Equal(t, tenant.ReasonUnreadable, o.Broken[0].Reason)
+	require.Equal(t, policy.ReasonUnreadable, o.Broken[0].Reason)
 	down.Store(false)
 	f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 }
 
 func TestReferencesPastTheLimitAreBroken(t *testing.T) {
 	f := follow(t, fake.NewClientset())
-	var sources []policy.Source
+	var sources []policy.ObjectRef
 	for i := range maxReferences + 1 {
 		sources = append(sources, secretSource("team-a", fmt.Sprintf("s%03d", i)))
 	}
@@ -180,7 +180,7 @@ func TestSlotKeepsItsContentThroughFailuresButNotWithoutTheRight(t *testing.T) {
 }
 
 func TestNothingButSecretsAndConfigMapsIsFollowed(t *testing.T) {
-	listing, _ := listWatch(fake.NewClientset(), policy.Source{Kind: "Pod", Namespace: "team-a", Name: "x"})
+	listing, _ := listWatch(fake.NewClientset(), policy.ObjectRef{Kind: "Pod", Namespace: "team-a", Name: "x"})
 	_, err := cache.ToListerWatcherWithContext(listing).ListWithContext(t.Context(), metav1.ListOptions{})
 	require.ErrorContains(t, err, "only Secrets and ConfigMaps")
 }

@@ -13,10 +13,10 @@ import (
 
 // report is what compiling a namespace, or the cluster's resources, came to.
 type report struct {
-	generations map[policy.Source]int64 // of each resource, as it was compiled
-	problems    map[policy.Source]tenant.Problem
+	generations map[policy.ObjectRef]int64 // of each resource, as it was compiled
+	problems    map[policy.ObjectRef]tenant.Problem
 	policies    []string // names, in the order in which their rules are tried
-	materials   map[policy.Source]v1alpha1.Material
+	materials   map[policy.ObjectRef]v1alpha1.Material
 }
 
 // reports holds the newest report of each namespace, and whose statuses have
@@ -98,11 +98,11 @@ func split(o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapsho
 	made := map[verify.Namespace]report{}
 	at := func(namespace string) report {
 		if _, ok := made[verify.Namespace(namespace)]; !ok {
-			made[verify.Namespace(namespace)] = report{generations: map[policy.Source]int64{}, problems: map[policy.Source]tenant.Problem{}}
+			made[verify.Namespace(namespace)] = report{generations: map[policy.ObjectRef]int64{}, problems: map[policy.ObjectRef]tenant.Problem{}}
 		}
 		return made[verify.Namespace(namespace)]
 	}
-	o.Each(func(source policy.Source, object v1alpha1.Object) {
+	o.Each(func(source policy.ObjectRef, object v1alpha1.Object) {
 		r := at(source.Namespace)
 		r.generations[source] = object.GetGeneration()
 		if _, ok := object.(*v1alpha1.VerificationPolicy); ok {

@@ -22,7 +22,7 @@ import (
 // slot follows one Secret or ConfigMap, by a watch on its name alone: no other
 // object of the namespace is ever read, and a Role may be narrowed to the name.
 type slot struct {
-	source  policy.Source
+	source  policy.ObjectRef
 	changed func()
 	since   time.Time
 
@@ -34,7 +34,7 @@ type slot struct {
 
 var _ cache.ReflectorStore = (*slot)(nil)
 
-func newSlot(source policy.Source, changed func()) *slot {
+func newSlot(source policy.ObjectRef, changed func()) *slot {
 	return &slot{source: source, changed: changed, since: time.Now()}
 }
 
@@ -143,7 +143,7 @@ func (s *slot) run(ctx context.Context, clients kubernetes.Interface) {
 }
 
 // listWatch reads and watches the one object, and gives an example of its type.
-func listWatch(clients kubernetes.Interface, source policy.Source) (cache.ListerWatcher, runtime.Object) {
+func listWatch(clients kubernetes.Interface, source policy.ObjectRef) (cache.ListerWatcher, runtime.Object) {
 	switch source.Kind {
 	case "Secret":
 		secrets := clients.CoreV1().Secrets(source.Namespace)

@@ -20,9 +20,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Reasons of a Ready condition that is True, and the verb of events.
+// The verb of events, and the limit of their note.
 const (
-	reasonInForce = "InForce"
 	actionCompile = "Compile"
 	maxMessage    = 1024 // of an event's note, as the API server has it
 )
@@ -114,12 +113,12 @@ func announce(events recorder.EventRecorder, object v1alpha1.Object, condition m
 }
 
 // ready is what a resource's condition says.
-func ready(source policy.Source, object v1alpha1.Object, r report) metav1.Condition {
+func ready(source policy.ObjectRef, object v1alpha1.Object, r report) metav1.Condition {
 	if p, broken := r.problems[source]; broken {
-		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: p.Reason,
+		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: string(p.Reason),
 			Message: p.Message + consequence(object)}
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonInForce,
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: string(policy.ReasonInForce),
 		Message: inForce(object, r.policies)}
 }
 

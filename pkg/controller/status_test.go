@@ -36,10 +36,10 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 		ClusterVerificationPolicies: []v1alpha1.ClusterVerificationPolicy{{ObjectMeta: named("", "one")}, floor},
 		ClusterLimits:               []v1alpha1.ClusterLimits{{ObjectMeta: named("", "busy")}, {ObjectMeta: named("", "empty")}},
 	}
-	broken := policy.Source{Kind: "Verifier", Namespace: "team-a", Name: "broken"}
-	empty := policy.Source{Kind: "ClusterLimits", Name: "empty"}
-	reports := split(o, []tenant.Problem{{Source: broken, Reason: tenant.ReasonNotFound, Message: "Secret team-a/x is not there"},
-		{Source: empty, Reason: tenant.ReasonInvalid, Message: "spec.namespaces is empty"}}, nil)
+	broken := policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "broken"}
+	empty := policy.ObjectRef{Kind: "ClusterLimits", Name: "empty"}
+	reports := split(o, []tenant.Problem{{Source: broken, Reason: policy.ReasonNotFound, Message: "Secret team-a/x is not there"},
+		{Source: empty, Reason: policy.ReasonInvalid, Message: "spec.namespaces is empty"}}, nil)
 	want := map[string]string{
 		"Verifier team-a/v":               "in force in its namespace",
 		"Verifier team-a/broken":          "Secret team-a/x is not there; what depends on it denies",
@@ -53,7 +53,7 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 		"ClusterLimits busy":              "in force for each of its namespaces",
 		"ClusterLimits empty":             "spec.namespaces is empty",
 	}
-	o.Each(func(source policy.Source, object v1alpha1.Object) {
+	o.Each(func(source policy.ObjectRef, object v1alpha1.Object) {
 		r := reports[verify.Namespace(source.Namespace)]
 		require.Equal(t, int64(3), r.generations[source])
 		condition := ready(source, object, r)

@@ -129,11 +129,11 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 // judge looks at what was signed. Only it makes a Valid finding.
 func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer digest.Digest, now time.Time) policy.Finding {
 	if evidence.Statement == nil {
-		return policy.Finding{Reason: ReasonWrongPredicate, Message: "the bundle signs the image itself, it is no attestation"}
+		return policy.Finding{Reason: policy.ReasonWrongPredicate, Message: "the bundle signs the image itself, it is no attestation"}
 	}
 	statement := evidence.Statement
 	if statement.PredicateType != a.predicateType {
-		return policy.Finding{Reason: ReasonWrongPredicate,
+		return policy.Finding{Reason: policy.ReasonWrongPredicate,
 			Message: fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType)}
 	}
 	if a.expression != nil {
@@ -145,10 +145,10 @@ func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer digest
 		case ctx.Err() != nil:
 			return verify.FetchFailure(ctx.Err())
 		case err != nil:
-			return policy.Finding{Reason: ReasonPredicate, Message: fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
+			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
 				Remediation: "look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)"}
 		case !matched:
-			return policy.Finding{Reason: ReasonPredicate, Message: fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
+			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
 				Remediation: "look at the predicate with cosign download attestation"}
 		}
 	}

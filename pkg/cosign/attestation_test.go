@@ -77,13 +77,13 @@ func TestAttestationsMustBeOfTheTypeAndSayWhatIsDemanded(t *testing.T) {
 			require.Equal(t, policy.Valid, finding.Result, finding.Message)
 			require.NotEmpty(t, finding.Signer)
 			require.Equal(t, policy.Valid, judge(t, newAttestation(t, form.options, ""), img, good).Result)
-			for reason, e := range map[string]*evidence{
-				cosign.ReasonWrongPredicate: form.make(img, "https://spdx.dev/Document", predicate),
-				cosign.ReasonPredicate:      form.make(img, provenance, map[string]any{"builder": map[string]any{"id": "https://evil.example.com"}}),
+			for reason, e := range map[policy.Reason]*evidence{
+				policy.ReasonWrongPredicate: form.make(img, "https://spdx.dev/Document", predicate),
+				policy.ReasonPredicate:      form.make(img, provenance, map[string]any{"builder": map[string]any{"id": "https://evil.example.com"}}),
 			} {
 				requireInvalid(t, judge(t, newAttestation(t, form.options, expression), img, e), reason)
 			}
-			requireInvalid(t, judge(t, newAttestation(t, form.options, expression), img, form.make(img, provenance, nil)), cosign.ReasonPredicate)
+			requireInvalid(t, judge(t, newAttestation(t, form.options, expression), img, form.make(img, provenance, nil)), policy.ReasonPredicate)
 			require.NotEqual(t, policy.Valid, judge(t, newAttestation(t, form.options, ""), other, good).Result, "about another image")
 		})
 	}
@@ -99,13 +99,13 @@ func TestAttestationsBySomebodyElseDoNotCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		options cosign.Options
 		e       *evidence
-		reason  string
+		reason  policy.Reason
 	}{
-		"another root":        {keylessOptions(strangers, nil), keyless, cosign.ReasonUntrusted},
-		"another identity":    {keylessOptions(root, func(k *cosign.Keyless) { k.Identities[0].Subject = "other@example.com" }), keyless, cosign.ReasonWrongIdentity},
-		"another key":         {cosign.Options{Keys: trusted(stranger)}, byKey, cosign.ReasonWrongKey},
-		"keyless, key wanted": {cosign.Options{Keys: trusted(key)}, keyless, cosign.ReasonKeyless},
-		"key, keyless wanted": {keylessOptions(root, nil), byKey, cosign.ReasonKeyed},
+		"another root":        {keylessOptions(strangers, nil), keyless, policy.ReasonUntrusted},
+		"another identity":    {keylessOptions(root, func(k *cosign.Keyless) { k.Identities[0].Subject = "other@example.com" }), keyless, policy.ReasonWrongIdentity},
+		"another key":         {cosign.Options{Keys: trusted(stranger)}, byKey, policy.ReasonWrongKey},
+		"keyless, key wanted": {cosign.Options{Keys: trusted(key)}, keyless, policy.ReasonKeyless},
+		"key, keyless wanted": {keylessOptions(root, nil), byKey, policy.ReasonKeyed},
 	} {
 		finding := judge(t, newAttestation(t, c.options, ""), img, c.e)
 		require.Equal(t, policy.Invalid, finding.Result, name)
@@ -117,7 +117,7 @@ func TestSignaturesAndMalformedEnvelopesAreNoAttestations(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "r.example.com/app")
 	checker := newAttestation(t, cosign.Options{Keys: trusted(key)}, "")
-	requireInvalid(t, judge(t, checker, img, bundled(t, img, key, fixture.CosignOptions{})), cosign.ReasonWrongPredicate)
+	requireInvalid(t, judge(t, checker, img, bundled(t, img, key, fixture.CosignOptions{})), policy.ReasonWrongPredicate)
 	for name, text := range map[string]string{
 		"no JSON": "x", "null": "null", "no signature": `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[]}`,
 		"two signatures": `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":"AAAA"},{"sig":"AAAA"}]}`,
@@ -126,7 +126,7 @@ func TestSignaturesAndMalformedEnvelopesAreNoAttestations(t *testing.T) {
 		"empty":          `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[{"sig":""}]}`,
 	} {
 		e := &evidence{data: []byte(text), layer: ocispec.Descriptor{MediaType: cosign.MediaTypeEnvelope, Digest: digest.FromString(text), Size: int64(len(text))}}
-		requireInvalid(t, judge(t, checker, img, e), cosign.ReasonMalformed)
+		requireInvalid(t, judge(t, checker, img, e), policy.ReasonMalformed)
 		require.NotEmpty(t, name)
 	}
 }

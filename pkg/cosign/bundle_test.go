@@ -22,7 +22,7 @@ func TestDeniesBundleForOtherDigest(t *testing.T) {
 			e := bundled(t, other, key, options)
 			requireValid(t, check(checker, other, e), key)
 			finding := check(checker, img, e)
-			requireInvalid(t, finding, cosign.ReasonWrongDigest)
+			requireInvalid(t, finding, policy.ReasonWrongDigest)
 			require.Contains(t, finding.Message, other.Descriptor.Digest.String())
 		})
 	}
@@ -37,7 +37,7 @@ func TestAttestationDoesNotCountAsSignature(t *testing.T) {
 		"https://sigstore.dev/cosign/sign/v1/", "HTTPS://sigstore.dev/cosign/sign/v1", " ",
 	} {
 		e := bundled(t, img, key, fixture.CosignOptions{PredicateType: predicateType})
-		requireInvalid(t, check(checker, img, e), cosign.ReasonWrongPredicate)
+		requireInvalid(t, check(checker, img, e), policy.ReasonWrongPredicate)
 	}
 }
 
@@ -50,12 +50,12 @@ func TestBundleHintIsNotTrusted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		signer *fixture.CosignKey
 		hint   string
-		reason string
+		reason policy.Reason
 	}{
 		"trusted key under another's hint": {key, "x", ""},
 		"trusted key without hint":         {key, "", ""},
-		"other key under the trusted hint": {other, trustedHint, cosign.ReasonTamperedPayload},
-		"other key without hint":           {other, "", cosign.ReasonWrongKey},
+		"other key under the trusted hint": {other, trustedHint, policy.ReasonTamperedPayload},
+		"other key without hint":           {other, "", policy.ReasonWrongKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := edited(t, bundled(t, img, tt.signer, fixture.CosignOptions{}), func(bundle map[string]any) {
@@ -79,7 +79,7 @@ func TestDeniesTamperedStatement(t *testing.T) {
 	e := edited(t, bundled(t, other, key, fixture.CosignOptions{}), func(bundle map[string]any) {
 		bundle["dsseEnvelope"].(map[string]any)["payload"] = base64.StdEncoding.EncodeToString(forged)
 	})
-	requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), cosign.ReasonTamperedPayload)
+	requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), policy.ReasonTamperedPayload)
 }
 
 // A pure Ed25519 signature cannot be checked from a digest: a library that
@@ -91,9 +91,9 @@ func TestDeniesEd25519SignatureOfEmptyMessage(t *testing.T) {
 	for name, signer := range map[string]*fixture.CosignKey{"pure": withHash(key, 0), "prehashed": key} {
 		t.Run(name, func(t *testing.T) {
 			e := bundled(t, img, signer, fixture.CosignOptions{Message: true, Payload: []byte{}})
-			requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), cosign.ReasonUnsupported)
+			requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), policy.ReasonUnsupported)
 			finding := check(newChecker(t, cosign.Options{Keys: trusted(ecdsa, key)}), img, e)
-			requireInvalid(t, finding, cosign.ReasonTamperedPayload)
+			requireInvalid(t, finding, policy.ReasonTamperedPayload)
 		})
 	}
 }
@@ -105,18 +105,18 @@ func TestChecksMessageSignatures(t *testing.T) {
 		options   cosign.Options
 		sign      fixture.CosignOptions
 		edit      func(message map[string]any)
-		reason    string
+		reason    policy.Reason
 	}{
 		"ECDSA P-256":             {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, nil, ""},
 		"ECDSA P-384 and SHA-256": {fixture.ECDSAP384, cosign.Options{}, fixture.CosignOptions{}, nil, ""},
 		"RSA":                     {fixture.RSA2048, cosign.Options{}, fixture.CosignOptions{}, nil, ""},
-		"other bytes":             {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{Payload: []byte("{}")}, nil, cosign.ReasonTamperedPayload},
-		"annotations wanted":      {fixture.ECDSAP256, cosign.Options{Annotations: map[string]string{"a": "b"}}, fixture.CosignOptions{}, nil, cosign.ReasonWrongAnnotations},
-		"repository wanted":       {fixture.ECDSAP256, cosign.Options{MatchRepository: true}, fixture.CosignOptions{}, nil, cosign.ReasonWrongRepository},
-		"SHA-512 of something":    {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["algorithm"] = "SHA2_512" }, cosign.ReasonUnsupported},
-		"no algorithm":            {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "algorithm") }, cosign.ReasonUnsupported},
-		"no digest":               {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "digest") }, cosign.ReasonWrongDigest},
-		"short digest":            {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["digest"] = "AA==" }, cosign.ReasonWrongDigest},
+		"other bytes":             {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{Payload: []byte("{}")}, nil, policy.ReasonTamperedPayload},
+		"annotations wanted":      {fixture.ECDSAP256, cosign.Options{Annotations: map[string]string{"a": "b"}}, fixture.CosignOptions{}, nil, policy.ReasonWrongAnnotations},
+		"repository wanted":       {fixture.ECDSAP256, cosign.Options{MatchRepository: true}, fixture.CosignOptions{}, nil, policy.ReasonWrongRepository},
+		"SHA-512 of something":    {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["algorithm"] = "SHA2_512" }, policy.ReasonUnsupported},
+		"no algorithm":            {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "algorithm") }, policy.ReasonUnsupported},
+		"no digest":               {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { delete(m, "digest") }, policy.ReasonWrongDigest},
+		"short digest":            {fixture.ECDSAP256, cosign.Options{}, fixture.CosignOptions{}, func(m map[string]any) { m["digest"] = "AA==" }, policy.ReasonWrongDigest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey(t, tt.algorithm)
@@ -145,33 +145,33 @@ func TestDeniesMalformedBundles(t *testing.T) {
 	material := func(b map[string]any) map[string]any { return b["verificationMaterial"].(map[string]any) }
 	for name, tt := range map[string]struct {
 		edit   func(bundle map[string]any)
-		reason string
+		reason policy.Reason
 	}{
-		"version 0.4":          {func(b map[string]any) { b["mediaType"] = "application/vnd.dev.sigstore.bundle.v0.4+json" }, cosign.ReasonMalformed},
-		"no media type":        {func(b map[string]any) { delete(b, "mediaType") }, cosign.ReasonMalformed},
-		"no content":           {func(b map[string]any) { delete(b, "dsseEnvelope") }, cosign.ReasonMalformed},
-		"empty envelope":       {func(b map[string]any) { b["dsseEnvelope"] = map[string]any{} }, cosign.ReasonMalformed},
-		"unknown field":        {func(b map[string]any) { b["new"] = 1 }, cosign.ReasonMalformed},
-		"no material":          {func(b map[string]any) { delete(b, "verificationMaterial") }, cosign.ReasonMalformed},
-		"empty material":       {func(b map[string]any) { b["verificationMaterial"] = map[string]any{} }, cosign.ReasonMalformed},
-		"two kinds of content": {func(b map[string]any) { b["messageSignature"] = map[string]any{} }, cosign.ReasonMalformed},
-		"no signatures":        {func(b map[string]any) { envelope(b)["signatures"] = []any{} }, cosign.ReasonMalformed},
-		"null signature":       {func(b map[string]any) { envelope(b)["signatures"] = []any{nil} }, cosign.ReasonMalformed},
-		"empty signature":      {func(b map[string]any) { envelope(b)["signatures"] = []any{map[string]any{}} }, cosign.ReasonTamperedPayload},
+		"version 0.4":          {func(b map[string]any) { b["mediaType"] = "application/vnd.dev.sigstore.bundle.v0.4+json" }, policy.ReasonMalformed},
+		"no media type":        {func(b map[string]any) { delete(b, "mediaType") }, policy.ReasonMalformed},
+		"no content":           {func(b map[string]any) { delete(b, "dsseEnvelope") }, policy.ReasonMalformed},
+		"empty envelope":       {func(b map[string]any) { b["dsseEnvelope"] = map[string]any{} }, policy.ReasonMalformed},
+		"unknown field":        {func(b map[string]any) { b["new"] = 1 }, policy.ReasonMalformed},
+		"no material":          {func(b map[string]any) { delete(b, "verificationMaterial") }, policy.ReasonMalformed},
+		"empty material":       {func(b map[string]any) { b["verificationMaterial"] = map[string]any{} }, policy.ReasonMalformed},
+		"two kinds of content": {func(b map[string]any) { b["messageSignature"] = map[string]any{} }, policy.ReasonMalformed},
+		"no signatures":        {func(b map[string]any) { envelope(b)["signatures"] = []any{} }, policy.ReasonMalformed},
+		"null signature":       {func(b map[string]any) { envelope(b)["signatures"] = []any{nil} }, policy.ReasonMalformed},
+		"empty signature":      {func(b map[string]any) { envelope(b)["signatures"] = []any{map[string]any{}} }, policy.ReasonTamperedPayload},
 		"two signatures": {func(b map[string]any) {
 			list := envelope(b)["signatures"].([]any)
 			envelope(b)["signatures"] = append(list, list[0])
-		}, cosign.ReasonMalformed},
-		"other payload type":    {func(b map[string]any) { envelope(b)["payloadType"] = "application/json" }, cosign.ReasonMalformed},
-		"payload is not base64": {func(b map[string]any) { envelope(b)["payload"] = "%" }, cosign.ReasonMalformed},
-		"empty log entry":       {func(b map[string]any) { material(b)["tlogEntries"] = []any{map[string]any{}} }, cosign.ReasonMalformed},
-		"null log entry":        {func(b map[string]any) { material(b)["tlogEntries"] = []any{nil} }, cosign.ReasonMalformed},
-		"many log entries":      {func(b map[string]any) { material(b)["tlogEntries"] = make([]any, 1000) }, cosign.ReasonMalformed},
-		"public key is null":    {func(b map[string]any) { material(b)["publicKey"] = nil }, cosign.ReasonMalformed},
-		"empty certificate":     {func(b map[string]any) { b["verificationMaterial"] = map[string]any{"certificate": map[string]any{}} }, cosign.ReasonMalformed},
+		}, policy.ReasonMalformed},
+		"other payload type":    {func(b map[string]any) { envelope(b)["payloadType"] = "application/json" }, policy.ReasonMalformed},
+		"payload is not base64": {func(b map[string]any) { envelope(b)["payload"] = "%" }, policy.ReasonMalformed},
+		"empty log entry":       {func(b map[string]any) { material(b)["tlogEntries"] = []any{map[string]any{}} }, policy.ReasonMalformed},
+		"null log entry":        {func(b map[string]any) { material(b)["tlogEntries"] = []any{nil} }, policy.ReasonMalformed},
+		"many log entries":      {func(b map[string]any) { material(b)["tlogEntries"] = make([]any, 1000) }, policy.ReasonMalformed},
+		"public key is null":    {func(b map[string]any) { material(b)["publicKey"] = nil }, policy.ReasonMalformed},
+		"empty certificate":     {func(b map[string]any) { b["verificationMaterial"] = map[string]any{"certificate": map[string]any{}} }, policy.ReasonMalformed},
 		"empty chain": {func(b map[string]any) {
 			b["verificationMaterial"] = map[string]any{"x509CertificateChain": map[string]any{}}
-		}, cosign.ReasonMalformed},
+		}, policy.ReasonMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requireInvalid(t, check(checker, img, edited(t, bundled(t, img, key, fixture.CosignOptions{}), tt.edit)), tt.reason)
@@ -179,7 +179,7 @@ func TestDeniesMalformedBundles(t *testing.T) {
 	}
 	for _, text := range []string{"", "{", "null", "[]", `""`, "{}", `{"mediaType":1}`, "\xff", strings.Repeat("[", 1<<16)} {
 		t.Run(fmt.Sprintf("%.10q", text), func(t *testing.T) {
-			requireInvalid(t, check(checker, img, bundleOf([]byte(text))), cosign.ReasonMalformed)
+			requireInvalid(t, check(checker, img, bundleOf([]byte(text))), policy.ReasonMalformed)
 		})
 	}
 }
@@ -194,7 +194,7 @@ func TestDeniesBundleThatRestsOnACertificate(t *testing.T) {
 	e := edited(t, bundled(t, img, key, fixture.CosignOptions{}), func(bundle map[string]any) {
 		bundle["verificationMaterial"] = map[string]any{"certificate": map[string]any{"rawBytes": body}}
 	})
-	requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), cosign.ReasonKeyless)
+	requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), policy.ReasonKeyless)
 }
 
 func TestBundlePastTheLimitIsNotRead(t *testing.T) {
@@ -203,7 +203,7 @@ func TestBundlePastTheLimitIsNotRead(t *testing.T) {
 	e := bundleOf([]byte("{}"))
 	e.layer.Size = 4<<20 + 1
 	finding := check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e)
-	requireInvalid(t, finding, cosign.ReasonLimitExceeded)
+	requireInvalid(t, finding, policy.ReasonLimitExceeded)
 	require.Zero(t, e.reads)
 }
 

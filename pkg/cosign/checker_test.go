@@ -47,7 +47,7 @@ func TestAcceptsEveryKeyTypeInEveryFormat(t *testing.T) {
 					options := cosign.Options{Keys: trusted(stranger, key), Annotations: annotations}
 					requireValid(t, checkStored(t, registry, options, img, manifest), key)
 					options.Keys = trusted(stranger)
-					require.Equal(t, cosign.ReasonWrongKey, checkStored(t, registry, options, img, manifest).Reason)
+					require.Equal(t, policy.ReasonWrongKey, checkStored(t, registry, options, img, manifest).Reason)
 				})
 			}
 		}
@@ -171,7 +171,7 @@ func TestAcceptsByLayerMediaTypeAlone(t *testing.T) {
 		require.Equal(t, want, checker.Accepts(s), mediaType)
 		if !want {
 			finding := checker.Check(context.Background(), subjectOf(newImage(t, "registry.example.com/a/b")), s, nil, time.Time{})
-			requireInvalid(t, finding, cosign.ReasonMalformed)
+			requireInvalid(t, finding, policy.ReasonMalformed)
 		}
 	}
 }
@@ -189,12 +189,12 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 		for name, tt := range map[string]struct {
 			err    error
 			result policy.Result
-			reason string
+			reason policy.Reason
 		}{
 			"timeout":      {context.DeadlineExceeded, policy.Unknown, "Unreachable"},
 			"server error": {errors.New("503"), policy.Unknown, "Unreachable"},
-			"refused":      {verify.Definite("Unauthorized", errors.New("401")), policy.Invalid, "Unauthorized"},
-			"other bytes":  {verify.Definite("ContentMismatch", errors.New("digest")), policy.Invalid, cosign.ReasonTamperedPayload},
+			"refused":      {verify.Permanent(policy.ReasonUnauthorized, errors.New("401")), policy.Invalid, "Unauthorized"},
+			"other bytes":  {verify.Permanent(policy.ReasonContentMismatch, errors.New("digest")), policy.Invalid, policy.ReasonTamperedPayload},
 		} {
 			t.Run(format+" "+name, func(t *testing.T) {
 				fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return nil, tt.err }
@@ -213,7 +213,7 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 		t.Run(format+" fetch that does not check", func(t *testing.T) {
 			fetch := func(context.Context, ocispec.Descriptor, int64) ([]byte, error) { return []byte("{}"), nil }
 			finding := checker.Check(context.Background(), subjectOf(img), e.signature(), fetch, time.Time{})
-			requireInvalid(t, finding, cosign.ReasonTamperedPayload)
+			requireInvalid(t, finding, policy.ReasonTamperedPayload)
 		})
 	}
 }
@@ -233,7 +233,7 @@ func TestDeniesSubjectWithoutOneDigest(t *testing.T) {
 		"other digest alg": {Reference: img.Reference.WithDigest(sha512Digest), Descriptor: ocispec.Descriptor{Digest: sha512Digest}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			requireInvalid(t, checker.Check(context.Background(), subject, e.signature(), e.fetch, time.Time{}), cosign.ReasonMalformed)
+			requireInvalid(t, checker.Check(context.Background(), subject, e.signature(), e.fetch, time.Time{}), policy.ReasonMalformed)
 		})
 	}
 }

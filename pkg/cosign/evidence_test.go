@@ -70,9 +70,9 @@ func (e *evidence) fetch(_ context.Context, desc ocispec.Descriptor, limit int64
 	e.reads++
 	switch {
 	case desc.Size > limit:
-		return nil, verify.Definite("LimitExceeded", fmt.Errorf("blob %s is over the limit", desc.Digest))
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("blob %s is over the limit", desc.Digest))
 	case digest.FromBytes(e.data) != desc.Digest:
-		return nil, verify.Definite("ContentMismatch", fmt.Errorf("blob %s has other content", desc.Digest))
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("blob %s has other content", desc.Digest))
 	}
 	return e.data, nil
 }
@@ -126,7 +126,7 @@ func requireValid(t testing.TB, finding policy.Finding, key *fixture.CosignKey) 
 
 // requireInvalid fails unless the finding is Invalid for this reason, names no
 // signer, and says so in a sentence.
-func requireInvalid(t testing.TB, finding policy.Finding, reason string) {
+func requireInvalid(t testing.TB, finding policy.Finding, reason policy.Reason) {
 	t.Helper()
 	require.Equal(t, policy.Invalid, finding.Result)
 	require.Equal(t, reason, finding.Reason, finding.Message)

@@ -12,50 +12,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Reasons of findings that are not valid. Reasons of failed fetches come from
-// the registry's errors.
-const (
-	// ReasonWrongKey means that no trusted key verifies the signature.
-	ReasonWrongKey = "WrongKey"
-	// ReasonWrongDigest means that another image was signed.
-	ReasonWrongDigest = "WrongDigest"
-	// ReasonWrongRepository means that the image was signed for another
-	// repository, or for none that is named.
-	ReasonWrongRepository = "WrongRepository"
-	// ReasonWrongAnnotations means that a wanted annotation was not signed.
-	ReasonWrongAnnotations = "WrongAnnotations"
-	// ReasonWrongPredicate means that the statement is not an image signature.
-	ReasonWrongPredicate = "WrongPredicate"
-	// ReasonPredicate means that an attestation does not say what is demanded.
-	ReasonPredicate = "Predicate"
-	// ReasonTamperedPayload means that content was changed after it was signed
-	// or stored.
-	ReasonTamperedPayload = "TamperedPayload"
-	// ReasonMalformed means that the signature is not well-formed.
-	ReasonMalformed = "Malformed"
-	// ReasonNoSignature means that a payload comes without a signature.
-	ReasonNoSignature = "NoSignature"
-	// ReasonKeyless means that the signature rests on a certificate.
-	ReasonKeyless = "Keyless"
-	// ReasonKeyed means that the signature was made with a key, where an identity
-	// is wanted.
-	ReasonKeyed = "Keyed"
-	// ReasonWrongIdentity means that somebody signed whom the verifier does not trust.
-	ReasonWrongIdentity = "WrongIdentity"
-	// ReasonUntrusted means that a certificate, log entry or timestamp does not
-	// lead to the trusted root, or is missing.
-	ReasonUntrusted = "Untrusted"
-	// ReasonUnsupported means that the signature cannot be checked with any of
-	// the keys, whoever made it.
-	ReasonUnsupported = "Unsupported"
-	// ReasonLimitExceeded means that the signature is too large to look at.
-	ReasonLimitExceeded = "LimitExceeded"
-
-	// reasonContentMismatch is the registry's word for bytes that are not what
-	// their digest says.
-	reasonContentMismatch = "ContentMismatch"
-)
-
 func valid(by signer, layer digest.Digest) policy.Finding {
 	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true}
 	maps.Copy(facts, by.facts)
@@ -65,21 +21,21 @@ func valid(by signer, layer digest.Digest) policy.Finding {
 
 func malformed(message string) policy.Finding {
 	return policy.Finding{
-		Reason: ReasonMalformed, Message: message,
+		Reason: policy.ReasonMalformed, Message: message,
 		Remediation: "sign the image again with an unmodified cosign",
 	}
 }
 
 func limitExceeded(what string, limit int) policy.Finding {
 	return policy.Finding{
-		Reason:  ReasonLimitExceeded,
+		Reason:  policy.ReasonLimitExceeded,
 		Message: fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit),
 	}
 }
 
 func noSignature() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonNoSignature,
+		Reason:      policy.ReasonNoSignature,
 		Message:     "the cosign payload comes without a signature annotation",
 		Remediation: "sign the image again, and copy signatures with cosign copy or another tool that keeps annotations",
 	}
@@ -88,7 +44,7 @@ func noSignature() policy.Finding {
 func (c *Checker) wrongKey() policy.Finding {
 	stores := c.stores()
 	return policy.Finding{
-		Reason:      ReasonWrongKey,
+		Reason:      policy.ReasonWrongKey,
 		Message:     fmt.Sprintf("no key of %s verifies the signature%s", stores, c.orLog()),
 		Remediation: fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores),
 	}
@@ -104,7 +60,7 @@ func (c *Checker) orLog() string {
 
 func tampered(message string) policy.Finding {
 	return policy.Finding{
-		Reason: ReasonTamperedPayload, Message: message,
+		Reason: policy.ReasonTamperedPayload, Message: message,
 		Remediation: "sign the image again, and find out who changed the signature in the registry",
 	}
 }
@@ -118,7 +74,7 @@ func wrongDigest(want digest.Digest, signed ...string) policy.Finding {
 		}
 	}
 	return policy.Finding{
-		Reason:      ReasonWrongDigest,
+		Reason:      policy.ReasonWrongDigest,
 		Message:     fmt.Sprintf("the signature is for %s, not for %s", other, want),
 		Remediation: "sign this image by its digest: signatures of other images or platforms do not carry over",
 	}
@@ -127,7 +83,7 @@ func wrongDigest(want digest.Digest, signed ...string) policy.Finding {
 // wrongRepository returns an empty finding if signed names ref's repository,
 // both normalised.
 func wrongRepository(ref image.Reference, signed string) policy.Finding {
-	finding := policy.Finding{Reason: ReasonWrongRepository}
+	finding := policy.Finding{Reason: policy.ReasonWrongRepository}
 	named, err := image.Parse(signed)
 	switch {
 	case signed == "":
@@ -147,7 +103,7 @@ func wrongRepository(ref image.Reference, signed string) policy.Finding {
 
 func wrongAnnotations(name, value string) policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonWrongAnnotations,
+		Reason:      policy.ReasonWrongAnnotations,
 		Message:     fmt.Sprintf("the signature does not carry the annotation %s=%s", name, value),
 		Remediation: fmt.Sprintf("sign with: cosign sign -a %s=%s", name, value),
 	}
@@ -155,7 +111,7 @@ func wrongAnnotations(name, value string) policy.Finding {
 
 func wrongPredicate() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonWrongPredicate,
+		Reason:      policy.ReasonWrongPredicate,
 		Message:     "the bundle is an attestation, not an image signature (predicate type " + PredicateTypeSignature + ")",
 		Remediation: "sign the image itself with cosign sign; attestations do not count as signatures",
 	}
@@ -163,7 +119,7 @@ func wrongPredicate() policy.Finding {
 
 func keyless() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonKeyless,
+		Reason:      policy.ReasonKeyless,
 		Message:     "the bundle is signed with a certificate, the verifier wants one of its keys",
 		Remediation: "sign with cosign sign --key, or use a keyless verifier",
 	}
@@ -171,7 +127,7 @@ func keyless() policy.Finding {
 
 func keyed() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonKeyed,
+		Reason:      policy.ReasonKeyed,
 		Message:     "the signature is made with a key, the verifier wants an identity",
 		Remediation: "sign keyless with cosign sign, or use a verifier with keys",
 	}
@@ -179,7 +135,7 @@ func keyed() policy.Finding {
 
 func unsupported() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonUnsupported,
+		Reason:      policy.ReasonUnsupported,
 		Message:     "the bundle signs the image's bytes in a way that cannot be checked from its sha256 digest",
 		Remediation: "sign the image with cosign sign",
 	}

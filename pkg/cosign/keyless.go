@@ -182,10 +182,10 @@ func (k *identities) admit(ctx context.Context, by signer) policy.Finding {
 	case ctx.Err() != nil:
 		return verify.FetchFailure(ctx.Err())
 	case err != nil:
-		return policy.Finding{Reason: ReasonWrongIdentity, Message: fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
+		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
 			Remediation: "look at the certificate's claims, and guard missing ones in the expression with has(…)"}
 	case !matched:
-		return policy.Finding{Reason: ReasonWrongIdentity, Message: "the signer's certificate does not say what the verifier's keyless expression demands",
+		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: "the signer's certificate does not say what the verifier's keyless expression demands",
 			Remediation: "sign as the expression demands: from the named repository, workflow or runner"}
 	}
 	return policy.Finding{}
@@ -239,7 +239,7 @@ func (k *identities) refused(err error) policy.Finding {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody):
-		return policy.Finding{Reason: ReasonWrongIdentity,
+		return policy.Finding{Reason: policy.ReasonWrongIdentity,
 			Message:     "the signature is by another identity than the verifier trusts",
 			Remediation: "sign as one of spec.cosign.keyless.identities, or have the signer added there"}
 	}
@@ -247,7 +247,7 @@ func (k *identities) refused(err error) policy.Finding {
 	if len(text) > maxRefusal {
 		text = strings.ToValidUTF8(text[:maxRefusal], "") + "…"
 	}
-	return policy.Finding{Reason: ReasonUntrusted,
+	return policy.Finding{Reason: policy.ReasonUntrusted,
 		Message:     fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
 		Remediation: "sign with the services that the verifier's trust store names, or have its trusted root updated"}
 }

@@ -71,15 +71,15 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			for name, c := range map[string]struct {
 				identity cosign.Identity
-				reason   string
+				reason   policy.Reason
 			}{
 				"exact":                  {cosign.Identity{Issuer: vouched, Subject: someone}, ""},
 				"expressions":            {cosign.Identity{IssuerRegExp: `https://accounts\..*`, SubjectRegExp: `.*@example\.com`}, ""},
-				"another subject":        {cosign.Identity{Issuer: vouched, Subject: "other@example.com"}, cosign.ReasonWrongIdentity},
-				"another issuer":         {cosign.Identity{Issuer: "https://evil.example.com", Subject: someone}, cosign.ReasonWrongIdentity},
-				"part of the subject":    {cosign.Identity{Issuer: vouched, SubjectRegExp: `example\.com`}, cosign.ReasonWrongIdentity},
-				"part of the issuer":     {cosign.Identity{IssuerRegExp: `https://accounts`, Subject: someone}, cosign.ReasonWrongIdentity},
-				"alternatives, anchored": {cosign.Identity{Issuer: vouched, SubjectRegExp: `release|admin`}, cosign.ReasonWrongIdentity},
+				"another subject":        {cosign.Identity{Issuer: vouched, Subject: "other@example.com"}, policy.ReasonWrongIdentity},
+				"another issuer":         {cosign.Identity{Issuer: "https://evil.example.com", Subject: someone}, policy.ReasonWrongIdentity},
+				"part of the subject":    {cosign.Identity{Issuer: vouched, SubjectRegExp: `example\.com`}, policy.ReasonWrongIdentity},
+				"part of the issuer":     {cosign.Identity{IssuerRegExp: `https://accounts`, Subject: someone}, policy.ReasonWrongIdentity},
+				"alternatives, anchored": {cosign.Identity{Issuer: vouched, SubjectRegExp: `release|admin`}, policy.ReasonWrongIdentity},
 			} {
 				finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Identities = []cosign.Identity{c.identity} })), img, e)
 				if c.reason != "" {
@@ -95,9 +95,9 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 			}))
 			require.Equal(t, policy.Valid, check(several, img, e).Result, "one of several identities")
 			other := newImage(t, "r.example.com/other")
-			requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), other, e), cosign.ReasonWrongDigest)
+			requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), other, e), policy.ReasonWrongDigest)
 			_, strangers := newSigstore(t)
-			requireInvalid(t, check(newChecker(t, keylessOptions(strangers, nil)), img, e), cosign.ReasonUntrusted)
+			requireInvalid(t, check(newChecker(t, keylessOptions(strangers, nil)), img, e), policy.ReasonUntrusted)
 		})
 	}
 }
@@ -120,7 +120,7 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 			finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = expression })), img, e)
 			require.Equal(t, want, finding.Result, "%s, %s: %s", expression, form, finding.Message)
 			if want == policy.Invalid {
-				requireInvalid(t, finding, cosign.ReasonWrongIdentity)
+				requireInvalid(t, finding, policy.ReasonWrongIdentity)
 			}
 		}
 	}
@@ -131,8 +131,8 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 	signed := newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "`+someone+`" && signer.claims.issuer == signer.issuer`)
 	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{})
 	require.Equal(t, policy.Valid, judge(t, signed, img, e).Result)
-	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "x"`), img, e), cosign.ReasonPredicate)
-	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = `subject == "x"` }), ""), img, e), cosign.ReasonWrongIdentity)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "x"`), img, e), policy.ReasonPredicate)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = `subject == "x"` }), ""), img, e), policy.ReasonWrongIdentity)
 }
 
 func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
@@ -163,7 +163,7 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 			finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, signed(c.options))
 			if !c.valid {
 				require.NotEqual(t, policy.Valid, finding.Result, "%s, %s", form, name)
-				require.Equal(t, cosign.ReasonUntrusted, finding.Reason, "%s, %s: %s", form, name, finding.Message)
+				require.Equal(t, policy.ReasonUntrusted, finding.Reason, "%s, %s: %s", form, name, finding.Message)
 				continue
 			}
 			require.Equal(t, policy.Valid, finding.Result, "%s, %s: %s", form, name, finding.Message)
@@ -194,14 +194,14 @@ func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
 		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: c.scts})
 		finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, e)
 		if !c.valid {
-			requireInvalid(t, finding, cosign.ReasonUntrusted)
+			requireInvalid(t, finding, policy.ReasonUntrusted)
 			continue
 		}
 		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
 	}
 	_, foreign := newSigstore(t)
 	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
-	requireInvalid(t, check(newChecker(t, keylessOptions(foreign, demand(1))), img, e), cosign.ReasonUntrusted)
+	requireInvalid(t, check(newChecker(t, keylessOptions(foreign, demand(1))), img, e), policy.ReasonUntrusted)
 }
 
 // What one log or authority says twice counts once.
@@ -279,7 +279,7 @@ func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
 	}
 	foreign, _ := newSigstore(t)
 	stranger := keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
-	requireInvalid(t, check(checker, img, stranger), cosign.ReasonUntrusted)
+	requireInvalid(t, check(checker, img, stranger), policy.ReasonUntrusted)
 
 	legacy := keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})
 	strangers := keylessLegacy(t, instance, other, "other@example.com", vouched, sigstore.SignOptions{})
@@ -327,10 +327,10 @@ func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
 	identity, keys := newChecker(t, keylessOptions(trusted, nil)), newChecker(t, cosign.Options{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}})
-	requireInvalid(t, check(identity, img, bundled(t, img, key, fixture.CosignOptions{})), cosign.ReasonKeyed)
-	requireInvalid(t, check(identity, img, legacy(t, img, key, fixture.CosignOptions{})), cosign.ReasonKeyed)
-	requireInvalid(t, check(keys, img, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})), cosign.ReasonKeyless)
-	requireInvalid(t, check(keys, img, keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})), cosign.ReasonWrongKey)
+	requireInvalid(t, check(identity, img, bundled(t, img, key, fixture.CosignOptions{})), policy.ReasonKeyed)
+	requireInvalid(t, check(identity, img, legacy(t, img, key, fixture.CosignOptions{})), policy.ReasonKeyed)
+	requireInvalid(t, check(keys, img, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})), policy.ReasonKeyless)
+	requireInvalid(t, check(keys, img, keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})), policy.ReasonWrongKey)
 }
 
 func TestKeysWithALogDemandTheLog(t *testing.T) {
@@ -349,7 +349,7 @@ func TestAttestationsAreNoKeylessSignatures(t *testing.T) {
 	img := newImage(t, "r.example.com/app")
 	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, "https://slsa.dev/provenance/v1", map[string]any{}), sigstore.SignOptions{})
 	require.NoError(t, err)
-	requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), img, bundleOf(text)), cosign.ReasonWrongPredicate)
+	requireInvalid(t, check(newChecker(t, keylessOptions(trusted, nil)), img, bundleOf(text)), policy.ReasonWrongPredicate)
 }
 
 func TestKeylessOptionsThatTrustEverybodyAreRefused(t *testing.T) {

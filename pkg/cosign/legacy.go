@@ -119,7 +119,7 @@ func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, wha
 	switch {
 	case err != nil:
 		finding := verify.FetchFailure(err)
-		if finding.Reason == reasonContentMismatch {
+		if finding.Reason == policy.ReasonContentMismatch {
 			return nil, tampered("the content of the " + what + " is not what its digest says")
 		}
 		return nil, finding

@@ -13,6 +13,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -56,7 +57,7 @@ func TestDeniesSignatureForOtherDigest(t *testing.T) {
 	replayed, err := registry.CopyCosign(ctx, signed, attacked)
 	require.NoError(t, err)
 	finding := checkStored(t, registry, cosign.Options{Keys: trusted(key)}, attacked, replayed)
-	requireInvalid(t, finding, cosign.ReasonWrongDigest)
+	requireInvalid(t, finding, policy.ReasonWrongDigest)
 	require.Contains(t, finding.Message, signed.Descriptor.Digest.String())
 	require.Contains(t, finding.Message, attacked.Descriptor.Digest.String())
 }
@@ -89,7 +90,7 @@ func TestDeniesSignatureCopiedFromOtherRepositoryWhenAsked(t *testing.T) {
 				requireValid(t, finding, key)
 				return
 			}
-			requireInvalid(t, finding, cosign.ReasonWrongRepository)
+			requireInvalid(t, finding, policy.ReasonWrongRepository)
 			require.Contains(t, finding.Message, "registry.example.com/team-b/app")
 		})
 	}
@@ -137,12 +138,12 @@ func TestDeniesSignatureWithoutTheWantedAnnotations(t *testing.T) {
 				requireValid(t, finding, key)
 				return
 			}
-			requireInvalid(t, finding, cosign.ReasonWrongAnnotations)
+			requireInvalid(t, finding, policy.ReasonWrongAnnotations)
 		})
 	}
 	t.Run("unsigned", func(t *testing.T) {
 		e := legacy(t, img, key, fixture.CosignOptions{LayerAnnotations: map[string]string{"env": "prod", "n": "1"}})
-		requireInvalid(t, check(checker, img, e), cosign.ReasonWrongAnnotations)
+		requireInvalid(t, check(checker, img, e), policy.ReasonWrongAnnotations)
 	})
 }
 
@@ -153,19 +154,19 @@ func TestDeniesDamagedLegacySignatures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		options fixture.CosignOptions
 		change  func(*evidence)
-		reason  string
+		reason  policy.Reason
 	}{
-		"other key":           {fixture.CosignOptions{Signature: []byte("x")}, nil, cosign.ReasonWrongKey},
-		"no annotation":       {fixture.CosignOptions{Signature: []byte{}}, nil, cosign.ReasonNoSignature},
-		"empty annotation":    {fixture.CosignOptions{Signature: []byte{}, LayerAnnotations: map[string]string{annotation: ""}}, nil, cosign.ReasonNoSignature},
-		"no annotations":      {fixture.CosignOptions{}, func(e *evidence) { e.layer.Annotations = nil }, cosign.ReasonNoSignature},
-		"not base64":          {fixture.CosignOptions{LayerAnnotations: map[string]string{annotation: "\x00"}}, nil, cosign.ReasonMalformed},
-		"long annotation":     {fixture.CosignOptions{Signature: make([]byte, 4096)}, nil, cosign.ReasonLimitExceeded},
-		"large payload":       {fixture.CosignOptions{Payload: make([]byte, 64<<10+1)}, nil, cosign.ReasonLimitExceeded},
-		"empty payload":       {fixture.CosignOptions{Payload: []byte{}}, nil, cosign.ReasonMalformed},
-		"tampered payload":    {fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, func(e *evidence) { e.data = append(e.data, ' ') }, cosign.ReasonTamperedPayload},
-		"payload that claims": {fixture.CosignOptions{Payload: payloadOf(t, "x", "sha256:evil", nil)}, nil, cosign.ReasonWrongDigest},
-		"digest of a digest":  {fixture.CosignOptions{Payload: payloadOf(t, "x", "", nil)}, nil, cosign.ReasonWrongDigest},
+		"other key":           {fixture.CosignOptions{Signature: []byte("x")}, nil, policy.ReasonWrongKey},
+		"no annotation":       {fixture.CosignOptions{Signature: []byte{}}, nil, policy.ReasonNoSignature},
+		"empty annotation":    {fixture.CosignOptions{Signature: []byte{}, LayerAnnotations: map[string]string{annotation: ""}}, nil, policy.ReasonNoSignature},
+		"no annotations":      {fixture.CosignOptions{}, func(e *evidence) { e.layer.Annotations = nil }, policy.ReasonNoSignature},
+		"not base64":          {fixture.CosignOptions{LayerAnnotations: map[string]string{annotation: "\x00"}}, nil, policy.ReasonMalformed},
+		"long annotation":     {fixture.CosignOptions{Signature: make([]byte, 4096)}, nil, policy.ReasonLimitExceeded},
+		"large payload":       {fixture.CosignOptions{Payload: make([]byte, 64<<10+1)}, nil, policy.ReasonLimitExceeded},
+		"empty payload":       {fixture.CosignOptions{Payload: []byte{}}, nil, policy.ReasonMalformed},
+		"tampered payload":    {fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, func(e *evidence) { e.data = append(e.data, ' ') }, policy.ReasonTamperedPayload},
+		"payload that claims": {fixture.CosignOptions{Payload: payloadOf(t, "x", "sha256:evil", nil)}, nil, policy.ReasonWrongDigest},
+		"digest of a digest":  {fixture.CosignOptions{Payload: payloadOf(t, "x", "", nil)}, nil, policy.ReasonWrongDigest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := legacy(t, img, key, tt.options)
@@ -185,7 +186,7 @@ func TestLyingSizeIsReadNoFurtherThanTheLimit(t *testing.T) {
 	e := legacy(t, img, key, fixture.CosignOptions{Annotations: map[string]string{"a": strings.Repeat("b", 64<<10)}})
 	e.layer.Size = 1
 	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
-	requireInvalid(t, check(checker, img, e), cosign.ReasonLimitExceeded)
+	requireInvalid(t, check(checker, img, e), policy.ReasonLimitExceeded)
 }
 
 // These annotations make cosign v2's image-level functions panic in goroutines
@@ -204,7 +205,7 @@ func TestHostileAnnotationsNeitherCrashNorSpoilAGoodSignature(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			requireValid(t, check(checker, img, legacy(t, img, key, fixture.CosignOptions{LayerAnnotations: annotations})), key)
 			bad := legacy(t, img, newKey(t, fixture.ECDSAP256), fixture.CosignOptions{LayerAnnotations: annotations})
-			requireInvalid(t, check(checker, img, bad), cosign.ReasonWrongKey)
+			requireInvalid(t, check(checker, img, bad), policy.ReasonWrongKey)
 		})
 	}
 }
@@ -214,7 +215,7 @@ func TestWrongKeyNamesEveryTrustStoreOnce(t *testing.T) {
 	keys := trusted(newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256), newKey(t, fixture.Ed25519))
 	keys[2].Name = "ClusterTrustStore release"
 	finding := check(newChecker(t, cosign.Options{Keys: keys}), img, legacy(t, img, newKey(t, fixture.ECDSAP256), fixture.CosignOptions{}))
-	requireInvalid(t, finding, cosign.ReasonWrongKey)
+	requireInvalid(t, finding, policy.ReasonWrongKey)
 	require.Equal(t, "no key of "+store+" or ClusterTrustStore release verifies the signature", finding.Message)
 	require.NotEmpty(t, finding.Remediation)
 }
@@ -235,7 +236,7 @@ func TestSignatureOfIndexDoesNotCoverItsPlatforms(t *testing.T) {
 			require.NoError(t, err)
 			options := cosign.Options{Keys: trusted(key)}
 			requireValid(t, checkStored(t, registry, options, index, manifest), key)
-			requireInvalid(t, checkStored(t, registry, options, platform, manifest), cosign.ReasonWrongDigest)
+			requireInvalid(t, checkStored(t, registry, options, platform, manifest), policy.ReasonWrongDigest)
 		})
 	}
 }
@@ -269,5 +270,5 @@ func TestSignatureAnnotationIsTheOnlyOneThatCounts(t *testing.T) {
 	s := e.signature()
 	s.Manifest.Annotations = map[string]string{"dev.cosignproject.cosign/signature": signature}
 	finding := newChecker(t, cosign.Options{Keys: trusted(key)}).Check(context.Background(), subject, s, e.fetch, time.Time{})
-	requireInvalid(t, finding, cosign.ReasonNoSignature)
+	requireInvalid(t, finding, policy.ReasonNoSignature)
 }

@@ -130,27 +130,27 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		checker *cosign.Checker
 		e       *evidence
-		reason  string
+		reason  policy.Reason
 	}{
 		"key, hashedrekord":                               {keys, logged(t, instance, byKey, hashedRekord(keyed)), ""},
 		"key, intoto without payload":                     {keys, logged(t, instance, byKey, intoto(keyed)), ""},
-		"key, not logged":                                 {keys, logged(t, instance, byKey), cosign.ReasonTamperedPayload},
-		"key, another payload":                            {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, []byte("{}")))), cosign.ReasonTamperedPayload},
-		"key, another signature of the payload":           {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, keyed.payload))), cosign.ReasonTamperedPayload},
-		"key, another key's":                              {keys, logged(t, instance, byKey, hashedRekord(byStranger)), cosign.ReasonTamperedPayload},
-		"key, intoto of another payload":                  {keys, logged(t, instance, byKey, intoto(enclosed(t, key, []byte("{}")))), cosign.ReasonTamperedPayload},
+		"key, not logged":                                 {keys, logged(t, instance, byKey), policy.ReasonTamperedPayload},
+		"key, another payload":                            {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, []byte("{}")))), policy.ReasonTamperedPayload},
+		"key, another signature of the payload":           {keys, logged(t, instance, byKey, hashedRekord(enclosed(t, key, keyed.payload))), policy.ReasonTamperedPayload},
+		"key, another key's":                              {keys, logged(t, instance, byKey, hashedRekord(byStranger)), policy.ReasonTamperedPayload},
+		"key, intoto of another payload":                  {keys, logged(t, instance, byKey, intoto(enclosed(t, key, []byte("{}")))), policy.ReasonTamperedPayload},
 		"key, hashedrekord that says it is dsse":          {keys, named(t, logged(t, instance, byKey, hashedRekord(keyed)), "dsse", "0.0.1"), ""},
 		"key, intoto that says it is hashedrekord":        {keys, named(t, logged(t, instance, byKey, intoto(keyed)), "hashedrekord", "0.0.1"), ""},
-		"key, two kinds":                                  {keys, logged(t, instance, byKey, hashedRekord(keyed), intoto(keyed)), cosign.ReasonTamperedPayload},
-		"key, by a stranger":                              {keys, logged(t, instance, byStranger.bundle(t, byKey), hashedRekord(byStranger)), cosign.ReasonTamperedPayload},
-		"key, log of nobody":                              {keys, logged(t, newInstance(t), byKey, hashedRekord(keyed)), cosign.ReasonTamperedPayload},
+		"key, two kinds":                                  {keys, logged(t, instance, byKey, hashedRekord(keyed), intoto(keyed)), policy.ReasonTamperedPayload},
+		"key, by a stranger":                              {keys, logged(t, instance, byStranger.bundle(t, byKey), hashedRekord(byStranger)), policy.ReasonTamperedPayload},
+		"key, log of nobody":                              {keys, logged(t, newInstance(t), byKey, hashedRekord(keyed)), policy.ReasonTamperedPayload},
 		"identity, hashedrekord":                          {identities, logged(t, instance, byIdentity, hashedRekord(certified)), ""},
 		"identity, intoto without payload":                {identities, logged(t, instance, byIdentity, intoto(certified)), ""},
-		"identity, another certificate's":                 {identities, logged(t, instance, byIdentity, hashedRekord(anotherCertificate)), cosign.ReasonUntrusted},
-		"identity, a key's":                               {identities, logged(t, instance, byIdentity, hashedRekord(keyed)), cosign.ReasonUntrusted},
-		"identity, intoto of another certificate":         {identities, logged(t, instance, byIdentity, intoto(anotherCertificate)), cosign.ReasonUntrusted},
-		"identity, hashedrekord of the log of nobody":     {identities, logged(t, newInstance(t), byIdentity, hashedRekord(certified)), cosign.ReasonUntrusted},
-		"identity, hashedrekord and intoto of one bundle": {identities, logged(t, instance, byIdentity, hashedRekord(certified), intoto(certified)), cosign.ReasonUntrusted},
+		"identity, another certificate's":                 {identities, logged(t, instance, byIdentity, hashedRekord(anotherCertificate)), policy.ReasonUntrusted},
+		"identity, a key's":                               {identities, logged(t, instance, byIdentity, hashedRekord(keyed)), policy.ReasonUntrusted},
+		"identity, intoto of another certificate":         {identities, logged(t, instance, byIdentity, intoto(anotherCertificate)), policy.ReasonUntrusted},
+		"identity, hashedrekord of the log of nobody":     {identities, logged(t, newInstance(t), byIdentity, hashedRekord(certified)), policy.ReasonUntrusted},
+		"identity, hashedrekord and intoto of one bundle": {identities, logged(t, instance, byIdentity, hashedRekord(certified), intoto(certified)), policy.ReasonUntrusted},
 	} {
 		finding := check(c.checker, img, c.e)
 		if c.reason != "" {
@@ -159,7 +159,7 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 			continue
 		}
 		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
-		requireInvalid(t, check(c.checker, other, c.e), cosign.ReasonWrongDigest)
+		requireInvalid(t, check(c.checker, other, c.e), policy.ReasonWrongDigest)
 		evidence, failure := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
 		require.NotEmpty(t, evidence.Signer, "%s: %s", name, failure.Message)
 		evidence, failure = c.checker.VerifyBundle(t.Context(), c.e.data, other.Descriptor.Digest)
@@ -276,7 +276,7 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 			require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
 			continue
 		}
-		requireInvalid(t, finding, cosign.ReasonUntrusted)
+		requireInvalid(t, finding, policy.ReasonUntrusted)
 	}
 }
 

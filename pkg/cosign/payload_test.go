@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -55,7 +56,7 @@ func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := legacy(t, img, key, fixture.CosignOptions{Payload: []byte(payload)})
-			requireInvalid(t, check(checker, img, e), cosign.ReasonMalformed)
+			requireInvalid(t, check(checker, img, e), policy.ReasonMalformed)
 		})
 	}
 }

@@ -47,7 +47,7 @@ func TestDeniesSignatureForOtherArtifact(t *testing.T) {
 				change(&target)
 				options.Target = &target
 				finding := check(t, trusting(root.Chain[0]), img, signed(t, img, leaf, options))
-				requireDenied(t, notation.ReasonWrongDigest, finding)
+				requireDenied(t, policy.ReasonWrongDigest, finding)
 				require.NotContains(t, finding.Message, "<script>")
 			})
 		})
@@ -61,11 +61,11 @@ func TestDeniesWhomItDoesNotTrust(t *testing.T) {
 	cases := map[string]struct {
 		signer  *fixture.Certificate
 		options notation.Options
-		reason  string
+		reason  policy.Reason
 	}{
-		"chain of an authority with the same name": {signer(t, stranger, "release", fixture.CertificateOptions{}), trusting(root.Chain[0]), notation.ReasonUntrustedCertificate},
-		"another subject under a trusted root":     {signer(t, root, "release", fixture.CertificateOptions{Organization: "Mallory"}), trusting(root.Chain[0]), notation.ReasonUntrustedIdentity},
-		"another trust store":                      {release, trusting(stranger.Chain[0]), notation.ReasonUntrustedCertificate},
+		"chain of an authority with the same name": {signer(t, stranger, "release", fixture.CertificateOptions{}), trusting(root.Chain[0]), policy.ReasonUntrustedCertificate},
+		"another subject under a trusted root":     {signer(t, root, "release", fixture.CertificateOptions{Organization: "Mallory"}), trusting(root.Chain[0]), policy.ReasonUntrustedIdentity},
+		"another trust store":                      {release, trusting(stranger.Chain[0]), policy.ReasonUntrustedCertificate},
 	}
 	for name, c := range cases {
 		for _, level := range []notation.Level{notation.Strict, notation.Permissive} {
@@ -86,7 +86,7 @@ func TestDeniesSigningAuthorityScheme(t *testing.T) {
 		options.SigningAuthority = true
 		img := anImage(t, "image")
 		finding := check(t, trusting(root.Chain[0]), img, signed(t, img, leaf, options))
-		requireDenied(t, notation.ReasonUntrustedCertificate, finding)
+		requireDenied(t, policy.ReasonUntrustedCertificate, finding)
 		require.Contains(t, finding.Message, "signing authority")
 	})
 }
@@ -100,12 +100,12 @@ func TestDeniesDemandsThatItDoesNotUnderstand(t *testing.T) {
 		for _, level := range []notation.Level{notation.Strict, notation.Permissive} {
 			verifier := trusting(root.Chain[0])
 			verifier.Level = level
-			requireDenied(t, notation.ReasonUnknownCriticalAttribute, check(t, verifier, img, signed(t, img, leaf, options)))
+			requireDenied(t, policy.ReasonUnknownCriticalAttribute, check(t, verifier, img, signed(t, img, leaf, options)))
 		}
 	})
 	bothEnvelopes(t, func(t *testing.T, options fixture.NotationOptions) {
 		options.Plugin = "com.example.plugin"
-		requireDenied(t, notation.ReasonPluginRequired, check(t, trusting(root.Chain[0]), img, signed(t, img, leaf, options)))
+		requireDenied(t, policy.ReasonPluginRequired, check(t, trusting(root.Chain[0]), img, signed(t, img, leaf, options)))
 	})
 }
 
@@ -119,13 +119,13 @@ func TestDeniesTamperedEnvelope(t *testing.T) {
 		envelope, err := fixture.NotationEnvelope(img, leaf, options)
 		require.NoError(t, err)
 		replaced := replaceDigest(t, envelope, options.COSE, target.Digest, img.Descriptor.Digest)
-		requireDenied(t, notation.ReasonTamperedEnvelope, check(t, trusting(root.Chain[0]), img, evidenceOf(options.MediaType(), replaced)))
+		requireDenied(t, policy.ReasonTamperedEnvelope, check(t, trusting(root.Chain[0]), img, evidenceOf(options.MediaType(), replaced)))
 	})
 	t.Run("certificate of another signer", func(t *testing.T) {
 		envelope, err := fixture.NotationEnvelope(img, leaf, fixture.NotationOptions{})
 		require.NoError(t, err)
 		swapped := withChain(t, envelope, other.Chain)
-		requireDenied(t, notation.ReasonTamperedEnvelope, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, swapped)))
+		requireDenied(t, policy.ReasonTamperedEnvelope, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, swapped)))
 	})
 }
 
@@ -142,7 +142,7 @@ func TestDeniesTrustAnchorStapledToAStrangersChain(t *testing.T) {
 	}
 	for name, chain := range cases {
 		t.Run(name, func(t *testing.T) {
-			requireDenied(t, notation.ReasonInvalidCertificate, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, withChain(t, envelope, chain))))
+			requireDenied(t, policy.ReasonInvalidCertificate, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, withChain(t, envelope, chain))))
 		})
 	}
 }
@@ -153,10 +153,10 @@ func TestDeniesManifestWithMoreOrLessThanOneLayer(t *testing.T) {
 	img := anImage(t, "image")
 	good, err := fixture.NotationEnvelope(img, leaf, fixture.NotationOptions{})
 	require.NoError(t, err)
-	requireDenied(t, notation.ReasonMalformed, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, good, good)))
+	requireDenied(t, policy.ReasonMalformed, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, good, good)))
 	none := evidenceOf(notation.MediaTypeJWS, good)
 	none.signature.Manifest.Layers = nil
-	requireDenied(t, notation.ReasonMalformed, check(t, trusting(root.Chain[0]), img, none))
+	requireDenied(t, policy.ReasonMalformed, check(t, trusting(root.Chain[0]), img, none))
 }
 
 func TestDeniesSubjectWithoutOneDigest(t *testing.T) {
@@ -165,7 +165,7 @@ func TestDeniesSubjectWithoutOneDigest(t *testing.T) {
 	img := anImage(t, "image")
 	e := signed(t, img, leaf, fixture.NotationOptions{})
 	img.Reference.Digest = digest.FromString("another")
-	requireDenied(t, notation.ReasonMalformed, check(t, trusting(root.Chain[0]), img, e))
+	requireDenied(t, policy.ReasonMalformed, check(t, trusting(root.Chain[0]), img, e))
 }
 
 func TestDeniesWhatIsTooLargeBeforeItCostsAnything(t *testing.T) {
@@ -177,13 +177,13 @@ func TestDeniesWhatIsTooLargeBeforeItCostsAnything(t *testing.T) {
 
 	large := evidenceOf(notation.MediaTypeJWS, envelope)
 	large.signature.Layer.Size = 1<<20 + 1
-	requireDenied(t, notation.ReasonLimitExceeded, check(t, trusting(root.Chain[0]), img, large))
+	requireDenied(t, policy.ReasonLimitExceeded, check(t, trusting(root.Chain[0]), img, large))
 
 	long := slices.Repeat(leaf.Chain, 6)
-	requireDenied(t, notation.ReasonLimitExceeded, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, withChain(t, envelope, long))))
+	requireDenied(t, policy.ReasonLimitExceeded, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, withChain(t, envelope, long))))
 
 	heavy := []*x509.Certificate{leaf.Chain[0], withHugeKey(t), root.Chain[0]}
-	requireDenied(t, notation.ReasonLimitExceeded, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, withChain(t, envelope, heavy))))
+	requireDenied(t, policy.ReasonLimitExceeded, check(t, trusting(root.Chain[0]), img, evidenceOf(notation.MediaTypeJWS, withChain(t, envelope, heavy))))
 }
 
 func TestDeniesMalformedEnvelope(t *testing.T) {
@@ -216,7 +216,7 @@ func TestDeniesMalformedEnvelope(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			requireDenied(t, notation.ReasonMalformed, check(t, trusting(root.Chain[0]), img, evidenceOf(c.mediaType, c.envelope)))
+			requireDenied(t, policy.ReasonMalformed, check(t, trusting(root.Chain[0]), img, evidenceOf(c.mediaType, c.envelope)))
 		})
 	}
 }

@@ -142,12 +142,12 @@ func TestUnreachableEnvelopeIsUnknownAndMissingOneIsInvalid(t *testing.T) {
 	cases := map[string]struct {
 		err    error
 		result policy.Result
-		reason string
+		reason policy.Reason
 	}{
 		"registry is down":          {errors.New("503"), policy.Unknown, "Unreachable"},
-		"blob is gone":              {verify.Definite("NotFound", errors.New("404")), policy.Invalid, "NotFound"},
-		"blob is not its digest":    {verify.Definite("ContentMismatch", errors.New("other bytes")), policy.Invalid, notation.ReasonTamperedEnvelope},
-		"blob is larger than it is": {verify.Definite("LimitExceeded", errors.New("too large")), policy.Invalid, notation.ReasonLimitExceeded},
+		"blob is gone":              {verify.Permanent(policy.ReasonNotFound, errors.New("404")), policy.Invalid, "NotFound"},
+		"blob is not its digest":    {verify.Permanent(policy.ReasonContentMismatch, errors.New("other bytes")), policy.Invalid, policy.ReasonTamperedEnvelope},
+		"blob is larger than it is": {verify.Permanent(policy.ReasonLimitExceeded, errors.New("too large")), policy.Invalid, policy.ReasonLimitExceeded},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -61,9 +61,9 @@ func (e *evidence) fetch(_ context.Context, desc ocispec.Descriptor, limit int64
 	case e.err != nil:
 		return nil, e.err
 	case !ok:
-		return nil, verify.Definite("NotFound", fmt.Errorf("blob %s is not there", desc.Digest))
+		return nil, verify.Permanent(policy.ReasonNotFound, fmt.Errorf("blob %s is not there", desc.Digest))
 	case desc.Size > limit:
-		return nil, verify.Definite("LimitExceeded", errors.New("too large"))
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, errors.New("too large"))
 	}
 	return content, nil
 }
@@ -108,7 +108,7 @@ func check(t testing.TB, options notation.Options, img fixture.Image, e *evidenc
 	return checker(t, options).Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now())
 }
 
-func requireDenied(t testing.TB, reason string, finding policy.Finding) {
+func requireDenied(t testing.TB, reason policy.Reason, finding policy.Finding) {
 	t.Helper()
 	require.Equal(t, policy.Invalid, finding.Result, finding.Message)
 	require.Equal(t, reason, finding.Reason, finding.Message)

@@ -13,55 +13,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Reasons of findings that are not valid. Reasons of failed fetches come from
-// the registry's errors.
-const (
-	// ReasonUntrustedCertificate means that the certificate chain does not lead
-	// to a trust anchor.
-	ReasonUntrustedCertificate = "UntrustedCertificate"
-	// ReasonInvalidCertificate means that the certificate chain is broken or its
-	// certificates are not for signing images.
-	ReasonInvalidCertificate = "InvalidCertificate"
-	// ReasonUntrustedIdentity means that the signer's subject is not trusted.
-	ReasonUntrustedIdentity = "UntrustedIdentity"
-	// ReasonExpiredCertificate means that a certificate of the chain is past its
-	// time, ReasonFutureCertificate that it is before it.
-	ReasonExpiredCertificate = "ExpiredCertificate"
-	ReasonFutureCertificate  = "FutureCertificate"
-	// ReasonExpiredSignature means that the signer limited the signature's time,
-	// and that it is over.
-	ReasonExpiredSignature = "ExpiredSignature"
-	// ReasonNoTimestamp means that a timestamp is demanded and there is none,
-	// ReasonInvalidTimestamp that no trusted authority made it for this signature,
-	// ReasonTimestampOutOfTime that a certificate was not valid at its time.
-	ReasonNoTimestamp        = "NoTimestamp"
-	ReasonInvalidTimestamp   = "InvalidTimestamp"
-	ReasonTimestampOutOfTime = "TimestampOutOfTime"
-	// ReasonRevokedCertificate means that an authority has revoked a certificate,
-	// ReasonRevocationUnknown that its answer does not tell, or that there will
-	// be none.
-	ReasonRevokedCertificate = "RevokedCertificate"
-	ReasonRevocationUnknown  = "RevocationUnknown"
-	// ReasonWrongDigest means that another artifact was signed.
-	ReasonWrongDigest = "WrongDigest"
-	// ReasonTamperedEnvelope means that content was changed after it was signed
-	// or stored.
-	ReasonTamperedEnvelope = "TamperedEnvelope"
-	// ReasonUnknownCriticalAttribute means that the signer demands that an
-	// attribute is understood which is not.
-	ReasonUnknownCriticalAttribute = "UnknownCriticalAttribute"
-	// ReasonPluginRequired means that the signer demands a plugin.
-	ReasonPluginRequired = "PluginRequired"
-	// ReasonMalformed means that the signature is not well-formed.
-	ReasonMalformed = "Malformed"
-	// ReasonLimitExceeded means that the signature is too large to look at.
-	ReasonLimitExceeded = "LimitExceeded"
-
-	// reasonContentMismatch is the registry's word for bytes that are not what
-	// their digest says.
-	reasonContentMismatch = "ContentMismatch"
-)
-
 func (c *Checker) valid(leaf *x509.Certificate, caveat string) policy.Finding {
 	sum := sha256.Sum256(leaf.RawSubjectPublicKeyInfo)
 	return policy.Finding{
@@ -77,26 +28,26 @@ func (c *Checker) valid(leaf *x509.Certificate, caveat string) policy.Finding {
 
 func fetchFailure(err error) policy.Finding {
 	finding := verify.FetchFailure(err)
-	if finding.Reason == reasonContentMismatch {
-		finding.Reason = ReasonTamperedEnvelope
+	if finding.Reason == policy.ReasonContentMismatch {
+		finding.Reason = policy.ReasonTamperedEnvelope
 	}
 	return finding
 }
 
 func malformed(message string) policy.Finding {
 	return policy.Finding{
-		Reason: ReasonMalformed, Message: message,
+		Reason: policy.ReasonMalformed, Message: message,
 		Remediation: "sign the image again with an unmodified notation",
 	}
 }
 
 func limitExceeded(what string, limit int) policy.Finding {
-	return policy.Finding{Reason: ReasonLimitExceeded, Message: fmt.Sprintf("%s, the limit is %d", what, limit)}
+	return policy.Finding{Reason: policy.ReasonLimitExceeded, Message: fmt.Sprintf("%s, the limit is %d", what, limit)}
 }
 
 func (c *Checker) untrustedCertificate() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonUntrustedCertificate,
+		Reason:      policy.ReasonUntrustedCertificate,
 		Message:     fmt.Sprintf("the certificate chain of the signature does not lead to a trust store of %s", c.name),
 		Remediation: fmt.Sprintf("sign with a certificate that a trust store of %s has issued, or have the issuer's certificate added there", c.name),
 	}
@@ -104,7 +55,7 @@ func (c *Checker) untrustedCertificate() policy.Finding {
 
 func (c *Checker) unsupportedScheme() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonUntrustedCertificate,
+		Reason:      policy.ReasonUntrustedCertificate,
 		Message:     fmt.Sprintf("the signature is of a signing authority, %s trusts certificate authorities only", c.name),
 		Remediation: "sign with the signing scheme notary.x509, which is notation's default",
 	}
@@ -112,7 +63,7 @@ func (c *Checker) unsupportedScheme() policy.Finding {
 
 func invalidCertificate() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonInvalidCertificate,
+		Reason:      policy.ReasonInvalidCertificate,
 		Message:     "the certificate chain of the signature is broken, or its certificates are not for signing images",
 		Remediation: "sign with a code-signing certificate and give its whole chain, the root last",
 	}
@@ -122,7 +73,7 @@ func invalidCertificate() policy.Finding {
 // certified it.
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonUntrustedIdentity,
+		Reason:      policy.ReasonUntrustedIdentity,
 		Message:     fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
 		Remediation: fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name),
 	}
@@ -130,7 +81,7 @@ func (c *Checker) untrustedIdentity(leaf *x509.Certificate) policy.Finding {
 
 func tampered() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonTamperedEnvelope,
+		Reason:      policy.ReasonTamperedEnvelope,
 		Message:     "the signature does not match its content",
 		Remediation: "sign the image again, and find out who changed the signature in the registry",
 	}
@@ -138,7 +89,7 @@ func tampered() policy.Finding {
 
 func unknownCritical() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonUnknownCriticalAttribute,
+		Reason:      policy.ReasonUnknownCriticalAttribute,
 		Message:     "the signature demands that an attribute is understood which is not known here",
 		Remediation: "sign the image without extended critical attributes",
 	}
@@ -146,7 +97,7 @@ func unknownCritical() policy.Finding {
 
 func pluginRequired() policy.Finding {
 	return policy.Finding{
-		Reason:      ReasonPluginRequired,
+		Reason:      policy.ReasonPluginRequired,
 		Message:     "the signature demands a verification plugin, and there are none",
 		Remediation: "sign the image with a key that needs no verification plugin",
 	}
@@ -154,7 +105,7 @@ func pluginRequired() policy.Finding {
 
 func wrongDigest(want, signed digest.Digest) policy.Finding {
 	finding := policy.Finding{
-		Reason:      ReasonWrongDigest,
+		Reason:      policy.ReasonWrongDigest,
 		Message:     fmt.Sprintf("the signature is for another artifact, not for %s", want),
 		Remediation: "sign this image by its digest: signatures of other images or platforms do not carry over",
 	}
@@ -175,13 +126,13 @@ func outOfTime(chain []*x509.Certificate, now time.Time) policy.Finding {
 		switch {
 		case now.After(certificate.NotAfter):
 			return policy.Finding{
-				Reason:      ReasonExpiredCertificate,
+				Reason:      policy.ReasonExpiredCertificate,
 				Message:     fmt.Sprintf("certificate %q expired at %s", name, certificate.NotAfter.UTC().Format(time.RFC3339)),
 				Remediation: "sign the image again with a certificate that is still valid",
 			}
 		case now.Before(certificate.NotBefore):
 			return policy.Finding{
-				Reason:      ReasonFutureCertificate,
+				Reason:      policy.ReasonFutureCertificate,
 				Message:     fmt.Sprintf("certificate %q is not valid before %s", name, certificate.NotBefore.UTC().Format(time.RFC3339)),
 				Remediation: "compare the clocks of this service and of the certificate's issuer",
 			}
@@ -197,7 +148,7 @@ func expired(expiry, now time.Time) policy.Finding {
 		return policy.Finding{}
 	}
 	return policy.Finding{
-		Reason:      ReasonExpiredSignature,
+		Reason:      policy.ReasonExpiredSignature,
 		Message:     fmt.Sprintf("the signature expired at %s", expiry.UTC().Format(time.RFC3339)),
 		Remediation: "sign the image again",
 	}

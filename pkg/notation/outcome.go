@@ -34,7 +34,7 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		// Before any cryptography: strangers' signatures cost next to nothing.
 		return c.untrustedCertificate()
 	}
-	stamped := c.stamped != nil && (!c.afterExpiry || outOfTime(chain, now).Reason == ReasonExpiredCertificate)
+	stamped := c.stamped != nil && (!c.afterExpiry || outOfTime(chain, now).Reason == policy.ReasonExpiredCertificate)
 	library := c.plain
 	if stamped {
 		library = c.stamped
@@ -124,12 +124,12 @@ func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject veri
 		case trustpolicy.TypeAuthenticity:
 			return c.unauthentic(outcome)
 		case trustpolicy.TypeExpiry:
-			return orElse(expired(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), ReasonExpiredSignature, "the signature has expired")
+			return orElse(expired(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature, "the signature has expired")
 		case trustpolicy.TypeAuthenticTimestamp:
 			if stamped {
 				return timestampFailure(outcome)
 			}
-			return orElse(outOfTime(chain, now), ReasonExpiredCertificate, "a certificate of the signature is not valid now")
+			return orElse(outOfTime(chain, now), policy.ReasonExpiredCertificate, "a certificate of the signature is not valid now")
 		case trustpolicy.TypeRevocation:
 		}
 		return malformed("the signature envelope cannot be verified")
@@ -142,7 +142,7 @@ func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject veri
 			return pluginRequired()
 		}
 	}
-	return orElse(mismatch(outcome, subject), ReasonMalformed, "the signature envelope cannot be verified")
+	return orElse(mismatch(outcome, subject), policy.ReasonMalformed, "the signature envelope cannot be verified")
 }
 
 // broken tells apart why an envelope has no integrity.
@@ -172,7 +172,7 @@ func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) policy.Fi
 
 // orElse returns finding, or one with the given reason where finding has none:
 // the library's clock and now may differ.
-func orElse(finding policy.Finding, reason, message string) policy.Finding {
+func orElse(finding policy.Finding, reason policy.Reason, message string) policy.Finding {
 	if finding.Reason == "" {
 		return policy.Finding{Reason: reason, Message: message}
 	}

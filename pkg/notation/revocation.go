@@ -61,7 +61,7 @@ func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why pu
 			return malformed("revocation cannot be checked")
 		case status.Result == result.ResultOK, status.Result == result.ResultNonRevokable:
 		case status.Result == result.ResultRevoked:
-			return policy.Finding{Reason: ReasonRevokedCertificate, Message: fmt.Sprintf("certificate %q is revoked", name),
+			return policy.Finding{Reason: policy.ReasonRevokedCertificate, Message: fmt.Sprintf("certificate %q is revoked", name),
 				Remediation: "sign the image again with another certificate, and find out why this one was revoked"}
 		case unknown.Reason == "":
 			unknown = noted.explain(name)
@@ -84,7 +84,7 @@ func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if verify.IsDefinite(err) {
+		if verify.IsPermanent(err) {
 			n.definite = err
 		} else {
 			n.pending = err
@@ -101,12 +101,12 @@ func (n *noting) explain(name string) policy.Finding {
 	message := fmt.Sprintf("it is not known whether certificate %q is revoked", name)
 	switch {
 	case n.pending != nil:
-		return policy.Finding{Result: policy.Unknown, Reason: ReasonRevocationUnknown, Message: message + ": " + n.pending.Error()}
+		return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonRevocationUnknown, Message: message + ": " + n.pending.Error()}
 	case n.definite != nil:
-		return policy.Finding{Reason: ReasonRevocationUnknown, Message: message + ": " + n.definite.Error(),
+		return policy.Finding{Reason: policy.ReasonRevocationUnknown, Message: message + ": " + n.definite.Error(),
 			Remediation: "have the responder allowed, or set spec.notation.revocation of the Verifier"}
 	}
-	return policy.Finding{Reason: ReasonRevocationUnknown, Message: message + ": the responder's answer does not tell, is not signed by the issuer, or is too old",
+	return policy.Finding{Reason: policy.ReasonRevocationUnknown, Message: message + ": the responder's answer does not tell, is not signed by the issuer, or is too old",
 		Remediation: "ask the certificate's issuer to publish a current answer"}
 }
 

@@ -55,14 +55,14 @@ func TestRevokedCertificatesAreNotTrusted(t *testing.T) {
 				require.NotZero(t, r.Asked())
 
 				r.Revoke(leaf.Chain[0])
-				requireDenied(t, notation.ReasonRevokedCertificate, check(t, asked, img, e))
+				requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
 
 				asked.Level = notation.Permissive
 				finding := check(t, asked, img, e)
 				require.Equal(t, policy.Valid, finding.Result)
 				require.Contains(t, finding.Message, "is revoked")
 				asked.Overrides.Revocation = notation.Enforce
-				requireDenied(t, notation.ReasonRevokedCertificate, check(t, asked, img, e))
+				requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
 				asked.Level, asked.Overrides.Revocation = notation.Strict, notation.Log
 				require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
 
@@ -87,7 +87,7 @@ func TestRevokedIntermediatesAreNotTrusted(t *testing.T) {
 	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
 	r.Revoke(issuing.Chain[0])
 	finding := check(t, asked, img, e)
-	requireDenied(t, notation.ReasonRevokedCertificate, finding)
+	requireDenied(t, policy.ReasonRevokedCertificate, finding)
 	require.Contains(t, finding.Message, "CN=issuing")
 }
 
@@ -107,7 +107,7 @@ func TestWhatIsNotKnownOfRevocationIsNotAPass(t *testing.T) {
 		result    policy.Result
 	}{
 		"not there yet":         {failing{errors.New("try again")}, nil, policy.Unknown},
-		"never to be asked":     {failing{verify.Definite("RevocationHostNotAllowed", errors.New("not on the list"))}, nil, policy.Invalid},
+		"never to be asked":     {failing{verify.Permanent(policy.ReasonRevocationHostNotAllowed, errors.New("not on the list"))}, nil, policy.Invalid},
 		"garbage":               {http.DefaultTransport, text("garbage"), policy.Invalid},
 		"nothing":               {http.DefaultTransport, text(""), policy.Invalid},
 		"an error":              {http.DefaultTransport, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, policy.Invalid},
@@ -119,7 +119,7 @@ func TestWhatIsNotKnownOfRevocationIsNotAPass(t *testing.T) {
 			asked.Revocation = c.transport
 			finding := check(t, asked, img, e)
 			require.Equal(t, c.result, finding.Result, finding.Message)
-			require.Equal(t, notation.ReasonRevocationUnknown, finding.Reason)
+			require.Equal(t, policy.ReasonRevocationUnknown, finding.Reason)
 			require.Contains(t, finding.Message, "CN=release")
 		})
 	}
@@ -149,11 +149,11 @@ func TestRevokedTimestampAuthoritiesAreNotTrusted(t *testing.T) {
 	asked.Revocation = failing{errors.New("try again")}
 	finding := check(t, asked, img, e)
 	require.Equal(t, policy.Unknown, finding.Result)
-	require.Equal(t, notation.ReasonRevocationUnknown, finding.Reason)
+	require.Equal(t, policy.ReasonRevocationUnknown, finding.Reason)
 
 	r.Revoke(stamps.Signer().Chain[0])
 	asked.Revocation = http.DefaultTransport
-	requireDenied(t, notation.ReasonRevokedCertificate, check(t, asked, img, e))
+	requireDenied(t, policy.ReasonRevokedCertificate, check(t, asked, img, e))
 	asked.Overrides.Revocation = notation.Log
 	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
 	asked.Overrides.Revocation, asked.Revocation = notation.AsLevel, nil
@@ -169,7 +169,7 @@ func TestStrangersCertificatesCauseNoRequest(t *testing.T) {
 	for _, level := range []notation.Level{notation.Strict, notation.Permissive} {
 		asked := trusting(root.Chain[0])
 		asked.Revocation, asked.Level = http.DefaultTransport, level
-		requireDenied(t, notation.ReasonUntrustedCertificate, check(t, asked, img, signed(t, img, leaf, fixture.NotationOptions{})))
+		requireDenied(t, policy.ReasonUntrustedCertificate, check(t, asked, img, signed(t, img, leaf, fixture.NotationOptions{})))
 	}
 	require.Zero(t, r.Asked())
 }

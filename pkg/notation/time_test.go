@@ -20,14 +20,14 @@ func TestTimeIsJudgedByTheLevel(t *testing.T) {
 	cases := map[string]struct {
 		root, leaf fixture.CertificateOptions
 		options    fixture.NotationOptions
-		reason     string
+		reason     policy.Reason
 		says       string
 	}{
-		"expired signing certificate":       {long, past, fixture.NotationOptions{}, notation.ReasonExpiredCertificate, `CN=release`},
-		"expired root":                      {past, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour)}, notation.ReasonExpiredCertificate, `CN=root`},
-		"signing certificate of the future": {fixture.CertificateOptions{NotAfter: now.Add(72 * time.Hour)}, future, fixture.NotationOptions{}, notation.ReasonFutureCertificate, `CN=release`},
+		"expired signing certificate":       {long, past, fixture.NotationOptions{}, policy.ReasonExpiredCertificate, `CN=release`},
+		"expired root":                      {past, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour)}, policy.ReasonExpiredCertificate, `CN=root`},
+		"signing certificate of the future": {fixture.CertificateOptions{NotAfter: now.Add(72 * time.Hour)}, future, fixture.NotationOptions{}, policy.ReasonFutureCertificate, `CN=release`},
 		"expired signature": {long, long, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour), Expiry: now.Add(-time.Hour)},
-			notation.ReasonExpiredSignature, "the signature expired"},
+			policy.ReasonExpiredSignature, "the signature expired"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -61,12 +61,12 @@ func TestStrictJudgesByTheTimeOfTheCaller(t *testing.T) {
 	c := checker(t, trusting(root.Chain[0]))
 	cases := map[string]struct {
 		now    time.Time
-		reason string
+		reason policy.Reason
 	}{
-		"a year later":         {time.Now().AddDate(1, 0, 0), notation.ReasonExpiredCertificate},
-		"after the signature":  {time.Now().Add(2 * time.Hour), notation.ReasonExpiredSignature},
-		"a year earlier":       {time.Now().AddDate(-1, 0, 0), notation.ReasonFutureCertificate},
-		"no time at all given": {time.Time{}, notation.ReasonFutureCertificate},
+		"a year later":         {time.Now().AddDate(1, 0, 0), policy.ReasonExpiredCertificate},
+		"after the signature":  {time.Now().Add(2 * time.Hour), policy.ReasonExpiredSignature},
+		"a year earlier":       {time.Now().AddDate(-1, 0, 0), policy.ReasonFutureCertificate},
+		"no time at all given": {time.Time{}, policy.ReasonFutureCertificate},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

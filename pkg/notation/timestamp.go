@@ -30,7 +30,7 @@ func timestampFailure(outcome *notationgo.VerificationOutcome) policy.Finding {
 	case errors.As(failure, &revoked):
 		return revoked.finding
 	case len(signer.UnsignedAttributes.TimestampSignature) == 0:
-		return policy.Finding{Reason: ReasonNoTimestamp, Message: "the signature has no timestamp, and one is needed",
+		return policy.Finding{Reason: policy.ReasonNoTimestamp, Message: "the signature has no timestamp, and one is needed",
 			Remediation: "sign the image again with a timestamp (notation sign --timestamp-url)"}
 	}
 	at, err := timestampOf(signer.UnsignedAttributes.TimestampSignature, signer.Signature)
@@ -40,7 +40,7 @@ func timestampFailure(outcome *notationgo.VerificationOutcome) policy.Finding {
 	for _, certificate := range signer.CertificateChain {
 		if !at.BoundedAfter(certificate.NotBefore) || !at.BoundedBefore(certificate.NotAfter) {
 			return policy.Finding{
-				Reason: ReasonTimestampOutOfTime,
+				Reason: policy.ReasonTimestampOutOfTime,
 				Message: fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
 					at.Value.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
 				Remediation: "sign the image again with a certificate that is valid",
@@ -51,7 +51,7 @@ func timestampFailure(outcome *notationgo.VerificationOutcome) policy.Finding {
 }
 
 func invalidTimestamp(message string) policy.Finding {
-	return policy.Finding{Reason: ReasonInvalidTimestamp, Message: message,
+	return policy.Finding{Reason: policy.ReasonInvalidTimestamp, Message: message,
 		Remediation: "sign the image again with a timestamp of a trusted authority, or have the authority's root added to the trust store"}
 }
 

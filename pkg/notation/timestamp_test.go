@@ -42,19 +42,19 @@ func TestTimestampsProveThatASignatureIsFromWhenTheCertificateWasValid(t *testin
 		stamp       *fixture.TimestampAuthority
 		afterExpiry bool
 		trust       bool
-		reason      string
+		reason      policy.Reason
 	}{
 		"stamped in time":                        {expired, trusted, false, true, ""},
 		"stamped in time, asked only if expired": {expired, trusted, true, true, ""},
-		"no timestamp":                           {expired, nil, false, true, notation.ReasonNoTimestamp},
-		"no timestamp, asked only if expired":    {expired, nil, true, true, notation.ReasonNoTimestamp},
-		"stamped after the certificate expired":  {expired, &late, false, true, notation.ReasonTimestampOutOfTime},
-		"stamped by a stranger":                  {expired, stranger, false, true, notation.ReasonInvalidTimestamp},
-		"authorities are not trusted at all":     {expired, trusted, false, false, notation.ReasonExpiredCertificate},
+		"no timestamp":                           {expired, nil, false, true, policy.ReasonNoTimestamp},
+		"no timestamp, asked only if expired":    {expired, nil, true, true, policy.ReasonNoTimestamp},
+		"stamped after the certificate expired":  {expired, &late, false, true, policy.ReasonTimestampOutOfTime},
+		"stamped by a stranger":                  {expired, stranger, false, true, policy.ReasonInvalidTimestamp},
+		"authorities are not trusted at all":     {expired, trusted, false, false, policy.ReasonExpiredCertificate},
 		"a valid certificate, stamped":           {valid, &recent, false, true, ""},
-		"a valid certificate, not stamped":       {valid, nil, false, true, notation.ReasonNoTimestamp},
+		"a valid certificate, not stamped":       {valid, nil, false, true, policy.ReasonNoTimestamp},
 		"a valid certificate, not asked":         {valid, nil, true, true, ""},
-		"stamped before the certificate":         {valid, trusted, false, true, notation.ReasonTimestampOutOfTime},
+		"stamped before the certificate":         {valid, trusted, false, true, policy.ReasonTimestampOutOfTime},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestDeniesATimestampOfAnotherSignature(t *testing.T) {
 	asked := trusting(root.Chain[0])
 	asked.TimestampAuthorities = trusted.Root.Chain
 	finding := check(t, asked, img, evidenceOf(notation.MediaTypeJWS, stapled(t, mine, donor)))
-	requireDenied(t, notation.ReasonInvalidTimestamp, finding)
+	requireDenied(t, policy.ReasonInvalidTimestamp, finding)
 }
 
 func TestDeniesATimestampThatIsTooLargeToRead(t *testing.T) {
@@ -110,7 +110,7 @@ func TestDeniesATimestampThatIsTooLargeToRead(t *testing.T) {
 	require.NoError(t, err)
 	asked := trusting(root.Chain[0])
 	asked.TimestampAuthorities = timestamps(t, "trusted", fixture.CertificateOptions{}).Root.Chain
-	for size, reason := range map[int]string{64 << 10: notation.ReasonInvalidTimestamp, 64<<10 + 1: notation.ReasonLimitExceeded} {
+	for size, reason := range map[int]policy.Reason{64 << 10: policy.ReasonInvalidTimestamp, 64<<10 + 1: policy.ReasonLimitExceeded} {
 		requireDenied(t, reason, check(t, asked, img, evidenceOf(notation.MediaTypeJWS, withTimestamp(t, envelope, make([]byte, size)))))
 	}
 }

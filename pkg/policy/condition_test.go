@@ -39,7 +39,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			requirement, err := policy.Matching(strict, c.atLeast, c.condition, "a", "b")
 			require.NoError(t, err)
-			rules := policy.Rules{Source: strict, Require: []policy.Requirement{requirement}}
+			rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
 			verdict := policy.Decide(rules, c.findings)
 			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)

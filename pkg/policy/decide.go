@@ -36,7 +36,7 @@ func (o Outcome) String() string {
 // that names the resource that decided.
 type Verdict struct {
 	Outcome Outcome
-	Policy  Source
+	Policy  ObjectRef
 	Reason  string
 	// Warning is why the image would not be allowed if the policy were enforced;
 	// it is empty unless the outcome is Allowed all the same.
@@ -59,7 +59,7 @@ func (v Verdict) Warn() Verdict {
 // Requirement is one thing that must hold. Only AnyOf, AllOf and Matching construct
 // a valid one: the zero value never holds.
 type Requirement struct {
-	source    Source
+	source    ObjectRef
 	all       bool
 	verifiers []string
 	atLeast   int
@@ -72,13 +72,13 @@ type Condition func(proven []Finding) (bool, error)
 
 // AnyOf requires valid evidence of at least atLeast distinct signers, from any
 // of the named verifiers. It returns an error for an empty list or atLeast < 1.
-func AnyOf(source Source, atLeast int, verifiers ...string) (Requirement, error) {
+func AnyOf(source ObjectRef, atLeast int, verifiers ...string) (Requirement, error) {
 	return newRequirement(source, false, atLeast, verifiers)
 }
 
 // AllOf requires valid evidence from each of the named verifiers, and in all of
 // at least atLeast distinct signers. It returns an error as AnyOf does.
-func AllOf(source Source, atLeast int, verifiers ...string) (Requirement, error) {
+func AllOf(source ObjectRef, atLeast int, verifiers ...string) (Requirement, error) {
 	return newRequirement(source, true, atLeast, verifiers)
 }
 
@@ -86,7 +86,7 @@ func AllOf(source Source, atLeast int, verifiers ...string) (Requirement, error)
 // verifiers, which is of at least atLeast distinct signers. A condition may also
 // look at what is missing, so nothing may be unknown. It returns an error as AnyOf
 // does, and without a condition.
-func Matching(source Source, atLeast int, condition Condition, verifiers ...string) (Requirement, error) {
+func Matching(source ObjectRef, atLeast int, condition Condition, verifiers ...string) (Requirement, error) {
 	if condition == nil {
 		return Requirement{}, errors.New("a requirement without a condition would hold for every signature")
 	}
@@ -95,7 +95,7 @@ func Matching(source Source, atLeast int, condition Condition, verifiers ...stri
 	return made, err
 }
 
-func newRequirement(source Source, all bool, atLeast int, verifiers []string) (Requirement, error) {
+func newRequirement(source ObjectRef, all bool, atLeast int, verifiers []string) (Requirement, error) {
 	if len(verifiers) == 0 {
 		return Requirement{}, errors.New("a requirement without verifiers would hold for every image")
 	}
@@ -109,19 +109,19 @@ func newRequirement(source Source, all bool, atLeast int, verifiers []string) (R
 func (r Requirement) Verifiers() []string { return slices.Clone(r.verifiers) }
 
 // Source returns the resource that states the requirement.
-func (r Requirement) Source() Source { return r.source }
+func (r Requirement) Source() ObjectRef { return r.source }
 
-// Rules is what one policy demands of one image: every requirement must hold.
+// Requirements is what one policy demands of one image: every requirement must hold.
 // Without requirements nothing can hold, so it denies.
-type Rules struct {
-	Source  Source
+type Requirements struct {
+	Source  ObjectRef
 	Require []Requirement
 }
 
 // Decide weighs findings against rules. One Denied requirement denies; else one
 // Undecided requirement leaves the whole undecided; only when there is at least
 // one requirement and each is proven is the outcome Allowed.
-func Decide(rules Rules, findings []Finding) Verdict {
+func Decide(rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
 		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source)}
 	}
@@ -151,7 +151,7 @@ func Decide(rules Rules, findings []Finding) Verdict {
 // Settled reports whether more findings cannot change the verdict, so that the
 // search for evidence may stop. Findings only ever add proof, so this is so
 // exactly when the rules are met; but a condition wants to see all of them.
-func (r Rules) Settled(findings []Finding) bool {
+func (r Requirements) Settled(findings []Finding) bool {
 	if slices.ContainsFunc(r.Require, func(r Requirement) bool { return r.condition != nil }) {
 		return false
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-var strict = policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
+var strict = policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 
 func finding(verifier string, result policy.Result, signer, message string) policy.Finding {
 	return policy.Finding{Verifier: verifier, Result: result, Signer: signer, Message: message,
-		Source: policy.Source{Kind: "Verifier", Namespace: "team-a", Name: verifier}}
+		Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: verifier}}
 }
 
 func anyOf(t *testing.T, atLeast int, names ...string) policy.Requirement {
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			rules := policy.Rules{Source: strict, Require: c.require}
+			rules := policy.Requirements{Source: strict, Require: c.require}
 			verdict := policy.Decide(rules, c.findings)
 			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestZeroValuesDeny(t *testing.T) {
-	require.Equal(t, policy.Denied, policy.Decide(policy.Rules{}, nil).Outcome)
+	require.Equal(t, policy.Denied, policy.Decide(policy.Requirements{}, nil).Outcome)
 	require.Equal(t, policy.Denied, policy.Verdict{}.Outcome)
 	var outcome policy.Outcome
 	require.Equal(t, "denied", outcome.String())
@@ -87,7 +87,7 @@ func TestZeroValuesDeny(t *testing.T) {
 }
 
 func TestRequirementsThatWouldAlwaysHoldDoNotConstruct(t *testing.T) {
-	for _, make := range []func(policy.Source, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf} {
+	for _, make := range []func(policy.ObjectRef, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf} {
 		_, err := make(strict, 1)
 		require.ErrorContains(t, err, "without verifiers")
 		for _, n := range []int{0, -1} {
@@ -102,7 +102,7 @@ func TestReasonsNameTheResourceAndStayShort(t *testing.T) {
 	for i := range 30 {
 		findings = append(findings, finding("a", policy.Invalid, "", fmt.Sprintf("signature %d is by an unknown key", i)))
 	}
-	verdict := policy.Decide(policy.Rules{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, findings)
+	verdict := policy.Decide(policy.Requirements{Source: strict, Require: []policy.Requirement{anyOf(t, 1, "a")}}, findings)
 	require.Contains(t, verdict.Reason, "VerificationPolicy team-a/strict requires a valid signature for a")
 	require.Contains(t, verdict.Reason, "and 27 more")
 	require.Equal(t, strict, verdict.Policy)
@@ -120,12 +120,12 @@ func TestDecideIsMonotone(t *testing.T) {
 			findings = append(findings, finding(name.Draw(t, "verifier"), result.Draw(t, "result"), signer.Draw(t, "signer"), "m"))
 		}
 		names := rapid.SliceOfNDistinct(name, 1, 3, rapid.ID).Draw(t, "required")
-		construct := rapid.SampledFrom([]func(policy.Source, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf}).Draw(t, "mode")
+		construct := rapid.SampledFrom([]func(policy.ObjectRef, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf}).Draw(t, "mode")
 		requirement, err := construct(strict, rapid.IntRange(1, 3).Draw(t, "at least"), names...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules := policy.Rules{Source: strict, Require: []policy.Requirement{requirement}}
+		rules := policy.Requirements{Source: strict, Require: []policy.Requirement{requirement}}
 		if policy.Decide(rules, findings).Outcome == policy.Allowed {
 			return
 		}

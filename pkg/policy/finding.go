@@ -33,7 +33,7 @@ func (r Result) String() string {
 
 // Source names the resource that something comes from. Namespace is empty for
 // cluster-scoped resources; the zero value means "no resource".
-type Source struct {
+type ObjectRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -41,9 +41,9 @@ type Source struct {
 
 // String returns the source as users write it: "Verifier team-a/release" or
 // "ClusterVerifier release".
-func (s Source) String() string {
+func (s ObjectRef) String() string {
 	switch {
-	case s == Source{}:
+	case s == ObjectRef{}:
 		return "no policy"
 	case s.Namespace == "":
 		return s.Kind + " " + s.Name
@@ -55,10 +55,10 @@ func (s Source) String() string {
 // team devs, so it never carries secrets or what a registry wrote beyond its
 // media types and digests.
 type Finding struct {
-	Verifier string `json:"verifier"` // name, as policies refer to it
-	Source   Source `json:"source"`   // the resource that defines the verifier
-	Type     string `json:"type"`     // "Cosign", "Notation"
-	Result   Result `json:"result"`
+	Verifier string    `json:"verifier"` // name, as policies refer to it
+	Source   ObjectRef `json:"source"`   // the resource that defines the verifier
+	Type     string    `json:"type"`     // "Cosign", "Notation"
+	Result   Result    `json:"result"`
 	// Signer identifies who signed: a key's or certificate's fingerprint. Two
 	// findings with the same Signer count once. A Valid finding without it
 	// counts for nothing.
@@ -69,7 +69,7 @@ type Finding struct {
 	Message string `json:"message"`
 	// Reason is a short machine-readable word for a finding that is not Valid,
 	// such as "WrongKey"; Remediation says what to do about it.
-	Reason      string         `json:"reason,omitempty"`
+	Reason      Reason         `json:"reason,omitempty"`
 	Remediation string         `json:"remediation,omitempty"`
 	Extensions  map[string]any `json:"extensions,omitempty"`
 }

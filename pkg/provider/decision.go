@@ -105,7 +105,7 @@ func (h *handler) resolve(ctx context.Context, t target) *decision {
 	}
 	pinned, err := h.resolver.Resolve(ctx, t.namespace, t.ref)
 	switch {
-	case verify.IsDefinite(err):
+	case verify.IsPermanent(err):
 		return &decision{known: true, reason: err.Error()}
 	case err != nil:
 		return undecided("%v", err)

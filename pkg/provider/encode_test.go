@@ -29,7 +29,7 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, success bool, reports uint8) {
 		v := &value{Version: resultVersion, IsSuccess: success, Succeeded: success, TraceID: text, Timestamp: "2026-01-02T03:04:05Z", VerifierReports: []report{},
-			Digest: text, Namespace: text, Policy: policy.Source{Kind: text, Name: text}, Reason: text}
+			Digest: text, Namespace: text, Policy: policy.ObjectRef{Kind: text, Name: text}, Reason: text}
 		for i := range reports % 4 {
 			r := report{Subject: text, IsSuccess: success, Name: text, VerifierName: text, Type: text, VerifierType: text, ReferenceDigest: text, ArtifactType: text, Message: text}
 			if i > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -88,7 +89,7 @@ func TestMutationNeverPinsToWhatWasNotResolved(t *testing.T) {
 
 func TestDefiniteErrorWithoutTextIsStillAnError(t *testing.T) {
 	h := testHandler(byRepository, resolverFunc(func(context.Context, verify.Namespace, image.Reference) (image.Reference, error) {
-		return image.Reference{}, verify.Definite("NotFound", errors.New(""))
+		return image.Reference{}, verify.Permanent(policy.ReasonNotFound, errors.New(""))
 	}), nil)
 	require.NotEmpty(t, ask(t, h, "/v1/mutate", "r.example.com/a").Items[0].Error)
 }

@@ -28,7 +28,7 @@ type Verifier interface {
 }
 
 // Resolver pins an image to the digest that its tag names now. Its error is a
-// [verify.DefiniteError] if asking again would give the same answer; every other
+// [verify.PermanentError] if asking again would give the same answer; every other
 // error is transient. It is safe for concurrent use.
 type Resolver interface {
 	Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error)

@@ -18,16 +18,16 @@ const resultVersion = "0.2.0"
 // value is the value of a verification item: Ratify v1's result 0.2.0, so that
 // constraint templates written for it work as they are, and what decided.
 type value struct {
-	Version         string        `json:"version"`
-	IsSuccess       bool          `json:"isSuccess"`
-	Succeeded       bool          `json:"succeeded"` // the same, by its later name
-	TraceID         string        `json:"traceID"`
-	Timestamp       string        `json:"timestamp"` // RFC 3339, UTC
-	VerifierReports []report      `json:"verifierReports"`
-	Digest          string        `json:"digest"`    // what the verdict is about; empty if it was not needed
-	Namespace       string        `json:"namespace"` // empty: cluster resources only
-	Policy          policy.Source `json:"policy"`
-	Reason          string        `json:"reason"`
+	Version         string           `json:"version"`
+	IsSuccess       bool             `json:"isSuccess"`
+	Succeeded       bool             `json:"succeeded"` // the same, by its later name
+	TraceID         string           `json:"traceID"`
+	Timestamp       string           `json:"timestamp"` // RFC 3339, UTC
+	VerifierReports []report         `json:"verifierReports"`
+	Digest          string           `json:"digest"`    // what the verdict is about; empty if it was not needed
+	Namespace       string           `json:"namespace"` // empty: cluster resources only
+	Policy          policy.ObjectRef `json:"policy"`
+	Reason          string           `json:"reason"`
 	// Warning is why the image would be denied if its policy were enforced.
 	Warning string `json:"warning,omitempty"`
 }
@@ -74,7 +74,7 @@ func newReport(f *policy.Finding, subject string) report {
 		ReferenceDigest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message, Extensions: f.Extensions,
 	}
 	if !r.IsSuccess {
-		r.ErrorReason, r.Remediation = f.Reason, f.Remediation
+		r.ErrorReason, r.Remediation = string(f.Reason), f.Remediation
 	}
 	return r
 }

@@ -203,7 +203,7 @@ func TestValueIsASupersetOfRatifysResult(t *testing.T) {
 		result.Findings = []policy.Finding{
 			{Verifier: "release", Type: "Notation", Result: policy.Valid, Signer: "sha256:00", Digest: "sha256:aa", ArtifactType: "application/vnd.cncf.notary.signature",
 				Message: "verified", Extensions: map[string]any{"Issuer": "CN=x,O=y", "SN": "CN=<z>"}},
-			{Verifier: "keys", Type: "Cosign", Result: policy.Invalid, Digest: "sha256:bb", ArtifactType: "t", Message: "other key", Reason: "WrongKey", Remediation: "sign it"},
+			{Verifier: "keys", Type: "Cosign", Result: policy.Invalid, Digest: "sha256:bb", ArtifactType: "t", Message: "other key", Reason: policy.ReasonWrongKey, Remediation: "sign it"},
 			{Verifier: "keys", Type: "Cosign", Result: policy.Valid, Message: "valid, but nobody signed"},
 		}
 		return result

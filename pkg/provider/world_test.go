@@ -62,7 +62,7 @@ func verdict(outcome policy.Outcome, ns verify.Namespace, ref image.Reference) v
 	return verify.Result{
 		Namespace: ns, Reference: ref.WithDigest(someDigest), Digest: someDigest,
 		Verdict: policy.Verdict{Outcome: outcome, Reason: "because of " + outcome.String(),
-			Policy: policy.Source{Kind: "VerificationPolicy", Namespace: string(ns), Name: "main"}},
+			Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: string(ns), Name: "main"}},
 	}
 }
 
@@ -89,7 +89,7 @@ var pinning = resolverFunc(func(_ context.Context, _ verify.Namespace, ref image
 	case 'p':
 		panic("the resolver is broken")
 	}
-	return image.Reference{}, verify.Definite("NotFound", fmt.Errorf("resolve %s: no such image", ref))
+	return image.Reference{}, verify.Permanent(policy.ReasonNotFound, fmt.Errorf("resolve %s: no such image", ref))
 })
 
 // calls counts what was asked of a fake.

@@ -54,7 +54,7 @@ type Credential struct {
 
 // Store is the compiled form of a Store or ClusterStore.
 type Store struct {
-	Source      policy.Source
+	Source      policy.ObjectRef
 	Registries  []string              // normalised hosts
 	Credentials map[string]Credential // by normalised host
 	RootCAs     []byte                // PEM, trusted besides the system's certificates

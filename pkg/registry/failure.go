@@ -18,6 +18,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -49,7 +50,7 @@ func worthRetrying(err error) bool {
 	if errors.As(err, &network) && network.Timeout() {
 		return false
 	}
-	return !verify.IsDefinite(err) && transport(err)
+	return !verify.IsPermanent(err) && transport(err)
 }
 
 // transport reports whether err comes from the connection and not from what was
@@ -63,7 +64,7 @@ func transport(err error) bool {
 
 // mismatch is content that is not what it was asked for as.
 func mismatch(want, got digest.Digest) error {
-	return verify.Definite("ContentMismatch", fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got))
+	return verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got))
 }
 
 // explain turns a failure into one that says what was being done, and whether
@@ -73,54 +74,54 @@ func explain(err error, doing, host string) error {
 	if err == nil {
 		return nil
 	}
-	var definite *verify.DefiniteError
-	if errors.As(err, &definite) {
-		return verify.Definite(definite.Reason, fmt.Errorf("%s: %w", doing, definite.Err))
+	var permanent *verify.PermanentError
+	if errors.As(err, &permanent) {
+		return verify.Permanent(permanent.Reason, fmt.Errorf("%s: %w", doing, permanent.Err))
 	}
-	if reason, text := definiteCause(err, host); reason != "" {
-		return verify.Definite(reason, fmt.Errorf("%s: %s", doing, text))
+	if reason, text := permanentCause(err, host); reason != "" {
+		return verify.Permanent(reason, fmt.Errorf("%s: %s", doing, text))
 	}
 	return fmt.Errorf("%s: %s", doing, transientCause(err, host))
 }
 
-// definiteCause returns a reason word and a sentence for failures that asking
+// permanentCause returns a reason word and a sentence for failures that asking
 // again would repeat.
-func definiteCause(err error, host string) (reason, text string) {
+func permanentCause(err error, host string) (reason policy.Reason, text string) {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
-		return definiteStatus(response.StatusCode, host)
+		return permanentStatus(response.StatusCode, host)
 	}
 	var unknownCA x509.UnknownAuthorityError
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
-		return "NotFound", host + " has no such image or tag"
+		return policy.ReasonNotFound, host + " has no such image or tag"
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return "AccessDenied", host + " asks for a user name and password, and no Store gives any; add an imagePullSecret"
+		return policy.ReasonAccessDenied, host + " asks for a user name and password, and no Store gives any; add an imagePullSecret"
 	case errors.Is(err, errPrivateAddress):
-		return "Forbidden", host + " cannot be reached: " + errPrivateAddress.Error()
+		return policy.ReasonForbidden, host + " cannot be reached: " + errPrivateAddress.Error()
 	case errors.As(err, &unknownCA), errors.As(err, &certificate):
-		return "UntrustedRegistry", host + " has a certificate that is not trusted; a Store's caBundle can make it so"
+		return policy.ReasonUntrustedRegistry, host + " has a certificate that is not trusted; a Store's caBundle can make it so"
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), errors.Is(err, content.ErrInvalidDescriptorSize):
-		return "ContentMismatch", "the content is not what its digest and size say"
+		return policy.ReasonContentMismatch, "the content is not what its digest and size say"
 	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.Is(err, errTooLarge):
-		return "LimitExceeded", fmt.Sprintf("the answer of %s is larger than %d bytes", host, maxManifestBytes)
+		return policy.ReasonLimitExceeded, fmt.Sprintf("the answer of %s is larger than %d bytes", host, maxManifestBytes)
 	case !transport(err):
-		return "InvalidAnswer", host + " gave an answer that is not as the OCI distribution specification says"
+		return policy.ReasonInvalidAnswer, host + " gave an answer that is not as the OCI distribution specification says"
 	}
 	return "", ""
 }
 
-func definiteStatus(status int, host string) (reason, text string) {
+func permanentStatus(status int, host string) (reason policy.Reason, text string) {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return "AccessDenied", host + " refuses access; a Store's imagePullSecrets can give it"
+		return policy.ReasonAccessDenied, host + " refuses access; a Store's imagePullSecrets can give it"
 	case status == http.StatusNotFound:
-		return "NotFound", host + " has no such image or tag"
+		return policy.ReasonNotFound, host + " has no such image or tag"
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status == http.StatusTooEarly, status >= 500:
 		return "", ""
 	}
-	return "InvalidAnswer", fmt.Sprintf("%s answered with status %d", host, status)
+	return policy.ReasonInvalidAnswer, fmt.Sprintf("%s answered with status %d", host, status)
 }
 
 // transientCause says in a few words what may be over at the next try.

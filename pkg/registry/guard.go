@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -115,15 +116,15 @@ func (g *guard) permit(req *http.Request, host string) error {
 	case "https":
 	case "http":
 		if !g.session.access.Hosts[host].PlainHTTP {
-			return verify.Definite("Forbidden", fmt.Errorf("%s would be reached without TLS; only a ClusterStore with insecurePlainHTTP permits that", host))
+			return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS; only a ClusterStore with insecurePlainHTTP permits that", host))
 		}
 	default:
-		return verify.Definite("Forbidden", fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))
+		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))
 	}
 	// A token request posts a refresh token in its body; nothing else posts.
 	carries := req.Header.Get("Authorization") != "" || (req.Method != http.MethodGet && req.Method != http.MethodHead)
 	if carries && !g.trusted(host) {
-		return verify.Definite("Forbidden", fmt.Errorf("credentials for %s would be sent to %s", g.origin, host))
+		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("credentials for %s would be sent to %s", g.origin, host))
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 		}
 		realm, err := url.Parse(parameter(parameters, "realm"))
 		if err != nil || !g.trusted(hostOf(realm)) {
-			return verify.Definite("UntrustedTokenServer", fmt.Errorf("%s sends clients to the token server %.100q, "+
+			return verify.Permanent(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
 				"which no Store for %s lists under registries", host, hostOfOrNone(realm), g.origin))
 		}
 	}
@@ -239,10 +240,10 @@ type limitedBody struct {
 // when they lead elsewhere, and guard looks at every hop.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return verify.Definite("LimitExceeded", fmt.Errorf("%s redirects more than %d times", hostOf(via[0].URL), maxRedirects))
+		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s redirects more than %d times", hostOf(via[0].URL), maxRedirects))
 	}
 	if via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https" {
-		return verify.Definite("Forbidden", fmt.Errorf("%s redirects from HTTPS to %.20q", hostOf(via[0].URL), req.URL.Scheme))
+		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s redirects from HTTPS to %.20q", hostOf(via[0].URL), req.URL.Scheme))
 	}
 	return nil
 }

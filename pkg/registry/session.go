@@ -21,6 +21,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -61,7 +62,7 @@ func answered(err error) bool {
 	if errors.As(err, &response) {
 		return response.StatusCode == http.StatusMethodNotAllowed
 	}
-	return !verify.IsDefinite(err) && !transport(err)
+	return !verify.IsPermanent(err) && !transport(err)
 }
 
 // Referrers implements [verify.Registry]: the ".sig" tag, for those who look at
@@ -69,7 +70,7 @@ func answered(err error) bool {
 // in parallel.
 func (s *Session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
-		return nil, verify.Definite("NoDigest", fmt.Errorf("list referrers of %s: it has no digest", subject))
+		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("list referrers of %s: it has no digest", subject))
 	}
 	repository, err := s.repository(subject)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *Session) referrers(ctx context.Context, repository *remote.Repository, 
 		return probeReferrers(ctx, host, repository, subject)
 	})
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
-		return found, verify.Definite("LimitExceeded", fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+		return found, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
 			subject.Name(), maxReferrers, maxReferrerPages))
 	}
 	return found, explain(err, "list referrers of "+subject.String(), subject.Host)
@@ -214,9 +215,9 @@ func (s *Session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.
 	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, repo.Name())
 	switch {
 	case desc.Size < 0 || desc.Size > limit:
-		return nil, verify.Definite("LimitExceeded", fmt.Errorf("%s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
 	case desc.Digest.Validate() != nil:
-		return nil, verify.Definite("ContentMismatch", fmt.Errorf("fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
 	}
 	repository, err := s.repository(repo)
 	if err != nil {
@@ -250,7 +251,7 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 func (s *Session) repository(ref image.Reference) (*remote.Repository, error) {
 	store := s.store(ref.Host)
 	if store.Broken != "" {
-		return nil, verify.Definite("BrokenResource", errors.New(store.Broken))
+		return nil, verify.Permanent(policy.ReasonBrokenResource, errors.New(store.Broken))
 	}
 	credential := store.Credentials[ref.Host]
 	client := &auth.Client{

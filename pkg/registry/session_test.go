@@ -48,11 +48,11 @@ func session(t *testing.T, options registry.Options, access registry.Access) *re
 }
 
 // reason returns the reason word of a definite error, "transient" for any other.
-func reason(t *testing.T, err error) string {
+func reason(t *testing.T, err error) policy.Reason {
 	t.Helper()
 	require.Error(t, err)
-	var definite *verify.DefiniteError
-	if !verify.IsDefinite(err) {
+	var definite *verify.PermanentError
+	if !verify.IsPermanent(err) {
 		return "transient"
 	}
 	require.ErrorAs(t, err, &definite)
@@ -74,40 +74,40 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		part    string
 		handler http.HandlerFunc
 		call    func(ctx context.Context, s *registry.Session, ref image.Reference) error
-		reason  string
+		reason  policy.Reason
 		text    string
 	}{
-		"endless pages":                {"/referrers/", hostile.EndlessPages(1), list, "LimitExceeded", "more than 64 referrers or 8 pages"},
-		"too many referrers on a page": {"/referrers/", hostile.EndlessPages(1000), list, "LimitExceeded", "more than 64 referrers"},
-		"a list past the size limit":   {"/referrers/", hostile.LongList(20_000), list, "LimitExceeded", ""},
-		"10 GB of list":                {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10<<30), list, "InvalidAnswer", ""},
-		"10 GB of .sig manifest":       {".sig", hostile.Stream(ocispec.MediaTypeImageManifest, 10<<30), list, "LimitExceeded", ""},
+		"endless pages":                {"/referrers/", hostile.EndlessPages(1), list, policy.ReasonLimitExceeded, "more than 64 referrers or 8 pages"},
+		"too many referrers on a page": {"/referrers/", hostile.EndlessPages(1000), list, policy.ReasonLimitExceeded, "more than 64 referrers"},
+		"a list past the size limit":   {"/referrers/", hostile.LongList(20_000), list, policy.ReasonLimitExceeded, ""},
+		"10 GB of list":                {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10<<30), list, policy.ReasonInvalidAnswer, ""},
+		"10 GB of .sig manifest":       {".sig", hostile.Stream(ocispec.MediaTypeImageManifest, 10<<30), list, policy.ReasonLimitExceeded, ""},
 		"a list that hangs":            {"/referrers/", hostile.Hang, list, "transient", "did not answer in time"},
-		"a list that is no JSON":       {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10), list, "InvalidAnswer", ""},
-		"10 GB of blob":                {"/blobs/", hostile.Stream(octets, 10<<30), fetch(7), "InvalidAnswer", ""},
-		"10 GB of blob, said so":       {"/blobs/", hostile.Stream(octets, 10<<30), fetch(10 << 30), "LimitExceeded", "the limit is 1024"},
-		"a blob of negative size":      {"/blobs/", hostile.Stream(octets, 7), fetch(-1), "LimitExceeded", ""},
-		"a blob of other content":      {"/blobs/", hostile.Stream(octets, 7), fetch(7), "ContentMismatch", ""},
-		"a shorter blob":               {"/blobs/", hostile.Stream(octets, 3), fetch(7), "InvalidAnswer", ""},
+		"a list that is no JSON":       {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10), list, policy.ReasonInvalidAnswer, ""},
+		"10 GB of blob":                {"/blobs/", hostile.Stream(octets, 10<<30), fetch(7), policy.ReasonInvalidAnswer, ""},
+		"10 GB of blob, said so":       {"/blobs/", hostile.Stream(octets, 10<<30), fetch(10 << 30), policy.ReasonLimitExceeded, "the limit is 1024"},
+		"a blob of negative size":      {"/blobs/", hostile.Stream(octets, 7), fetch(-1), policy.ReasonLimitExceeded, ""},
+		"a blob of other content":      {"/blobs/", hostile.Stream(octets, 7), fetch(7), policy.ReasonContentMismatch, ""},
+		"a shorter blob":               {"/blobs/", hostile.Stream(octets, 3), fetch(7), policy.ReasonInvalidAnswer, ""},
 		"a blob in drips":              {"/blobs/", hostile.Drip(octets, 1000, 50*time.Millisecond), fetch(1000), "transient", "did not answer in time"},
 		"a blob that hangs":            {"/blobs/", hostile.Hang, fetch(7), "transient", "did not answer in time"},
 		"a connection that drops":      {"/blobs/", hostile.Drop, fetch(7), "transient", "connection"},
 		"status 500":                   {"/blobs/", hostile.Status(500), fetch(7), "transient", "status 500"},
 		"status 429 with Retry-After":  {"/blobs/", hostile.Status(429, "Retry-After: 3600"), fetch(7), "transient", "status 429"},
 		"status 503 with Retry-After":  {"/blobs/", hostile.Status(503, "Retry-After: 3600"), fetch(7), "transient", "left alone"},
-		"status 404":                   {"/blobs/", hostile.Status(404), fetch(7), "NotFound", "no such image"},
-		"status 403":                   {"/blobs/", hostile.Status(403), fetch(7), "AccessDenied", "refuses access"},
-		"status 418":                   {"/blobs/", hostile.Status(418), fetch(7), "InvalidAnswer", ""},
-		"redirects in a circle":        {"/blobs/", hostile.Status(307, "Location: /v2/app/blobs/"+someDigest.String()), fetch(7), "LimitExceeded", "redirects more than 3 times"},
-		"a redirect to metadata":       {"/blobs/", hostile.Status(307, "Location: http://169.254.169.254/latest/meta-data/"), fetch(7), "Forbidden", "without TLS"},
-		"a redirect to private HTTPS":  {"/blobs/", hostile.Status(307, "Location: https://127.0.0.1:1/x"), fetch(7), "Forbidden", "private"},
-		"a redirect to a file":         {"/blobs/", hostile.Status(307, "Location: file:///etc/passwd"), fetch(7), "Forbidden", ""},
-		"an unknown tag":               {"/manifests/v2", hostile.Status(404), resolve, "NotFound", "no such image"},
+		"status 404":                   {"/blobs/", hostile.Status(404), fetch(7), policy.ReasonNotFound, "no such image"},
+		"status 403":                   {"/blobs/", hostile.Status(403), fetch(7), policy.ReasonAccessDenied, "refuses access"},
+		"status 418":                   {"/blobs/", hostile.Status(418), fetch(7), policy.ReasonInvalidAnswer, ""},
+		"redirects in a circle":        {"/blobs/", hostile.Status(307, "Location: /v2/app/blobs/"+someDigest.String()), fetch(7), policy.ReasonLimitExceeded, "redirects more than 3 times"},
+		"a redirect to metadata":       {"/blobs/", hostile.Status(307, "Location: http://169.254.169.254/latest/meta-data/"), fetch(7), policy.ReasonForbidden, "without TLS"},
+		"a redirect to private HTTPS":  {"/blobs/", hostile.Status(307, "Location: https://127.0.0.1:1/x"), fetch(7), policy.ReasonForbidden, "private"},
+		"a redirect to a file":         {"/blobs/", hostile.Status(307, "Location: file:///etc/passwd"), fetch(7), policy.ReasonForbidden, ""},
+		"an unknown tag":               {"/manifests/v2", hostile.Status(404), resolve, policy.ReasonNotFound, "no such image"},
 		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s *registry.Session, ref image.Reference) error {
 			_, err := s.Resolve(ctx, ref.WithDigest(digest.FromString(manifest)))
 			return err
-		}, "InvalidAnswer", ""},
-		"a .sig manifest with a lying digest": {".sig", hostile.ManifestAs(manifest, digest.FromString("other")), list, "ContentMismatch", "not what its digest says"},
+		}, policy.ReasonInvalidAnswer, ""},
+		"a .sig manifest with a lying digest": {".sig", hostile.ManifestAs(manifest, digest.FromString("other")), list, policy.ReasonContentMismatch, "not what its digest says"},
 		"a resolution that hangs":             {"/manifests/", hostile.Hang, resolve, "transient", "did not answer in time"},
 		"a header without end":                {"/blobs/", hostile.Status(200, "X-Long: "+strings.Repeat("x", 200<<10)), fetch(7), "transient", ""},
 	}
@@ -155,7 +155,7 @@ func TestPartOfAListComesWithItsError(t *testing.T) {
 	h.Handle("", "/referrers/", hostile.Status(500))
 	s := session(t, registry.Options{}, registry.Access{Hosts: plain(h.Host())})
 	found, err := s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String()))
-	require.Equal(t, "transient", reason(t, err))
+	require.EqualValues(t, "transient", reason(t, err))
 	require.Len(t, found, 1)
 	require.Equal(t, `{"schemaVersion":2}`, string(found[0].Data))
 }
@@ -193,7 +193,7 @@ func TestTransientFailuresAreTriedOnceMore(t *testing.T) {
 	h.Handle("", "/blobs/", hostile.Status(http.StatusBadGateway))
 	before := len(h.Requests())
 	_, err = s.Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
-	require.Equal(t, "transient", reason(t, err))
+	require.EqualValues(t, "transient", reason(t, err))
 	require.Equal(t, 2, len(h.Requests())-before)
 }
 
@@ -228,7 +228,7 @@ func TestAHostThatAsksForAPauseGetsItFromThatTenantOnly(t *testing.T) {
 	ask := func(ns verify.Namespace) int {
 		before := len(h.Requests())
 		_, err := client.For(registry.Access{Namespace: ns, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
-		require.Equal(t, "transient", reason(t, err))
+		require.EqualValues(t, "transient", reason(t, err))
 		return len(h.Requests()) - before
 	}
 	require.Equal(t, 1, ask("team-a"))
@@ -252,7 +252,7 @@ func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 			_, err := s.Resolve(t.Context(), parse(t, h.Host()+"/app:v1"))
 			require.ErrorContains(t, err, c.text)
 			if c.text != "" {
-				require.Equal(t, "Forbidden", reason(t, err))
+				require.Equal(t, policy.ReasonForbidden, reason(t, err))
 			}
 			require.Empty(t, h.Requests())
 		})
@@ -260,7 +260,7 @@ func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 	s := session(t, registry.Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, DialTimeout: time.Second}, registry.Access{})
 	for _, address := range []string{"10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "203.0.113.9"} {
 		_, err := s.Resolve(t.Context(), parse(t, address+":5000/app:v1"))
-		require.Equal(t, "Forbidden", reason(t, err), address)
+		require.Equal(t, policy.ReasonForbidden, reason(t, err), address)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestCredentialsGoToTheirHostAndNowhereElse(t *testing.T) {
 	t.Cleanup(other.Close)
 	access := func(registries ...string) registry.Access {
 		return registry.Access{Namespace: "team-a", Hosts: plain(trusted.Host(), other.Host()), Stores: []registry.Store{{
-			Source: policy.Source{Kind: "Store", Namespace: "team-a", Name: "own"}, Registries: append(registries, trusted.Host()),
+			Source: policy.ObjectRef{Kind: "Store", Namespace: "team-a", Name: "own"}, Registries: append(registries, trusted.Host()),
 			Credentials: map[string]registry.Credential{trusted.Host(): {Username: "user", Password: "secret"}}}}}
 	}
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:secret"))
@@ -294,28 +294,28 @@ func TestCredentialsGoToTheirHostAndNowhereElse(t *testing.T) {
 	t.Run("an image of another host does not get them", func(t *testing.T) {
 		other.Handle("", "/manifests/", hostile.Status(401, `WWW-Authenticate: Basic realm="x"`))
 		_, err := session(t, registry.Options{}, access(other.Host())).Resolve(t.Context(), parse(t, other.Host()+"/app:v1"))
-		require.Equal(t, "AccessDenied", reason(t, err))
+		require.Equal(t, policy.ReasonAccessDenied, reason(t, err))
 		require.Empty(t, other.Authorizations())
 	})
 	t.Run("a token server elsewhere does not get them", func(t *testing.T) {
 		trusted.Handle("", "/manifests/", hostile.Status(401, `WWW-Authenticate: Bearer realm="http://`+other.Host()+`/token",service="x"`))
 		before := len(other.Requests())
 		_, err := session(t, registry.Options{}, access()).Resolve(t.Context(), parse(t, trusted.Host()+"/app:v1"))
-		require.Equal(t, "UntrustedTokenServer", reason(t, err))
+		require.Equal(t, policy.ReasonUntrustedTokenServer, reason(t, err))
 		require.Contains(t, err.Error(), other.Host())
 		require.Len(t, other.Requests(), before)
 	})
 	t.Run("unless the same store lists it", func(t *testing.T) {
 		other.Handle("", "/token", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"t"}`) })
 		_, err := session(t, registry.Options{}, access(other.Host())).Resolve(t.Context(), parse(t, trusted.Host()+"/app:v1"))
-		require.Equal(t, "AccessDenied", reason(t, err))
+		require.Equal(t, policy.ReasonAccessDenied, reason(t, err))
 		require.Equal(t, []string{basic}, other.Authorizations())
 	})
 	t.Run("another tenant has none", func(t *testing.T) {
 		before := len(trusted.Authorizations())
 		_, err := session(t, registry.Options{}, registry.Access{Namespace: "team-b", Hosts: plain(trusted.Host())}).
 			Fetch(t.Context(), parse(t, trusted.Host()+"/app"), descriptor(7), 100)
-		require.Equal(t, "AccessDenied", reason(t, err))
+		require.Equal(t, policy.ReasonAccessDenied, reason(t, err))
 		require.Len(t, trusted.Authorizations(), before)
 	})
 }
@@ -344,11 +344,11 @@ func TestTokensAreNotSharedBetweenTenants(t *testing.T) {
 		return err
 	}
 	require.NoError(t, fetch("team-a", "a"))
-	require.Equal(t, "AccessDenied", reason(t, fetch("team-b", "b")))
+	require.Equal(t, policy.ReasonAccessDenied, reason(t, fetch("team-b", "b")))
 	before := len(h.Requests())
 	require.NoError(t, fetch("team-a", "a"))
 	require.Equal(t, 1, len(h.Requests())-before, "a token is used again")
-	require.Equal(t, "AccessDenied", reason(t, fetch("team-a", "b")), "a changed credential has no token yet")
+	require.Equal(t, policy.ReasonAccessDenied, reason(t, fetch("team-a", "b")), "a changed credential has no token yet")
 
 	client.Forget("team-b")
 	before = len(h.Requests())
@@ -368,9 +368,9 @@ func TestABrokenStoreFailsForItsRegistriesOnly(t *testing.T) {
 	access := registry.Access{Hosts: plain(h.Host()), Stores: []registry.Store{broken}}
 	s := session(t, registry.Options{}, access)
 	require.NoError(t, resolve(t.Context(), s, parse(t, h.Host()+"/app:v1")))
-	require.Equal(t, "BrokenResource", reason(t, resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))))
+	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))))
 	access.Stores[0].Registries = nil
-	require.Equal(t, "BrokenResource", reason(t, resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))))
+	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))))
 }
 
 func TestACertificateNeedsTheStoresCABundle(t *testing.T) {
@@ -381,7 +381,7 @@ func TestACertificateNeedsTheStoresCABundle(t *testing.T) {
 	require.NoError(t, err)
 	private := map[string]registry.HostRule{r.Host(): {Private: true}}
 	_, err = session(t, registry.Options{}, registry.Access{Hosts: private}).Resolve(t.Context(), img.Reference)
-	require.Equal(t, "UntrustedRegistry", reason(t, err))
+	require.Equal(t, policy.ReasonUntrustedRegistry, reason(t, err))
 	require.ErrorContains(t, err, "caBundle")
 	store := registry.Store{Registries: []string{r.Host()}, RootCAs: r.CertificatePEM()}
 	got, err := session(t, registry.Options{}, registry.Access{Hosts: private, Stores: []registry.Store{store}}).Resolve(t.Context(), img.Reference)
@@ -432,7 +432,7 @@ func TestErrorsNameTheImageAndNoSecret(t *testing.T) {
 	})
 	s := session(t, registry.Options{}, registry.Access{Hosts: plain(h.Host())})
 	_, err := s.Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
-	require.Equal(t, "AccessDenied", reason(t, err))
+	require.Equal(t, policy.ReasonAccessDenied, reason(t, err))
 	require.ErrorContains(t, err, h.Host()+"/app")
 	require.NotContains(t, err.Error(), "s3cr3t")
 }

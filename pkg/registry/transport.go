@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -68,7 +69,7 @@ func rootsWith(pem []byte) (*x509.CertPool, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, verify.Definite("BrokenResource", errors.New("the CA bundle holds no certificate"))
+		return nil, verify.Permanent(policy.ReasonBrokenResource, errors.New("the CA bundle holds no certificate"))
 	}
 	return roots, nil
 }

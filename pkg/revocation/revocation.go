@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -81,7 +82,7 @@ func New(options Options, now func() time.Time) (*Ahead, error) {
 }
 
 // For returns a transport that answers one namespace's requests from what was
-// fetched for it. Its error is a [verify.DefiniteError] if the address may never
+// fetched for it. Its error is a [verify.PermanentError] if the address may never
 // be asked; every other error says that the answer is not there yet.
 func (a *Ahead) For(namespace verify.Namespace) http.RoundTripper {
 	return transport{ahead: a, namespace: namespace}
@@ -139,7 +140,7 @@ func read(r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read revocation request: %w", err)
 	case len(body) > maxRequest:
-		return nil, verify.Definite("LimitExceeded", fmt.Errorf("the revocation request is larger than %d bytes", maxRequest))
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the revocation request is larger than %d bytes", maxRequest))
 	}
 	return body, nil
 }
@@ -154,11 +155,11 @@ func (a *Ahead) allowed(r *http.Request) error {
 	}
 	switch {
 	case len(u.String()) > maxAddress:
-		return verify.Definite("LimitExceeded", fmt.Errorf("the address of a revocation responder is longer than %d bytes", maxAddress))
+		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the address of a revocation responder is longer than %d bytes", maxAddress))
 	case (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || (r.Method != http.MethodGet && r.Method != http.MethodPost):
-		return verify.Definite("RevocationHostNotAllowed", fmt.Errorf("revocation responder %.100q cannot be asked: only http and https can", u.Redacted()))
+		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q cannot be asked: only http and https can", u.Redacted()))
 	case !a.hosts[host]:
-		return verify.Definite("RevocationHostNotAllowed", fmt.Errorf("revocation responder %.100q is not one that may be asked; "+
+		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q is not one that may be asked; "+
 			"a cluster admin can allow it with --egress-host", u.Host))
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestAnswersFromMemoryAndNeverOnTheSpot(t *testing.T) {
 	a := run(t, Options{Hosts: []string{host}}, time.Now)
 	_, err := get(t, a, "team-a", address+"/list")
 	require.ErrorIs(t, err, errPending)
-	require.False(t, verify.IsDefinite(err))
+	require.False(t, verify.IsPermanent(err))
 	eventually(t, func() bool {
 		content, err := get(t, a, "team-a", address+"/list")
 		return err == nil && content == "GET /list "
@@ -100,7 +100,7 @@ func TestAsksOnlyHostsThatAreListed(t *testing.T) {
 		"file:///etc/passwd", "http:///x", "http://evil.example/ocsp.example.com",
 	} {
 		_, err := get(t, a, "team-a", wrong)
-		require.True(t, verify.IsDefinite(err), "%.100s: %v", wrong, err)
+		require.True(t, verify.IsPermanent(err), "%.100s: %v", wrong, err)
 	}
 	require.Zero(t, asked.Load())
 	for _, wrong := range []string{"", "http://x", "*.example.com", "a b", "x/y", "u@x", "x?y"} {
@@ -130,7 +130,7 @@ func TestFailuresAreNoAnswersAndAreTriedAgain(t *testing.T) {
 			a := run(t, Options{Hosts: []string{host}, Wait: true}, time.Now)
 			_, err := get(t, a, "team-a", address)
 			require.Error(t, err)
-			require.False(t, verify.IsDefinite(err))
+			require.False(t, verify.IsPermanent(err))
 			before := asked.Load()
 			_, err = get(t, a, "team-a", address)
 			require.Error(t, err)

@@ -59,8 +59,8 @@ func TestANamespaceThatIsGoneIsNotInTheSnapshot(t *testing.T) {
 }
 
 func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
-	source := func(kind, namespace, name string) policy.Source {
-		return policy.Source{Kind: kind, Namespace: namespace, Name: name}
+	source := func(kind, namespace, name string) policy.ObjectRef {
+		return policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}
 	}
 	o := objects(t,
 		object("TrustStore", "team-a", "own", "type: PublicKeys\nsource: {secretRef: {name: s, key: k}}"),
@@ -77,7 +77,7 @@ func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
 	stray := v1alpha1.ClusterTrustStore{}
 	stray.Name, stray.Spec.Source.SecretRef = "stray", &v1alpha1.ObjectKeyRef{Namespace: "a/b", Name: "x", Key: "k"}
 	o.ClusterTrustStores = append(o.ClusterTrustStores, stray)
-	require.Equal(t, map[verify.Namespace][]policy.Source{
+	require.Equal(t, map[verify.Namespace][]policy.ObjectRef{
 		"team-a":       {source("ConfigMap", "team-a", "ca"), source("Secret", "team-a", "p"), source("Secret", "team-a", "q"), source("Secret", "team-a", "s")},
 		verify.Cluster: {source("ConfigMap", "ops", "c")},
 	}, o.References())
@@ -85,16 +85,16 @@ func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
 
 func TestProblemsTellWhatIsMissingFromWhatMayNotBeRead(t *testing.T) {
 	o := objects(t, object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {secretRef: {name: s, key: k}}"))
-	reason := func() string {
+	reason := func() policy.Reason {
 		_, problems := compile(o)
 		require.Len(t, problems, 1)
 		return problems[0].Reason
 	}
-	require.Equal(t, tenant.ReasonNotFound, reason())
-	o.Broken = []tenant.Broken{{Source: policy.Source{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: tenant.ReasonAccessDenied, Err: errors.New("no right")}}
-	require.Equal(t, tenant.ReasonAccessDenied, reason())
+	require.Equal(t, policy.ReasonNotFound, reason())
+	o.Broken = []tenant.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied, Err: errors.New("no right")}}
+	require.Equal(t, policy.ReasonAccessDenied, reason())
 	o.Broken[0].Reason = ""
-	require.Equal(t, tenant.ReasonInvalid, reason())
+	require.Equal(t, policy.ReasonInvalid, reason())
 }
 
 // finder answers for namespaces as a test says.
@@ -140,7 +140,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.Equal(t, policy.Denied, verdict.Outcome)
 	require.Equal(t, "namespace nobody does not exist", verdict.Reason)
 	_, err = desk.Resolve(t.Context(), "nobody", ref)
-	require.True(t, verify.IsDefinite(err))
+	require.True(t, verify.IsPermanent(err))
 
 	answer = func(verify.Namespace) (bool, error) { return false, errors.New("the API server is down") }
 	require.Equal(t, policy.Undecided, ask("nobody").Outcome, "a failed look-up is no answer")

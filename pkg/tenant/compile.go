@@ -96,7 +96,7 @@ type compiler struct {
 	problems []Problem
 }
 
-func (c *compiler) problem(source policy.Source, err error) {
+func (c *compiler) problem(source policy.ObjectRef, err error) {
 	if err != nil {
 		c.problems = append(c.problems, Problem{Source: source, Reason: reasonOf(err), Message: err.Error()})
 	}
@@ -107,7 +107,7 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 	l := &level{namespace: d.namespace, uid: d.uid, trustStores: map[string]*trustStore{}}
 	if d.broken != nil {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", d.namespace, d.broken)
-		c.problem(policy.Source{Kind: kindNamespace, Name: string(d.namespace)}, d.broken)
+		c.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(d.namespace)}, d.broken)
 	}
 	if err := d.tooMany(); err != nil {
 		l.broken = err.Error()
@@ -155,7 +155,7 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 
 // fingerprint identifies what a resource means: its specification, the material
 // that it uses, and what is wrong with it.
-func fingerprint(source policy.Source, spec any, material []byte, err error) string {
+func fingerprint(source policy.ObjectRef, spec any, material []byte, err error) string {
 	encoded, encodeErr := json.Marshal(spec)
 	if encodeErr != nil {
 		encoded = fmt.Appendf(nil, "%#v", spec)

@@ -39,12 +39,12 @@ func TestEachKindFallsBackOnItsOwn(t *testing.T) {
 		for name, c := range map[string]struct {
 			documents []string
 			level     string
-			applied   []policy.Source
+			applied   []policy.ObjectRef
 		}{
-			"namespace only": {[]string{own[kind]}, "namespace", []policy.Source{{Kind: kind, Namespace: "team-a", Name: "own"}}},
-			"cluster only":   {[]string{cluster[kind]}, "cluster", []policy.Source{{Kind: "Cluster" + kind, Name: "shared"}}},
-			"both":           {[]string{own[kind], cluster[kind]}, "namespace", []policy.Source{{Kind: kind, Namespace: "team-a", Name: "own"}}},
-			"neither":        {nil, "none", []policy.Source{}},
+			"namespace only": {[]string{own[kind]}, "namespace", []policy.ObjectRef{{Kind: kind, Namespace: "team-a", Name: "own"}}},
+			"cluster only":   {[]string{cluster[kind]}, "cluster", []policy.ObjectRef{{Kind: "Cluster" + kind, Name: "shared"}}},
+			"both":           {[]string{own[kind], cluster[kind]}, "namespace", []policy.ObjectRef{{Kind: kind, Namespace: "team-a", Name: "own"}}},
+			"neither":        {nil, "none", []policy.ObjectRef{}},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				snapshot, problems := compile(objects(t, append(c.documents, namespace("team-a", "1"))...))
@@ -73,10 +73,10 @@ func TestEachKindFallsBackOnItsOwn(t *testing.T) {
 }
 
 // inConfig checks that the engine gets what Explain says.
-func inConfig(t *testing.T, config *verify.Config, kind string, applied []policy.Source) {
+func inConfig(t *testing.T, config *verify.Config, kind string, applied []policy.ObjectRef) {
 	t.Helper()
 	layer := config.Layers[0]
-	got := []policy.Source{}
+	got := []policy.ObjectRef{}
 	switch kind {
 	case "Verifier":
 		for _, v := range layer.Verifiers {
@@ -124,7 +124,7 @@ func TestFloorsApplyEverywhereWithClusterResources(t *testing.T) {
 		layers := snapshot.For(ns).Layers
 		require.Len(t, layers, 2, ns)
 		floor := layers[1]
-		require.Equal(t, policy.Source{Kind: "ClusterVerificationPolicy", Name: "floor"}, floor.Source)
+		require.Equal(t, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "floor"}, floor.Source)
 		require.Equal(t, "ClusterVerifier base", floor.Verifiers[0].Source.String(), "a tenant's verifier of the same name does not stand in")
 		require.Equal(t, "shared", floor.Registry.(*noRegistry).access.Stores[0].Source.Name)
 	}
@@ -145,7 +145,8 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 	healthy := append(team("team-b"), object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "release", cosignVerifier),
 		object("ClusterVerificationPolicy", "", "fallback", "default: Allow"))
 	cases := map[string]struct {
-		kind, name, spec, problem, reason string
+		kind, name, spec, problem string
+		reason                    policy.Reason
 	}{
 		"missing Secret":                 {"TrustStore", "keys", "type: PublicKeys\nsource: {secretRef: {name: gone, key: cosign.pub}}", "Secret team-a/gone is not there", "TrustStore team-a/keys cannot be used"},
 		"missing ConfigMap":              {"TrustStore", "keys", "type: PublicKeys\nsource: {configMapRef: {name: gone, key: cosign.pub}}", "ConfigMap team-a/gone is not there", "TrustStore team-a/keys"},
@@ -218,7 +219,7 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 			}
 			snapshot, problems := compile(objects(t, append(append(healthy, documents...), object(c.kind, "team-a", c.name, c.spec))...))
 			require.NotEmpty(t, problems)
-			require.Equal(t, policy.Source{Kind: c.kind, Namespace: "team-a", Name: c.name}, problems[0].Source)
+			require.Equal(t, policy.ObjectRef{Kind: c.kind, Namespace: "team-a", Name: c.name}, problems[0].Source)
 			require.Contains(t, problems[0].Message, c.problem)
 			require.Contains(t, whyUnusable(snapshot.For("team-a")), c.reason)
 			require.NotEqual(t, good.For("team-a").Generation, snapshot.For("team-a").Generation)
@@ -256,9 +257,9 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			o := objects(t, base...)
-			source := policy.Source{Kind: kind, Namespace: "team-a", Name: "x"}
+			source := policy.ObjectRef{Kind: kind, Namespace: "team-a", Name: "x"}
 			if kind == "Namespace" {
-				source = policy.Source{Kind: kind, Name: "team-a"}
+				source = policy.ObjectRef{Kind: kind, Name: "team-a"}
 			}
 			o.Broken = []tenant.Broken{{Source: source, Err: unreadable}}
 			snapshot, problems := compile(o)
@@ -272,14 +273,14 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			field := strings.ToLower(kind[:1]) + kind[1:] + "Ref"
 			o := objects(t, object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {"+field+": {name: x, key: k}}"), object("Verifier", "team-a", "v", cosignVerifier))
-			o.Broken = []tenant.Broken{{Source: policy.Source{Kind: kind, Namespace: "team-a", Name: "x"}, Err: unreadable}}
+			o.Broken = []tenant.Broken{{Source: policy.ObjectRef{Kind: kind, Namespace: "team-a", Name: "x"}, Err: unreadable}}
 			snapshot, _ := compile(o)
 			require.Contains(t, whyUnusable(snapshot.For("team-a")), kind+" team-a/x cannot be read")
 		})
 	}
 	t.Run("a cluster policy may have been a floor", func(t *testing.T) {
 		o := objects(t, object("VerificationPolicy", "team-a", "lax", "default: Allow"))
-		o.Broken = []tenant.Broken{{Source: policy.Source{Kind: "ClusterVerificationPolicy", Name: "x"}, Err: unreadable}}
+		o.Broken = []tenant.Broken{{Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "x"}, Err: unreadable}}
 		snapshot, _ := compile(o)
 		for _, ns := range []verify.Namespace{"team-a", "team-b", verify.Cluster} {
 			require.Contains(t, whyUnusable(snapshot.For(ns)), "ClusterVerificationPolicy x cannot be used")

@@ -26,7 +26,7 @@ const (
 // resource is one declared object, of either scope: from here on a namespaced
 // kind and its cluster twin are the same type.
 type resource[S any] struct {
-	source policy.Source
+	source policy.ObjectRef
 	spec   S
 	broken error // the content could not be read
 }
@@ -117,7 +117,7 @@ func (d *declared) addPolicy(kind, namespace, name string, spec v1alpha1.Cluster
 }
 
 func declare[S any](kind, namespace, name string, spec S) resource[S] {
-	return resource[S]{source: policy.Source{Kind: kind, Namespace: namespace, Name: name}, spec: spec}
+	return resource[S]{source: policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, spec: spec}
 }
 
 // addBroken keeps the place of an object that could not be read, so that it
@@ -159,12 +159,12 @@ func (d *declared) tooMany() error {
 }
 
 // sources are all resources of the level.
-func (d *declared) sources() []policy.Source {
+func (d *declared) sources() []policy.ObjectRef {
 	return slices.Concat(sourcesOf(d.verifiers), sourcesOf(d.stores), sourcesOf(d.trustStores), sourcesOf(d.policies))
 }
 
-func sourcesOf[S any](resources []resource[S]) []policy.Source {
-	list := make([]policy.Source, len(resources))
+func sourcesOf[S any](resources []resource[S]) []policy.ObjectRef {
+	list := make([]policy.ObjectRef, len(resources))
 	for i, r := range resources {
 		list[i] = r.source
 	}

@@ -51,7 +51,7 @@ func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image
 // unanswered is the result where err says why it is not known what applies.
 func unanswered(namespace verify.Namespace, ref image.Reference, err error) verify.Result {
 	verdict := policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}
-	if verify.IsDefinite(err) {
+	if verify.IsPermanent(err) {
 		verdict.Outcome = policy.Denied
 	}
 	return verify.Result{Namespace: namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict}
@@ -73,7 +73,7 @@ func (d *Desk) declares(snapshot *Snapshot, namespace verify.Namespace) bool {
 }
 
 // Resolve returns ref pinned to the digest that its tag names now. The error is
-// a [verify.DefiniteError] if asking again would give the same answer.
+// a [verify.PermanentError] if asking again would give the same answer.
 func (d *Desk) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
 	config, err := d.config(ctx, namespace)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Desk) config(ctx context.Context, namespace verify.Namespace) (*verify.
 	case err != nil:
 		return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)
 	case !exists:
-		return nil, verify.Definite("NamespaceNotFound", fmt.Errorf("namespace %s does not exist", namespace))
+		return nil, verify.Permanent(policy.ReasonNamespaceNotFound, fmt.Errorf("namespace %s does not exist", namespace))
 	}
 	return d.await(ctx, namespace)
 }

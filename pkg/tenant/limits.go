@@ -17,7 +17,7 @@ const kindLimits = clusterPrefix + "Limits"
 // used leaves its namespaces with what every namespace may take: limits say who
 // waits, never what is allowed.
 func (c *compiler) limits(resources []resource[v1alpha1.ClusterLimitsSpec]) map[verify.Namespace]verify.Limits {
-	found, by := map[verify.Namespace]verify.Limits{}, map[verify.Namespace]policy.Source{}
+	found, by := map[verify.Namespace]verify.Limits{}, map[verify.Namespace]policy.ObjectRef{}
 	for _, r := range resources {
 		limits, err := compileLimits(r)
 		if err != nil {

@@ -35,7 +35,7 @@ func TestLimitsChangeNoVerdict(t *testing.T) {
 }
 
 func TestLimitsThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
-	source := policy.Source{Kind: "ClusterLimits", Name: "b"}
+	source := policy.ObjectRef{Kind: "ClusterLimits", Name: "b"}
 	for name, c := range map[string]struct {
 		documents []string
 		broken    []tenant.Broken

@@ -16,23 +16,23 @@ import (
 type view struct {
 	config    *verify.Config
 	choices   []Choice
-	materials map[policy.Source]v1alpha1.Material // of the namespace's own trust stores
+	materials map[policy.ObjectRef]v1alpha1.Material // of the namespace's own trust stores
 }
 
 // Choice says from which level the resources of one kind apply.
 type Choice struct {
-	Kind    string          `json:"kind"`
-	Level   string          `json:"level"` // "namespace", "cluster" or "none"
-	Applied []policy.Source `json:"applied"`
-	Why     string          `json:"why"`
+	Kind    string             `json:"kind"`
+	Level   string             `json:"level"` // "namespace", "cluster" or "none"
+	Applied []policy.ObjectRef `json:"applied"`
+	Why     string             `json:"why"`
 }
 
 // nearest returns the resources of the first level that has any, and says why:
 // a kind falls back as a whole, and only when the nearer level has none at all.
 // The chain is a list, so that a level between namespace and cluster is one
 // more entry.
-func nearest[T any](kind string, source func(T) policy.Source, own, cluster []T) ([]T, Choice) {
-	choice := Choice{Kind: kind, Level: "none", Applied: []policy.Source{},
+func nearest[T any](kind string, source func(T) policy.ObjectRef, own, cluster []T) ([]T, Choice) {
+	choice := Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{},
 		Why: fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)}
 	var found []T
 	for _, candidate := range []struct {
@@ -56,9 +56,9 @@ func nearest[T any](kind string, source func(T) policy.Source, own, cluster []T)
 // link joins a namespace's level with the cluster's. An empty level stands for
 // a namespace that declares nothing, and for the cluster itself.
 func (s *Snapshot) link(own *level) *view {
-	verifiers, verifierChoice := nearest(kindVerifier, func(v verifier) policy.Source { return v.Source }, own.verifiers, s.cluster.verifiers)
-	stores, storeChoice := nearest(kindStore, func(st store) policy.Source { return st.Source }, own.stores, s.cluster.stores)
-	policies, policyChoice := nearest(kindPolicy, func(p compiledPolicy) policy.Source { return p.source }, own.policies, s.cluster.policies)
+	verifiers, verifierChoice := nearest(kindVerifier, func(v verifier) policy.ObjectRef { return v.Source }, own.verifiers, s.cluster.verifiers)
+	stores, storeChoice := nearest(kindStore, func(st store) policy.ObjectRef { return st.Source }, own.stores, s.cluster.stores)
+	policies, policyChoice := nearest(kindPolicy, func(p compiledPolicy) policy.ObjectRef { return p.source }, own.policies, s.cluster.policies)
 
 	attestations := attested(verifiers) || (len(s.cluster.floors) > 0 && attested(s.cluster.verifiers))
 	registry := s.outside.Registry(s.access(own, stores, attestations))
@@ -117,8 +117,8 @@ func policyLayer(own *level, policies []compiledPolicy, verifiers []verifier, re
 	return layer
 }
 
-func sources(policies []compiledPolicy) []policy.Source {
-	list := make([]policy.Source, len(policies))
+func sources(policies []compiledPolicy) []policy.ObjectRef {
+	list := make([]policy.ObjectRef, len(policies))
 	for i, p := range policies {
 		list[i] = p.source
 	}

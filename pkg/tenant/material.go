@@ -17,13 +17,13 @@ const maxMaterialBytes = 256 << 10
 
 // material finds the content of Secrets and ConfigMaps.
 type material struct {
-	objects map[policy.Source]map[string][]byte
-	broken  map[policy.Source]error
+	objects map[policy.ObjectRef]map[string][]byte
+	broken  map[policy.ObjectRef]error
 	remotes map[external.Source]external.Material
 }
 
 func newMaterial(o Objects) material {
-	m := material{objects: map[policy.Source]map[string][]byte{}, broken: map[policy.Source]error{}, remotes: o.Fetched}
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, remotes: o.Fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -32,7 +32,7 @@ func newMaterial(o Objects) material {
 		for key, value := range secret.StringData {
 			content[key] = []byte(value)
 		}
-		m.objects[policy.Source{Kind: kindSecret, Namespace: secret.Namespace, Name: secret.Name}] = content
+		m.objects[policy.ObjectRef{Kind: kindSecret, Namespace: secret.Namespace, Name: secret.Name}] = content
 	}
 	for _, configMap := range o.ConfigMaps {
 		content := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
@@ -42,7 +42,7 @@ func newMaterial(o Objects) material {
 		for key, value := range configMap.BinaryData {
 			content[key] = value
 		}
-		m.objects[policy.Source{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}] = content
+		m.objects[policy.ObjectRef{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}] = content
 	}
 	for _, b := range o.Broken {
 		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap {
@@ -55,33 +55,33 @@ func newMaterial(o Objects) material {
 // locate says which object a reference means when a resource of the level owner
 // makes it. A namespace's resource reaches its own namespace and no other; a
 // cluster resource must say which namespace it means.
-func locate(owner verify.Namespace, kind, namespace, name string) (policy.Source, error) {
+func locate(owner verify.Namespace, kind, namespace, name string) (policy.ObjectRef, error) {
 	switch {
 	case name == "":
-		return policy.Source{}, fmt.Errorf("the reference to a %s has no name", kind)
+		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s has no name", kind)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return policy.Source{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
+		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
 	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
-		return policy.Source{}, fmt.Errorf("the reference to %s %s names namespace %q, which cannot be the name of one", kind, name, namespace)
+		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s names namespace %q, which cannot be the name of one", kind, name, namespace)
 	case owner == verify.Cluster && namespace == "":
-		return policy.Source{}, fmt.Errorf("the reference to %s %s needs a namespace, because the resource has none", kind, name)
+		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s needs a namespace, because the resource has none", kind, name)
 	case owner != verify.Cluster && namespace != "":
-		return policy.Source{}, fmt.Errorf("the reference to %s %s names namespace %q; "+
+		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s names namespace %q; "+
 			"leave the namespace out: only objects of the own namespace can be used", kind, name, namespace)
 	case owner != verify.Cluster:
 		namespace = string(owner)
 	}
-	return policy.Source{Kind: kind, Namespace: namespace, Name: name}, nil
+	return policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, nil
 }
 
 // object returns all of a Secret's or ConfigMap's content.
-func (m material) object(source policy.Source) (map[string][]byte, error) {
+func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
 	if err := m.broken[source]; err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", source, err)
 	}
 	content, ok := m.objects[source]
 	if !ok {
-		return nil, reasoned{reason: ReasonNotFound, error: fmt.Errorf("%s is not there", source)}
+		return nil, reasoned{reason: policy.ReasonNotFound, error: fmt.Errorf("%s is not there", source)}
 	}
 	return content, nil
 }

@@ -72,7 +72,7 @@ func (o *Objects) Add(object runtime.Object) error {
 }
 
 // Each calls do for every resource of landwaiter.dev, but not for what is broken.
-func (o *Objects) Each(do func(policy.Source, v1alpha1.Object)) {
+func (o *Objects) Each(do func(policy.ObjectRef, v1alpha1.Object)) {
 	each(o.Verifiers, do)
 	each(o.ClusterVerifiers, do)
 	each(o.Stores, do)
@@ -87,56 +87,48 @@ func (o *Objects) Each(do func(policy.Source, v1alpha1.Object)) {
 func each[T any, P interface {
 	*T
 	v1alpha1.Object
-}](list []T, do func(policy.Source, v1alpha1.Object)) {
+}](list []T, do func(policy.ObjectRef, v1alpha1.Object)) {
 	for i := range list {
 		do(SourceOf(P(&list[i])), P(&list[i]))
 	}
 }
 
 // SourceOf returns the kind, namespace and name of a resource.
-func SourceOf(object v1alpha1.Object) policy.Source {
+func SourceOf(object v1alpha1.Object) policy.ObjectRef {
 	// A kind is called as its Go type, as the API machinery has it.
-	return policy.Source{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	return policy.ObjectRef{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // Broken is an object whose kind, namespace and name are known, but not its
 // content. Secrets, ConfigMaps and Namespaces may be broken too. Reason is that
-// of the problems that follow from it; empty it is [ReasonInvalid].
+// of the problems that follow from it; empty it is [policy.ReasonInvalid].
 type Broken struct {
-	Source policy.Source
-	Reason string
+	Source policy.ObjectRef
+	Reason policy.Reason
 	Err    error
 }
 
-// Reasons of problems.
-const (
-	ReasonInvalid      = "Invalid"      // the object cannot be used as it is
-	ReasonNotFound     = "NotFound"     // it refers to a Secret or ConfigMap that is not there
-	ReasonAccessDenied = "AccessDenied" // it refers to one that may not be read
-	ReasonUnreadable   = "Unreadable"   // it refers to one that cannot be read now
-)
-
 // reasoned is an error that has a reason of its own.
 type reasoned struct {
-	reason string
+	reason policy.Reason
 	error
 }
 
 func (r reasoned) Unwrap() error { return r.error }
 
 // reasonOf returns the reason of the problem that err is.
-func reasonOf(err error) string {
+func reasonOf(err error) policy.Reason {
 	var r reasoned
 	if errors.As(err, &r) && r.reason != "" {
 		return r.reason
 	}
-	return ReasonInvalid
+	return policy.ReasonInvalid
 }
 
 // Problem is something that the owner of a resource should correct. Reason is
 // one word in CamelCase, as in a Kubernetes condition.
 type Problem struct {
-	Source  policy.Source
-	Reason  string
+	Source  policy.ObjectRef
+	Reason  policy.Reason
 	Message string
 }

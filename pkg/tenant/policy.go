@@ -11,7 +11,7 @@ import (
 
 // compiledPolicy is one VerificationPolicy; broken ones deny.
 type compiledPolicy struct {
-	source      policy.Source
+	source      policy.ObjectRef
 	rules       []verify.Rule
 	fallback    policy.Outcome // for images that no rule matches
 	floor       bool
@@ -78,7 +78,7 @@ func fallback(action v1alpha1.DefaultAction) (policy.Outcome, error) {
 	return policy.Denied, fmt.Errorf("spec.default is %q, it must be Deny or Allow", action)
 }
 
-func rules(source policy.Source, specs []v1alpha1.PolicyRule, warns bool) ([]verify.Rule, error) {
+func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule, warns bool) ([]verify.Rule, error) {
 	compiled := make([]verify.Rule, 0, len(specs))
 	for i, spec := range specs {
 		field := fmt.Sprintf("spec.rules[%d]", i)
@@ -109,8 +109,8 @@ func rules(source policy.Source, specs []v1alpha1.PolicyRule, warns bool) ([]ver
 	return compiled, nil
 }
 
-func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
-	demand := verify.Demand{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
+func demandOf(r v1alpha1.Requirement) (verify.Requirement, error) {
+	demand := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
 	given := 0
 	for _, n := range []int{len(r.AnyOf), len(r.AllOf), len(r.Types), len(r.Expression)} {
 		if n > 0 {
@@ -118,27 +118,27 @@ func demandOf(r v1alpha1.Requirement) (verify.Demand, error) {
 		}
 	}
 	if given != 1 {
-		return verify.Demand{}, fmt.Errorf("exactly one of anyOf, allOf, types, expression must be given and not empty; there are %d", given)
+		return verify.Requirement{}, fmt.Errorf("exactly one of anyOf, allOf, types, expression must be given and not empty; there are %d", given)
 	}
 	for _, t := range r.Types {
 		switch t {
 		case v1alpha1.TypeCosign, v1alpha1.TypeNotation, v1alpha1.TypeAttestation:
 		default:
-			return verify.Demand{}, fmt.Errorf("type %q must be one of Cosign, Notation, Attestation", t)
+			return verify.Requirement{}, fmt.Errorf("type %q must be one of Cosign, Notation, Attestation", t)
 		}
 		demand.Types = append(demand.Types, string(t))
 	}
 	if r.Expression != "" {
 		var err error
 		if demand.Condition, err = condition(r.Expression); err != nil {
-			return verify.Demand{}, fmt.Errorf("expression: %w", err)
+			return verify.Requirement{}, fmt.Errorf("expression: %w", err)
 		}
 	}
 	if r.AtLeast != nil {
 		demand.AtLeast = int(*r.AtLeast)
 	}
 	if demand.AtLeast < 1 {
-		return verify.Demand{}, fmt.Errorf("atLeast is %d, it must be 1 or more", demand.AtLeast)
+		return verify.Requirement{}, fmt.Errorf("atLeast is %d, it must be 1 or more", demand.AtLeast)
 	}
 	return demand, nil
 }

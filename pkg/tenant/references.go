@@ -14,8 +14,8 @@ import (
 // order and each once. A reference that its resource may not make, such as one
 // to another namespace, is left out: who reads what is returned here reads
 // nothing on behalf of a tenant that the tenant could not read.
-func (o Objects) References() map[verify.Namespace][]policy.Source {
-	all := map[verify.Namespace][]policy.Source{}
+func (o Objects) References() map[verify.Namespace][]policy.ObjectRef {
+	all := map[verify.Namespace][]policy.ObjectRef{}
 	for namespace, d := range levels(o) {
 		found := references{owner: namespace}
 		for _, t := range d.trustStores {
@@ -41,7 +41,7 @@ func (o Objects) References() map[verify.Namespace][]policy.Source {
 			}
 		}
 		if len(found.sources) > 0 {
-			slices.SortFunc(found.sources, func(a, b policy.Source) int { return strings.Compare(a.String(), b.String()) })
+			slices.SortFunc(found.sources, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
 			all[namespace] = slices.Compact(found.sources)
 		}
 	}
@@ -51,7 +51,7 @@ func (o Objects) References() map[verify.Namespace][]policy.Source {
 // references collects what the resources of one level refer to.
 type references struct {
 	owner   verify.Namespace
-	sources []policy.Source
+	sources []policy.ObjectRef
 }
 
 func (r *references) key(kind string, ref *v1alpha1.ObjectKeyRef) {

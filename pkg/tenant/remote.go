@@ -121,11 +121,11 @@ func (m material) fetched(source external.Source) (external.Material, error) {
 	known, ok := m.remotes[source]
 	switch {
 	case !ok:
-		return known, reasoned{reason: ReasonUnreadable, error: fmt.Errorf("%s is not fetched here", source)}
+		return known, reasoned{reason: policy.ReasonUnreadable, error: fmt.Errorf("%s is not fetched here", source)}
 	case known.Content == nil && known.Err != nil:
-		return known, reasoned{reason: ReasonUnreadable, error: known.Err}
+		return known, reasoned{reason: policy.ReasonUnreadable, error: known.Err}
 	case known.Content == nil:
-		return known, reasoned{reason: ReasonUnreadable, error: fmt.Errorf("%s has not been fetched yet", source)}
+		return known, reasoned{reason: policy.ReasonUnreadable, error: fmt.Errorf("%s has not been fetched yet", source)}
 	}
 	return known, nil
 }
@@ -180,7 +180,7 @@ func logins(owner verify.Namespace, spec v1alpha1.StoreSpec, m material) (map[st
 }
 
 // Material returns what the trust stores of a namespace hold, or of the cluster.
-func (s *Snapshot) Material(namespace verify.Namespace) map[policy.Source]v1alpha1.Material {
+func (s *Snapshot) Material(namespace verify.Namespace) map[policy.ObjectRef]v1alpha1.Material {
 	if namespace == verify.Cluster {
 		return s.cluster.materials()
 	}
@@ -190,11 +190,11 @@ func (s *Snapshot) Material(namespace verify.Namespace) map[policy.Source]v1alph
 	return nil
 }
 
-func (l *level) materials() map[policy.Source]v1alpha1.Material {
+func (l *level) materials() map[policy.ObjectRef]v1alpha1.Material {
 	if len(l.trustStores) == 0 {
 		return nil
 	}
-	all := make(map[policy.Source]v1alpha1.Material, len(l.trustStores))
+	all := make(map[policy.ObjectRef]v1alpha1.Material, len(l.trustStores))
 	for _, t := range l.trustStores {
 		if t.err == nil {
 			all[t.source] = t.material()

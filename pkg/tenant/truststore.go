@@ -19,7 +19,7 @@ import (
 // trustStore is compiled trust material. With err set, whatever uses it is
 // broken too.
 type trustStore struct {
-	source       policy.Source
+	source       policy.ObjectRef
 	kind         v1alpha1.TrustStoreType
 	hash         crypto.Hash // of signatures made with keys; 0 is cosign's choice
 	keys         []trust.PublicKey
@@ -192,32 +192,32 @@ func (ts trustStores) find(ref v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreT
 
 // locate says which object ref names: trustStore is one of the own scope, kind
 // and name spell it out.
-func (ts trustStores) locate(ref v1alpha1.TrustStoreRef) (policy.Source, error) {
+func (ts trustStores) locate(ref v1alpha1.TrustStoreRef) (policy.ObjectRef, error) {
 	ownKind := kindTrustStore
 	if ts.owner == verify.Cluster {
 		ownKind = clusterPrefix + kindTrustStore
 	}
-	own := policy.Source{Kind: ownKind, Namespace: string(ts.owner), Name: ref.TrustStore}
+	own := policy.ObjectRef{Kind: ownKind, Namespace: string(ts.owner), Name: ref.TrustStore}
 	switch {
 	case ref.TrustStore != "" && ref.Kind == "" && ref.Name == "":
 		return own, nil
 	case ref.TrustStore != "" || ref.Name == "":
-		return policy.Source{}, fmt.Errorf("a trust store is named either by trustStore or by kind and name")
+		return policy.ObjectRef{}, fmt.Errorf("a trust store is named either by trustStore or by kind and name")
 	case ref.Kind == clusterPrefix+kindTrustStore:
-		return policy.Source{Kind: string(ref.Kind), Name: ref.Name}, nil
+		return policy.ObjectRef{Kind: string(ref.Kind), Name: ref.Name}, nil
 	case string(ref.Kind) == ownKind:
 		own.Name = ref.Name
 		return own, nil
 	case ref.Kind == kindTrustStore:
-		return policy.Source{}, fmt.Errorf("a cluster resource cannot use TrustStore %s: it belongs to a namespace; use a ClusterTrustStore", ref.Name)
+		return policy.ObjectRef{}, fmt.Errorf("a cluster resource cannot use TrustStore %s: it belongs to a namespace; use a ClusterTrustStore", ref.Name)
 	}
-	return policy.Source{}, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", ref.Kind)
+	return policy.ObjectRef{}, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", ref.Kind)
 }
 
 // publicGoodStore is Sigstore's own root as it was fetched, like a trust store
 // that nobody declares.
 func publicGoodStore(owner verify.Namespace, m material) *trustStore {
-	t := &trustStore{source: policy.Source{Kind: "Sigstore's public-good root"}, kind: v1alpha1.SigstoreRoot}
+	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1alpha1.SigstoreRoot}
 	known, err := m.fetched(publicGood(owner))
 	if err == nil {
 		t.root, err = trust.ParseSigstoreRoot(known.Content)

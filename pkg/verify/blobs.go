@@ -8,6 +8,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // blobs reads content of one repository for one image: each digest once,
@@ -30,7 +31,7 @@ type blob struct {
 // fetch is a [Fetch].
 func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	if desc.Size > limit {
-		return nil, Definite("LimitExceeded", fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
+		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
 	}
 	// Size and media type are part of the identity: with them the registry
 	// client decides what it reads and how.
@@ -40,7 +41,7 @@ func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit int64)
 	if !known {
 		if desc.Size > b.left {
 			b.mu.Unlock()
-			return nil, Definite("LimitExceeded", fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
+			return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
 		}
 		b.left -= desc.Size
 		read = &blob{done: make(chan struct{})}

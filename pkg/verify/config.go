@@ -37,7 +37,7 @@ type Limits struct {
 // Layer is one policy with the verifiers and the registry that it works with.
 // The zero value denies every image.
 type Layer struct {
-	Source   policy.Source
+	Source   policy.ObjectRef
 	Registry Registry
 	// Verifiers are those that apply, by name. Layers that share a verifier share
 	// the pointer, and what it found.
@@ -56,9 +56,9 @@ type Layer struct {
 
 // Rule is what a policy demands of the images it matches.
 type Rule struct {
-	Source  policy.Source
+	Source  policy.ObjectRef
 	Images  []image.Pattern
-	Require []Demand
+	Require []Requirement
 	// Warns says that what the rule does not allow is allowed with a warning.
 	Warns bool
 	// Parts says that an index is as good as its manifests: where it is not
@@ -66,9 +66,9 @@ type Rule struct {
 	Parts bool
 }
 
-// Demand is one entry of a rule. Exactly one of AnyOf, AllOf, Types and Condition
+// Requirement is one entry of a rule. Exactly one of AnyOf, AllOf, Types and Condition
 // is set.
-type Demand struct {
+type Requirement struct {
 	AnyOf, AllOf []string         // names of verifiers
 	Types        []string         // any verifier of these types that matches the image
 	Condition    policy.Condition // on what every verifier that matches the image has proven
@@ -77,7 +77,7 @@ type Demand struct {
 
 // Verifier is one way to check evidence, for the images it matches.
 type Verifier struct {
-	Source  policy.Source
+	Source  policy.ObjectRef
 	Type    string // "Cosign", "Notation"
 	Images  []image.Pattern
 	Checker Checker
@@ -104,7 +104,7 @@ type task struct {
 	known     bool
 	warns     bool // what is not allowed is, with a warning
 	parts     bool // an index may be allowed by its manifests
-	rules     policy.Rules
+	rules     policy.Requirements
 	verifiers []*Verifier // that the rules look at and that match the image
 	// missing holds findings known without evidence: broken verifiers, and those
 	// that a rule names although they are not for this image.
@@ -162,12 +162,12 @@ func (l *Layer) planMatching(ref image.Reference) task {
 		return known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no verifier applies to %s; "+
 			"an image needs at least one Verifier whose images match it", ref.Name())})
 	}
-	rule := Rule{Source: l.Source, Require: []Demand{{AllOf: names, AtLeast: 1}}}
+	rule := Rule{Source: l.Source, Require: []Requirement{{AllOf: names, AtLeast: 1}}}
 	return l.planRule(rule, ref)
 }
 
 func (l *Layer) planRule(rule Rule, ref image.Reference) task {
-	t := task{layer: l, rules: policy.Rules{Source: rule.Source}, warns: rule.Warns, parts: rule.Parts}
+	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: rule.Warns, parts: rule.Parts}
 	deny := func(verdict policy.Verdict) task {
 		t.known, t.verdict = true, verdict
 		return t
@@ -191,7 +191,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 }
 
 // requirement turns a demand into a policy requirement over names.
-func (l *Layer) requirement(source policy.Source, demand Demand, ref image.Reference) (policy.Requirement, error) {
+func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	switch {
 	case len(demand.AllOf) > 0:
 		return policy.AllOf(source, demand.AtLeast, demand.AllOf...)
@@ -216,7 +216,7 @@ func (l *Layer) requirement(source policy.Source, demand Demand, ref image.Refer
 
 // matching is a requirement over every verifier that matches. A broken one must
 // not look like one that has found nothing.
-func (l *Layer) matching(source policy.Source, demand Demand, ref image.Reference) (policy.Requirement, error) {
+func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	var names []string
 	for _, v := range l.Verifiers {
 		switch {
@@ -237,7 +237,7 @@ func (l *Layer) matching(source policy.Source, demand Demand, ref image.Referenc
 func (t *task) add(l *Layer, name string, ref image.Reference) {
 	i := slices.IndexFunc(l.Verifiers, func(v *Verifier) bool { return v.Source.Name == name })
 	if i < 0 {
-		t.missing = append(t.missing, policy.Finding{Verifier: name, Reason: "NoSuchVerifier",
+		t.missing = append(t.missing, policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier,
 			Message:     fmt.Sprintf("verifier %s does not exist where the policy looks for it", name),
 			Remediation: "create the Verifier, or correct the name in the policy"})
 		return
@@ -246,10 +246,10 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	switch {
 	case slices.Contains(t.verifiers, v):
 	case v.Broken != "":
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: "BrokenResource", Message: v.Broken,
+		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken,
 			Remediation: "correct the named resource; its status says what is wrong"}))
 	case !v.matches(ref):
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: "NotForThisImage",
+		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonNotForThisImage,
 			Message: fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name())}))
 	default:
 		t.verifiers = append(t.verifiers, v)

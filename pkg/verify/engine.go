@@ -133,7 +133,7 @@ func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) 
 
 // Resolve returns ref pinned to the digest that its tag names now, with the
 // credentials of config. A reference with a digest returns as it is, without
-// a network call. The error is a [DefiniteError] if the registry says that
+// a network call. The error is a [PermanentError] if the registry says that
 // there is no such image, else transient.
 func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
 	if ref.Digest != "" {
@@ -171,16 +171,16 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 // resolve asks the registry, and trusts no answer that could not be an image's.
 func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
 	if registry == nil {
-		return ocispec.Descriptor{}, Definite("NoRegistry", fmt.Errorf("resolve %s: no registry is configured", ref))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("resolve %s: no registry is configured", ref))
 	}
 	descriptor, err := registry.Resolve(ctx, ref)
 	switch {
 	case err != nil:
 		return ocispec.Descriptor{}, err
 	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
-		return ocispec.Descriptor{}, Definite("ContentMismatch", fmt.Errorf("resolve %s: the registry gave no sha256 digest", ref))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry gave no sha256 digest", ref))
 	case ref.Digest != "" && descriptor.Digest != ref.Digest:
-		return ocispec.Descriptor{}, Definite("ContentMismatch", fmt.Errorf("resolve %s: the registry answered for %s", ref, descriptor.Digest))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry answered for %s", ref, descriptor.Digest))
 	}
 	return descriptor, nil
 }
@@ -255,7 +255,7 @@ func (e *Engine) ttl(verdict policy.Verdict) time.Duration {
 // names the image.
 func failure(err error) policy.Verdict {
 	outcome := policy.Undecided
-	if IsDefinite(err) {
+	if IsPermanent(err) {
 		outcome = policy.Denied
 	}
 	return policy.Verdict{Outcome: outcome, Reason: err.Error()}

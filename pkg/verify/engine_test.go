@@ -19,13 +19,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-var anyA = verify.Demand{AnyOf: []string{"a"}, AtLeast: 1}
+var anyA = verify.Requirement{AnyOf: []string{"a"}, AtLeast: 1}
 
 func TestVerdictsFollowTheEvidence(t *testing.T) {
 	good := "k1:" + appDigest.String()
 	cases := map[string]struct {
 		arrange func(t *testing.T, r *registry)
-		demand  verify.Demand
+		demand  verify.Requirement
 		outcome policy.Outcome
 		reason  string
 	}{
@@ -36,8 +36,8 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 		"signed by another":           {func(t *testing.T, r *registry) { r.manifest(t, true, "k9:"+appDigest.String()) }, anyA, policy.Denied, "no trusted signature"},
 		"a signature of another one":  {func(t *testing.T, r *registry) { r.manifest(t, true, "k1:"+digest.FromString("z").String()) }, anyA, policy.Denied, "no trusted signature"},
 		"a manifest without layers":   {func(t *testing.T, r *registry) { r.manifest(t, true) }, anyA, policy.Denied, "has no layers"},
-		"two signers where two count": {func(t *testing.T, r *registry) { r.manifest(t, true, good, "k2:"+appDigest.String()) }, verify.Demand{AnyOf: []string{"a"}, AtLeast: 2}, policy.Allowed, ""},
-		"one signer where two count":  {func(t *testing.T, r *registry) { r.manifest(t, true, good, good) }, verify.Demand{AnyOf: []string{"a"}, AtLeast: 2}, policy.Denied, "2 different signers"},
+		"two signers where two count": {func(t *testing.T, r *registry) { r.manifest(t, true, good, "k2:"+appDigest.String()) }, verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}, policy.Allowed, ""},
+		"one signer where two count":  {func(t *testing.T, r *registry) { r.manifest(t, true, good, good) }, verify.Requirement{AnyOf: []string{"a"}, AtLeast: 2}, policy.Denied, "2 different signers"},
 		"garbage for a manifest": {func(_ *testing.T, r *registry) {
 			r.listed = append(r.listed, r.put(ocispec.MediaTypeImageManifest, []byte("{{{")))
 		}, anyA, policy.Denied, "not an OCI manifest"},
@@ -62,7 +62,9 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 			r.list = func(context.Context) error { return errors.New("registry answered 503") }
 		}, anyA, policy.Allowed, ""},
 		"listing refused for good": {func(_ *testing.T, r *registry) {
-			r.list = func(context.Context) error { return verify.Definite("AccessDenied", errors.New("access denied")) }
+			r.list = func(context.Context) error {
+				return verify.Permanent(policy.ReasonAccessDenied, errors.New("access denied"))
+			}
 		}, anyA, policy.Denied, "access denied"},
 		"a blob that cannot be read now": {func(t *testing.T, r *registry) {
 			r.manifest(t, true, good)
@@ -74,7 +76,7 @@ func TestVerdictsFollowTheEvidence(t *testing.T) {
 		}, anyA, policy.Undecided, "timeout"},
 		"the image is not there": {func(_ *testing.T, r *registry) {
 			r.resolve = func(context.Context, image.Reference) error {
-				return verify.Definite("NotFound", errors.New("not there"))
+				return verify.Permanent(policy.ReasonNotFound, errors.New("not there"))
 			}
 		}, anyA, policy.Denied, "not there"},
 		"the registry does not answer": {func(_ *testing.T, r *registry) {
@@ -135,7 +137,7 @@ func numbered(n int) []string {
 func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String())
-	broken := &verify.Verifier{Source: policy.Source{Kind: "Verifier", Namespace: "team-a", Name: "a"}, Broken: "Verifier team-a/a: Secret team-a/pub is not there"}
+	broken := &verify.Verifier{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "a"}, Broken: "Verifier team-a/a: Secret team-a/pub is not there"}
 	elsewhere := verifier(t, "a", "k1")
 	pattern, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
@@ -151,19 +153,19 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 	}{
 		"the zero configuration":               {&verify.Config{}, "no policy is loaded"},
 		"a zero layer":                         {config(verify.Layer{}), "default is Deny"},
-		"no rule matches":                      {config(verify.Layer{Registry: r, Source: policy.Source{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
-		"a rule that requires nothing":         {config(layer(t, r, verify.Demand{}, verifier(t, "a", "k1"))), "no Verifier of type"},
-		"atLeast zero":                         {config(layer(t, r, verify.Demand{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
+		"no rule matches":                      {config(verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
+		"a rule that requires nothing":         {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "no Verifier of type"},
+		"atLeast zero":                         {config(layer(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
 		"a verifier that does not exist":       {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "verifier a does not exist"},
 		"a verifier for other images":          {config(layer(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
 		"a broken verifier":                    {config(layer(t, r, anyA, broken)), "Secret team-a/pub is not there"},
-		"a broken verifier of unknown type":    {config(layer(t, r, verify.Demand{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
+		"a broken verifier of unknown type":    {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
 		"a broken policy":                      {config(brokenLayer), "cannot be used"},
-		"a broken verifier among all of":       {config(layer(t, r, verify.Demand{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
+		"a broken verifier among all of":       {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
 		"no policy and no verifier":            {config(verify.Layer{Registry: r, RequireMatching: true}), "no verifier applies"},
 		"no policy and no matching verifier":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no verifier applies"},
 		"no policy and a broken verifier":      {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
-		"no verifier of the type":              {config(layer(t, r, verify.Demand{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "no Verifier of type Notation"},
+		"no verifier of the type":              {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "no Verifier of type Notation"},
 		"a lax layer above a floor that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
 		"a lax layer above a broken floor":     {config(lax, brokenLayer), "cannot be used"},
 		"no registry":                          {config(layer(t, nil, anyA, verifier(t, "a", "k1"))), ""},
@@ -190,12 +192,12 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 		calls  int
 	}{
 		"by name":                         {config(layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
-		"by type":                         {config(layer(t, r, verify.Demand{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
+		"by type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
 		"no policy, all matching pass":    {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
 		"default Allow asks no registry":  {config(lax), 0},
 		"default Allow above a met floor": {config(lax, layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"two layers on one registry look once": {config(layer(t, r, anyA, verifier(t, "a", "k1")),
-			layer(t, r, verify.Demand{AnyOf: []string{"f"}, AtLeast: 1}, verifier(t, "f", "k1"))), 1},
+			layer(t, r, verify.Requirement{AnyOf: []string{"f"}, AtLeast: 1}, verifier(t, "f", "k1"))), 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -393,7 +395,7 @@ func TestManyVerifiersFetchEachBlobOnce(t *testing.T) {
 		verifiers = append(verifiers, verifier(t, fmt.Sprintf("v%d", i), "k1"))
 		names = append(names, fmt.Sprintf("v%d", i))
 	}
-	engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, verify.Demand{AnyOf: names, AtLeast: 1}, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String()))
+	engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, verify.Requirement{AnyOf: names, AtLeast: 1}, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, 3, r.called("fetch"), "two payloads and one manifest")
 }
 
@@ -420,14 +422,14 @@ func TestResolve(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "r.example.com/app:v1@"+appDigest.String(), pinned.String())
 	_, err = e.Resolve(t.Context(), c, ref(t, "r.example.com/app:v2"))
-	require.True(t, verify.IsDefinite(err))
+	require.True(t, verify.IsPermanent(err))
 	before := r.called("resolve")
 	_, err = e.Resolve(t.Context(), c, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.NoError(t, err)
 	require.Equal(t, before, r.called("resolve"), "a digest needs no network call")
 	_, err = e.Resolve(t.Context(), &verify.Config{}, ref(t, "r.example.com/app:v1"))
 	require.Error(t, err)
-	require.False(t, verify.IsDefinite(err))
+	require.False(t, verify.IsPermanent(err))
 }
 
 func TestKeyStringFencesTenantsIn(t *testing.T) {

@@ -65,7 +65,7 @@ func (r *registry) Resolve(ctx context.Context, ref image.Reference) (ocispec.De
 		r.mu.Unlock()
 	}
 	if d == "" {
-		return ocispec.Descriptor{}, verify.Definite("NotFound", fmt.Errorf("%s is not there", ref))
+		return ocispec.Descriptor{}, verify.Permanent(policy.ReasonNotFound, fmt.Errorf("%s is not there", ref))
 	}
 	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: d, Size: 2}, nil
 }
@@ -88,7 +88,7 @@ func (r *registry) Fetch(ctx context.Context, _ image.Reference, desc ocispec.De
 	}
 	content, ok := r.content[desc.Digest]
 	if !ok {
-		return nil, verify.Definite("NotFound", fmt.Errorf("%s is not there", desc.Digest))
+		return nil, verify.Permanent(policy.ReasonNotFound, fmt.Errorf("%s is not there", desc.Digest))
 	}
 	return content, nil
 }
@@ -139,7 +139,7 @@ func (c *checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 			return policy.Finding{Result: policy.Valid, Signer: signer, Message: "signed by " + signer}
 		}
 	}
-	return policy.Finding{Reason: "WrongKey", Message: fmt.Sprintf("%.20q is no trusted signature", content)}
+	return policy.Finding{Reason: policy.ReasonWrongKey, Message: fmt.Sprintf("%.20q is no trusted signature", content)}
 }
 
 // cache is a map that counts; entries never expire.
@@ -203,15 +203,15 @@ func verifier(t *testing.T, name string, signers ...string) *verify.Verifier {
 	for _, s := range signers {
 		trusted[s] = true
 	}
-	return &verify.Verifier{Source: policy.Source{Kind: "Verifier", Namespace: "team-a", Name: name}, Type: "Cosign",
+	return &verify.Verifier{Source: policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: name}, Type: "Cosign",
 		Images: everything(t), Checker: &checker{trusted: trusted}}
 }
 
-func layer(t *testing.T, r verify.Registry, demand verify.Demand, verifiers ...*verify.Verifier) verify.Layer {
+func layer(t *testing.T, r verify.Registry, demand verify.Requirement, verifiers ...*verify.Verifier) verify.Layer {
 	t.Helper()
-	source := policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
+	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	return verify.Layer{Source: source, Registry: r, Verifiers: verifiers,
-		Rules: []verify.Rule{{Source: source, Images: everything(t), Require: []verify.Demand{demand}}}}
+		Rules: []verify.Rule{{Source: source, Images: everything(t), Require: []verify.Requirement{demand}}}}
 }
 
 func config(layers ...verify.Layer) *verify.Config {

@@ -91,14 +91,14 @@ func readParts(ctx context.Context, registry Registry, subject Subject, trace *t
 	}
 	var index ocispec.Index
 	if err := json.Unmarshal(content, &index); err != nil {
-		return nil, Definite("Malformed", fmt.Errorf("index %s is not well-formed", descriptor.Digest))
+		return nil, Permanent(policy.ReasonMalformed, fmt.Errorf("index %s is not well-formed", descriptor.Digest))
 	}
 	if n := len(index.Manifests); n == 0 || n > MaxParts {
-		return nil, Definite("LimitExceeded", fmt.Errorf("index %s has %d manifests, it must have 1 to %d", descriptor.Digest, n, MaxParts))
+		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("index %s has %d manifests, it must have 1 to %d", descriptor.Digest, n, MaxParts))
 	}
 	for _, part := range index.Manifests {
 		if part.Digest.Validate() != nil || part.Size < 0 || isIndex(part.MediaType) {
-			return nil, Definite("Malformed", fmt.Errorf("index %s lists what is not a manifest", descriptor.Digest))
+			return nil, Permanent(policy.ReasonMalformed, fmt.Errorf("index %s lists what is not a manifest", descriptor.Digest))
 		}
 	}
 	return index.Manifests, nil

@@ -119,7 +119,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd, arm)
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
-	l := layer(t, r, verify.Demand{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
+	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
 	l.Rules[0].Parts = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
@@ -129,7 +129,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 }
 
 func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
-	source := policy.Source{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
+	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"}
 	for name, c := range map[string]struct {
 		change   func(r *registry, l *verify.Layer)
 		spelling string
@@ -179,7 +179,7 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	r := newRegistry()
 	r.manifest(t, true, "k1:"+appDigest.String(), "k2:"+appDigest.String())
-	two := verify.Demand{AtLeast: 1, Condition: func(proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }}
+	two := verify.Requirement{AtLeast: 1, Condition: func(proven []policy.Finding) (bool, error) { return len(proven) == 2, nil }}
 	ask := func(verifiers ...*verify.Verifier) policy.Verdict {
 		return engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, two, verifiers...)), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	}

@@ -30,7 +30,7 @@ type search struct {
 func (s *search) run(ctx context.Context) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: "InternalError", Message: fmt.Sprintf("internal error: %v", r)})
+			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
 	s.blobs = blobs{registry: s.registry, repo: s.subject.Reference, left: MaxImageBytes, byDigest: map[string]*blob{}}
@@ -50,7 +50,7 @@ func (s *search) run(ctx context.Context) {
 	}
 	checks.Wait()
 	if over > 0 {
-		s.tellAll(rankFirst, policy.Finding{Reason: "LimitExceeded",
+		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded,
 			Message:     fmt.Sprintf("%s has %d signatures, only the first %d are tried", s.subject.Reference.Name(), over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
@@ -90,7 +90,7 @@ func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 	}
 	if over := len(listed) - MaxReferrers; over > 0 {
 		listed = listed[:MaxReferrers]
-		s.tellAll(rankFirst, policy.Finding{Reason: "LimitExceeded",
+		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded,
 			Message: fmt.Sprintf("%s has more than %d referrers, only the first ones are read", s.subject.Reference.Name(), MaxReferrers)})
 	}
 	return listed, true
@@ -154,12 +154,12 @@ func (s *search) candidates(manifests []referring, limit int) (signatures []Sign
 		}
 		var manifest ocispec.Manifest
 		if err := json.Unmarshal(m.content, &manifest); err != nil {
-			s.tellAll(rankLast+i, policy.Finding{Reason: "Malformed", Digest: m.descriptor.Digest.String(),
+			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonMalformed, Digest: m.descriptor.Digest.String(),
 				Message: fmt.Sprintf("manifest %s is not an OCI manifest", m.descriptor.Digest)})
 			continue
 		}
 		if len(manifest.Layers) == 0 && len(m.descriptor.Data) > 0 {
-			s.tellAll(rankLast+i, policy.Finding{Reason: "NoLayers", Digest: m.descriptor.Digest.String(),
+			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.descriptor.Digest.String(),
 				Message: fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest)})
 		}
 		for _, layer := range manifest.Layers {
@@ -203,7 +203,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	defer func() {
 		if r := recover(); r != nil {
 			// A fault of ours must not look like an answer about the image.
-			s.board.add(v, rank, policy.Finding{Result: policy.Unknown, Reason: "InternalError",
+			s.board.add(v, rank, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError,
 				Message: fmt.Sprintf("internal error while checking: %v", r)})
 		}
 	}()

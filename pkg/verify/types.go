@@ -56,7 +56,7 @@ func (n Namespace) Describe() string {
 
 // Registry is the one way to a registry, with one tenant's credentials. Every
 // method verifies what it returns against the digest that was asked for, reads
-// no more than a limit, and returns a [DefiniteError] when asking again would
+// no more than a limit, and returns a [PermanentError] when asking again would
 // give the same answer; every other error is transient.
 type Registry interface {
 	// Resolve returns the descriptor (digest, size, media type) of the manifest
@@ -71,7 +71,7 @@ type Registry interface {
 	Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error)
 
 	// Fetch returns the content of desc in the repository of repo. It fails with
-	// a [DefiniteError] if desc.Size is over limit, in bytes.
+	// a [PermanentError] if desc.Size is over limit, in bytes.
 	Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error)
 }
 
@@ -108,40 +108,39 @@ type Checker interface {
 	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) policy.Finding
 }
 
-// DefiniteError marks a failure that asking again would repeat: the image is
+// PermanentError marks a failure that asking again would repeat: the image is
 // not there, access is refused, the content is not what its digest says, a
 // limit is exceeded. Its text is shown to team devs.
-type DefiniteError struct {
-	// Reason is a short machine-readable word, such as "NotFound".
-	Reason string
+type PermanentError struct {
+	Reason policy.Reason
 	Err    error
 }
 
 // Error returns the text of the cause.
-func (e *DefiniteError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *DefiniteError) Unwrap() error { return e.Err }
+func (e *PermanentError) Unwrap() error { return e.Err }
 
-// Definite wraps err as a [DefiniteError] with a reason word.
-func Definite(reason string, err error) error {
-	return &DefiniteError{Reason: reason, Err: err}
+// Permanent wraps err as a [PermanentError] with a reason word.
+func Permanent(reason policy.Reason, err error) error {
+	return &PermanentError{Reason: reason, Err: err}
 }
 
-// IsDefinite reports whether err is, or wraps, a [DefiniteError].
-func IsDefinite(err error) bool {
-	var definite *DefiniteError
-	return errors.As(err, &definite)
+// IsPermanent reports whether err is, or wraps, a [PermanentError].
+func IsPermanent(err error) bool {
+	var permanent *PermanentError
+	return errors.As(err, &permanent)
 }
 
 // FetchFailure turns the error of a Fetch into the finding that a Checker must
-// return for it: Invalid if it is definite, else Unknown.
+// return for it: Invalid if it is permanent, else Unknown.
 func FetchFailure(err error) policy.Finding {
-	var definite *DefiniteError
-	if errors.As(err, &definite) {
-		return policy.Finding{Result: policy.Invalid, Reason: definite.Reason, Message: err.Error()}
+	var permanent *PermanentError
+	if errors.As(err, &permanent) {
+		return policy.Finding{Result: policy.Invalid, Reason: permanent.Reason, Message: err.Error()}
 	}
-	return policy.Finding{Result: policy.Unknown, Reason: "Unreachable", Message: err.Error()}
+	return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonUnreachable, Message: err.Error()}
 }
 
 // Key names one cached value. Every field is part of its identity; Namespace

@@ -62,7 +62,7 @@ func requireDenied(t *testing.T, reason string, result verify.Result) {
 	var reasons []string
 	for _, finding := range result.Findings {
 		require.NotEqual(t, policy.Valid, finding.Result, finding.Message)
-		reasons = append(reasons, finding.Reason)
+		reasons = append(reasons, string(finding.Reason))
 	}
 	require.Contains(t, reasons, reason, result.Verdict.Reason)
 }

@@ -134,7 +134,7 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 		return strings.Contains(verdict("team-b", old).Reason, "Vault refuses the token")
 	}, 10*time.Second, time.Millisecond)
 	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
-	require.Equal(t, tenant.ReasonUnreadable, problems()[0].Reason)
+	require.Equal(t, policy.ReasonUnreadable, problems()[0].Reason)
 	material := w.set.Snapshot().Material("team-a")
 	require.Len(t, material, 1)
 	for _, m := range material {

@@ -19,8 +19,9 @@ TAGS      ?=
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: build ## Run everything in one process until Ctrl-C (DEMO_ARGS=--once ends by itself)
-	bin/landwaiter demo $(DEMO_ARGS)
+demo: ## Run everything in one process until Ctrl-C (DEMO_ARGS=--once ends by itself)
+	go build -buildvcs=false -o bin/demo ./test/demo
+	bin/demo $(DEMO_ARGS)
 
 # No -trimpath, here or anywhere: with it every dependency is compiled a second
 # time beside what `go test` has compiled, minutes for paths in stack traces.

@@ -30,9 +30,13 @@ func newCache() *cobra.Command {
 
 // withRedis runs do with a connection, for a limited time.
 func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do func(context.Context, redis.UniversalClient) error) error {
-	client, err := flags.connect()
+	connection, err := flags.connection()
 	if err != nil {
 		return err
+	}
+	client, err := cache.Connect(connection)
+	if err != nil {
+		return fmt.Errorf("--redis-url: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()

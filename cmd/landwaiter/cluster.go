@@ -19,7 +19,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -93,40 +92,40 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 const reloadInterval = 200 * time.Millisecond
 
 // serve runs until ctx ends or something cannot go on.
-func (c *clusterFlags) serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
+func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options provider.Options, log *logrus.Logger) error {
 	bridge(log)
 	config, err := c.restConfig()
 	if err != nil {
 		return err
 	}
-	d, err := flags.newDesk(false)
+	s, err := flags.open()
 	if err != nil {
 		return err
 	}
-	defer d.client.Close()
+	defer s.Close()
 	var server *provider.Server
-	watcher, err := controller.New(config, d.set, d.outside(), log, c.options(d.remote, func(namespace verify.Namespace) {
-		d.forget(namespace)
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s.External(), func(namespace verify.Namespace) {
+		s.Forget(namespace)
 		server.Forget(namespace)
 	}))
 	if err != nil {
 		return err
 	}
-	d.Desk = tenant.NewDesk(d.set, d.engine, watcher)
-	d.prepare(&options)
+	s.SetFinder(watcher)
+	prepare(&options, s)
 	if options.Files, err = c.files(options.Files, watcher); err != nil {
 		return err
 	}
 	options.ReloadInterval = reloadInterval
-	if server, err = provider.New(d, d, log, options); err != nil {
+	if server, err = provider.New(s, s, log, options); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if err := c.warm(ctx, group, config, d, log, options.Metrics); err != nil {
+	if err := c.warm(ctx, group, config, s, log, options.Metrics); err != nil {
 		return err
 	}
 	group.Go(func() error { return watcher.Run(ctx) })
-	group.Go(func() error { return d.work(ctx) })
+	group.Go(func() error { return s.Run(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
 }

@@ -26,7 +26,7 @@ type explanation struct {
 }
 
 func newExplain() *cobra.Command {
-	var flags engineFlags
+	var flags serviceFlags
 	var namespace, output string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -75,16 +75,17 @@ Exit codes are those of verify.`,
 }
 
 // explainImage verifies one image and says how.
-func explainImage(cmd *cobra.Command, flags engineFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
-	d, snapshot, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
+func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
+	s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
 		return explanation{}, verify.Result{}, err
 	}
-	defer d.client.Close()
+	defer s.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
+	snapshot := s.Set().Snapshot()
 	began := time.Now()
-	result := d.Verify(ctx, ns, ref)
+	result := s.Verify(ctx, ns, ref)
 	return explanation{printedResult: printable(ref.String(), result), Resources: snapshot.Explain(ns),
 		Generation: snapshot.For(ns).Generation, Stages: result.Stages, Took: time.Since(began)}, result, nil
 }

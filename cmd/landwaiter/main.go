@@ -20,7 +20,7 @@ import (
 // Exit codes of every command.
 const (
 	exitOK        = 0
-	exitDenied    = 1 // an image was denied, or a demo verdict was not the expected one
+	exitDenied    = 1 // an image was denied
 	exitUndecided = 2 // an image could not be decided, or the command was used wrongly
 )
 
@@ -87,14 +87,13 @@ the cluster's.
 
 Exit codes: 0 all is well (for verify: every image allowed), 1 an image was
 denied, 2 an image could not be decided, or the command was used wrongly.`,
-		Example: `  landwaiter demo --once
-  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
+		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newCache(), newDemo(), newVersion())
+	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newCache(), newVersion())
 	return root
 }

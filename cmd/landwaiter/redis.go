@@ -6,14 +6,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync/atomic"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/service"
 )
 
 // redisFlags are the flags of the cache that replicas share.
@@ -43,8 +40,8 @@ const maxSettingBytes = 1 << 20
 
 var errTwoURLs = errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
 
-// open returns the cache in Redis, nil if none is asked for.
-func (r *redisFlags) open() (*cache.Redis, error) {
+// options returns how to reach Redis and seal entries there, nil if none is asked for.
+func (r *redisFlags) options() (*service.Redis, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":
 		if r.keyFile+r.caFile+r.certFile+r.certKeyFile != "" {
@@ -56,30 +53,26 @@ func (r *redisFlags) open() (*cache.Redis, error) {
 	case r.keyFile == "":
 		return nil, errors.New("Redis needs --redis-key-file: without a key, whoever can write to Redis could allow images; make one with: openssl rand -base64 32") //nolint:staticcheck // a name
 	}
-	text, err := readSetting("--redis-key-file", r.keyFile)
+	keys, err := readSetting("--redis-key-file", r.keyFile)
 	if err != nil {
 		return nil, err
 	}
-	seal, err := cache.ParseSeal(text)
-	if err != nil {
-		return nil, fmt.Errorf("--redis-key-file: %w", err)
-	}
-	client, err := r.connect()
+	connection, err := r.connection()
 	if err != nil {
 		return nil, err
 	}
-	return cache.NewRedis(client, seal, versionText(), time.Now), nil
+	return &service.Redis{Connection: connection, Keys: keys}, nil
 }
 
-// connect returns a client; it connects when it is used.
-func (r *redisFlags) connect() (redis.UniversalClient, error) {
+// connection returns how to reach Redis.
+func (r *redisFlags) connection() (cache.Connection, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":
-		return nil, errors.New("which Redis? use --redis-url or --redis-url-file")
+		return cache.Connection{}, errors.New("which Redis? use --redis-url or --redis-url-file")
 	case r.url != "" && r.urlFile != "":
-		return nil, errTwoURLs
+		return cache.Connection{}, errTwoURLs
 	case (r.certFile == "") != (r.certKeyFile == ""):
-		return nil, errors.New("--redis-client-cert and --redis-client-key belong together")
+		return cache.Connection{}, errors.New("--redis-client-cert and --redis-client-key belong together")
 	}
 	connection := cache.Connection{URL: r.url, Mode: r.mode}
 	for _, setting := range []struct {
@@ -94,21 +87,15 @@ func (r *redisFlags) connect() (redis.UniversalClient, error) {
 		}
 		var err error
 		if *setting.into, err = readSetting(setting.flag, setting.file); err != nil {
-			return nil, err
+			return cache.Connection{}, err
 		}
 	}
-	if r.urlFile != "" {
-		text, err := readSetting("--redis-url-file", r.urlFile)
-		if err != nil {
-			return nil, err
-		}
-		connection.URL = strings.TrimSpace(string(text))
+	if r.urlFile == "" {
+		return connection, nil
 	}
-	client, err := cache.Connect(connection)
-	if err != nil {
-		return nil, fmt.Errorf("--redis-url: %w", err)
-	}
-	return client, nil
+	text, err := readSetting("--redis-url-file", r.urlFile)
+	connection.URL = strings.TrimSpace(string(text))
+	return connection, err
 }
 
 func readSetting(flag, name string) (text []byte, err error) {
@@ -125,23 +112,4 @@ func readSetting(flag, name string) (text []byte, err error) {
 		return nil, fmt.Errorf("%s %s: %w", flag, name, err)
 	}
 	return text, nil
-}
-
-// observe shows what comes of asking Redis as metrics.
-func observe(r *cache.Redis, registry *prometheus.Registry) {
-	counter := func(outcome string, value *atomic.Int64) {
-		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "landwaiter_redis_total", ConstLabels: prometheus.Labels{"outcome": outcome},
-			Help: "Commands to Redis by what came of them: hit, miss, failure, skipped (after failures), dropped (a write), unopened (a value that is not ours, or was changed).",
-		}, func() float64 { return float64(value.Load()) }))
-	}
-	counter("hit", &r.Stats.Hits)
-	counter("miss", &r.Stats.Misses)
-	counter("failure", &r.Stats.Failures)
-	counter("skipped", &r.Stats.Skipped)
-	counter("dropped", &r.Stats.Dropped)
-	counter("unopened", &r.Stats.Unopened)
-	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "landwaiter_redis_round_trips_total", Help: "Round trips to Redis for reads; those of one request travel together.",
-	}, func() float64 { return float64(r.Stats.RoundTrips.Load()) }))
 }

@@ -8,12 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func newResolve() *cobra.Command {
-	var flags engineFlags
+	var flags serviceFlags
 	var namespace string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -37,14 +36,14 @@ image, 2 if it could not be asked or the command was used wrongly.`,
 			if err != nil {
 				return err
 			}
-			d, err := flags.loadOptional(cmd)
+			s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			defer d.client.Close()
+			defer s.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			pinned, err := d.Resolve(ctx, ns, ref)
+			pinned, err := s.Resolve(ctx, ns, ref)
 			switch {
 			case verify.IsPermanent(err):
 				return &exitError{code: exitDenied, err: err}
@@ -59,17 +58,4 @@ image, 2 if it could not be asked or the command was used wrongly.`,
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose Stores are used (default: the cluster's)")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time for the registry to answer")
 	return cmd
-}
-
-// loadOptional is load, with nothing in force where no directory is given.
-func (f *engineFlags) loadOptional(cmd *cobra.Command) (*desk, error) {
-	if f.configDir != "" {
-		d, _, err := f.load(cmd.Context(), cmd.ErrOrStderr())
-		return d, err
-	}
-	d, err := f.newDesk(true)
-	if err == nil {
-		d.compile(cmd.Context(), tenant.Objects{})
-	}
-	return d, err
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/example"
 )
 
 func TestMain(m *testing.M) {
@@ -15,30 +15,19 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command line as its users do: testdata/*.txtar are its
-// specification. Each script has the demo's registry and resources.
+// specification. Each script has the registry and the resources of package example.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			r, err := fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
+			resources := filepath.Join(env.WorkDir, "resources")
+			e, err := example.Start(t.Context(), resources)
 			if err != nil {
 				return err
 			}
-			env.Defer(func() { _ = r.Close() })
-			by, err := newSigners()
-			if err != nil {
-				return err
-			}
-			s := &scene{dir: env.WorkDir, registry: r}
-			if err := s.build(t.Context(), by); err != nil {
-				return err
-			}
-			resources, err := s.writeResources(by)
-			if err != nil {
-				return err
-			}
+			env.Defer(func() { _ = e.Registry.Close() })
 			env.Setenv("CONFIG", resources)
-			env.Setenv("REGISTRY", r.Host())
+			env.Setenv("REGISTRY", e.Registry.Host())
 			empty := filepath.Join(env.WorkDir, "empty")
 			return os.Mkdir(empty, 0o700)
 		},

@@ -9,14 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func newServe() *cobra.Command {
-	var flags engineFlags
+	var flags serviceFlags
 	var cluster clusterFlags
 	var options provider.Options
 	var logLevel, logFormat string
@@ -83,22 +82,22 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 }
 
 // registerCacheFlags declares the flags of what is kept.
-func registerCacheFlags(cmd *cobra.Command, flags *engineFlags) {
+func registerCacheFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
 	flags.redis.register(cmd)
-	f.Int64Var(&flags.cacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
-	f.DurationVar(&flags.engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
-	f.DurationVar(&flags.engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
-	f.DurationVar(&flags.engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
+	f.Int64Var(&flags.options.CacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
+	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
+	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
+	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
 }
 
 // registerShareFlags declares the flags of what a namespace may take.
-func registerShareFlags(cmd *cobra.Command, flags *engineFlags) {
+func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
-	f.IntVar(&flags.engine.InFlight, "in-flight", 0, "images that are worked on at a time; past that the answer is a system error at once (default 512)")
-	f.IntVar(&flags.engine.InFlightPerNamespace, "in-flight-per-namespace", 0, "images of one namespace that are worked on at a time (default 128)")
-	f.IntVar(&flags.perSecond, "registry-requests-per-second", 0, "requests to registries that a namespace may make, twice as many at once; more wait (default 500)")
-	f.IntVar(&flags.perHost, "registry-connections", 0, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most (default 64)")
+	f.IntVar(&flags.options.Engine.InFlight, "in-flight", 0, "images that are worked on at a time; past that the answer is a system error at once (default 512)")
+	f.IntVar(&flags.options.Engine.InFlightPerNamespace, "in-flight-per-namespace", 0, "images of one namespace that are worked on at a time (default 128)")
+	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", 0, "requests to registries that a namespace may make, twice as many at once; more wait (default 500)")
+	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", 0, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most (default 64)")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
@@ -119,53 +118,34 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 	return log, nil
 }
 
-// serve runs until ctx ends or something cannot go on.
-func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
-	d, err := flags.newDesk(false)
+// serve answers with resources from files until ctx ends or something cannot go on.
+func serve(ctx context.Context, flags serviceFlags, options provider.Options, log *logrus.Logger) error {
+	s, err := flags.open()
 	if err != nil {
 		return err
 	}
-	defer d.client.Close()
-	d.prepare(&options)
-	server, err := provider.New(d, d, log, options)
+	defer s.Close()
+	prepare(&options, s)
+	server, err := provider.New(s, s, log, options)
 	if err != nil {
 		return err
 	}
-	return d.run(ctx, server, flags.configDir, log)
-}
-
-// prepare sets the options that follow from the desk.
-func (d *desk) prepare(options *provider.Options) {
-	options.Ready, options.Metrics = d.set.Ready, prometheus.NewRegistry()
-	if d.redis != nil {
-		observe(d.redis, options.Metrics)
-	}
-}
-
-// run serves and watches the directory of resources.
-func (d *desk) run(ctx context.Context, server *provider.Server, configDir string, log *logrus.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
-	report := func(problems []tenant.Problem) {
-		for _, p := range problems {
-			log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
-		}
-		log.WithField("problems", len(problems)).Info("resources are in force")
-	}
-	d.remote.Notify(func(verify.Namespace) {
-		if d.set.Ready() == nil { // else the first compilation is waiting for it
-			_, problems := d.recompile()
-			report(problems)
-		}
-	})
 	group.Go(func() error {
-		return configdir.Watch(ctx, configDir, func(objects tenant.Objects, problems []tenant.Problem) {
-			limited, cancel := context.WithTimeout(ctx, firstFetch)
-			defer cancel()
-			_, more := d.compile(limited, objects)
-			report(distinct(problems, more))
+		return s.Watch(ctx, flags.configDir, func(problems []tenant.Problem) {
+			for _, p := range problems {
+				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
+			}
+			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
 	})
-	group.Go(func() error { return d.work(ctx) })
+	group.Go(func() error { return s.Run(ctx) })
 	group.Go(func() error { return server.Run(ctx) })
 	return group.Wait()
+}
+
+// prepare sets the server's options that follow from the service.
+func prepare(options *provider.Options, s *service.Service) {
+	options.Ready, options.Metrics = s.Set().Ready, prometheus.NewRegistry()
+	s.Register(options.Metrics)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,15 +15,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/example"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
-// served is a `landwaiter serve` that runs in this process over a directory of
-// resources, and a Gatekeeper that asks it.
-type served struct {
-	*scene
+// running is a `landwaiter serve` in this process over a directory of resources,
+// and a Gatekeeper that asks it.
+type running struct {
+	*example.Example
 	resources string
-	asking    *gatekeeper
+	client    *gatekeeper.Client
 	stop      context.CancelFunc
 	ended     chan int
 	log       *lockedBuffer
@@ -55,58 +57,68 @@ func freePort(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func startServe(t *testing.T, flags ...string) *served {
+func startServe(t *testing.T, flags ...string) *running {
 	t.Helper()
-	s := &served{scene: &scene{dir: t.TempDir()}, ended: make(chan int, 1), log: &lockedBuffer{}}
+	s := &running{resources: filepath.Join(t.TempDir(), "resources"), ended: make(chan int, 1), log: &lockedBuffer{}}
 	var err error
-	s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
+	s.Example, err = example.Start(t.Context(), s.resources)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.registry.Close()) })
-	by, err := newSigners()
+	t.Cleanup(func() { require.NoError(t, s.Registry.Close()) })
+	certificates, err := gatekeeper.Issue(t.TempDir())
 	require.NoError(t, err)
-	require.NoError(t, s.build(t.Context(), by))
-	s.resources, err = s.writeResources(by)
-	require.NoError(t, err)
-	asking, options, err := s.certificates()
-	require.NoError(t, err)
-	s.asking = asking
 	address, health := freePort(t), freePort(t)
-	s.asking.url = "https://" + address
+	s.client = certificates.Ask("https://"+address, 3*time.Second)
+	t.Cleanup(s.client.Close)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	args := append([]string{"serve", "--config-dir", s.resources, "--address", address, "--health-address", health, "--metrics-address", "",
-		"--tls-cert", options.Files.Certificate, "--tls-key", options.Files.Key, "--client-ca", options.Files.ClientCAs[0],
-		"--client-name", options.ClientNames[0], "--tag-ttl", "1ms"}, flags...)
+		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile(),
+		"--client-name", gatekeeper.ClientName, "--tag-ttl", "1ms"}, flags...)
 	go func() { s.ended <- run(ctx, args, s.log, s.log) }()
 	t.Cleanup(func() { s.stop() })
-	require.NoError(t, waitReady(t.Context(), "http://"+health+"/readyz", nil), s.log.String())
+	require.Eventually(t, func() bool { return ready(t, "http://"+health+"/readyz") }, 10*time.Second, 5*time.Millisecond, "%s", s.log)
 	return s
 }
 
-// verdict asks for one image of a namespace.
-func (s *served) verdict(t *testing.T, namespace, image string) (verdict, why string) {
+func ready(t *testing.T, url string) bool {
 	t.Helper()
-	item, _, err := s.asking.verify(t.Context(), fmt.Sprintf("[%s]%s/%s", namespace, s.registry.Host(), image))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
-	return judge(item)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode == http.StatusOK
+}
+
+// verdict asks for one image of a namespace.
+func (s *running) verdict(t *testing.T, namespace, image string) (verdict gatekeeper.Verdict, why string) {
+	t.Helper()
+	response, err := s.client.Ask(t.Context(), gatekeeper.VerifyPath, fmt.Sprintf("[%s]%s/%s", namespace, s.Registry.Host(), image))
+	require.NoError(t, err)
+	require.Empty(t, response.SystemError)
+	require.Len(t, response.Items, 1)
+	return gatekeeper.Judge(response.Items[0])
 }
 
 // becomes waits for a verdict to become the one wanted.
-func (s *served) becomes(t *testing.T, namespace, image, want, why string) {
+func (s *running) becomes(t *testing.T, namespace, image string, want gatekeeper.Verdict, why string) {
 	t.Helper()
-	var verdict, said string
+	var verdict gatekeeper.Verdict
+	var said string
 	require.Eventually(t, func() bool {
 		verdict, said = s.verdict(t, namespace, image)
 		return verdict == want && strings.Contains(said, why)
 	}, 5*time.Second, 10*time.Millisecond, "last: %s: %s\n%s", verdict, said, s.log)
 }
 
-func (s *served) write(t *testing.T, name, text string) {
+func (s *running) write(t *testing.T, name, text string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, name), []byte(text), 0o600))
 }
 
-func (s *served) read(t *testing.T, name string) string {
+func (s *running) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.resources, name))
 	require.NoError(t, err)
@@ -115,14 +127,14 @@ func (s *served) read(t *testing.T, name string) string {
 
 func TestServeFollowsItsDirectory(t *testing.T) {
 	s := startServe(t)
-	s.becomes(t, "team-a", "shared/app:v1", "allowed", "Verifier team-a/release")
-	s.becomes(t, "team-b", "shared/web:v1", "allowed", "")
-	s.becomes(t, "team-c", "shared/base:v1", "allowed", "")
+	s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "Verifier team-a/release")
+	s.becomes(t, "team-b", "shared/web:v1", gatekeeper.Allowed, "")
+	s.becomes(t, "team-c", "shared/base:v1", gatekeeper.Allowed, "")
 	good := s.read(t, "team-a.yaml")
 	undisturbed := func() {
 		for namespace, image := range map[string]string{"team-b": "shared/web:v1", "team-c": "shared/base:v1"} {
 			verdict, why := s.verdict(t, namespace, image)
-			require.Equal(t, "allowed", verdict, why)
+			require.Equal(t, gatekeeper.Allowed, verdict, why)
 		}
 	}
 	for name, c := range map[string]struct{ text, why string }{
@@ -134,31 +146,31 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.write(t, "team-a.yaml", c.text)
-			s.becomes(t, "team-a", "shared/app:v1", "denied", c.why)
+			s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Denied, c.why)
 			undisturbed()
 			s.write(t, "team-a.yaml", good)
-			s.becomes(t, "team-a", "shared/app:v1", "allowed", "")
+			s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 		})
 	}
 	t.Run("a new file that no one can read changes nothing", func(t *testing.T) {
 		s.write(t, "new.yaml", "{{{{")
 		require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "new.yaml") }, 5*time.Second, 10*time.Millisecond)
-		s.becomes(t, "team-a", "shared/app:v1", "allowed", "")
+		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 		undisturbed()
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "new.yaml")))
 	})
 	t.Run("deleting a namespace's file returns it to the cluster's resources", func(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "team-a.yaml")))
-		s.becomes(t, "team-a", "shared/base:v1", "allowed", "ClusterVerifier release")
-		s.becomes(t, "team-a", "shared/app:v1", "denied", "ClusterTrustStore base-keys")
+		s.becomes(t, "team-a", "shared/base:v1", gatekeeper.Allowed, "ClusterVerifier release")
+		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Denied, "ClusterTrustStore base-keys")
 		s.write(t, "team-a.yaml", good)
-		s.becomes(t, "team-a", "shared/app:v1", "allowed", "Verifier team-a/release")
+		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "Verifier team-a/release")
 	})
 	t.Run("a floor holds at once", func(t *testing.T) {
-		s.write(t, "floor.yaml", resourceHead+"kind: ClusterVerificationPolicy\nmetadata: {name: floor}\nspec:\n  enforcement: Floor\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
-		s.becomes(t, "team-a", "shared/app:v1", "denied", "ClusterVerificationPolicy floor")
+		s.write(t, "floor.yaml", "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: floor}\nspec:\n  enforcement: Floor\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
+		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Denied, "ClusterVerificationPolicy floor")
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "floor.yaml")))
-		s.becomes(t, "team-a", "shared/app:v1", "allowed", "")
+		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	})
 	s.stop()
 	require.Equal(t, exitOK, <-s.ended, s.log.String())
@@ -168,11 +180,11 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 func TestServeRefusesADirectoryThatItDoesNotUnderstand(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.yaml"), []byte("kind: {"), 0o600))
-	s := &served{scene: &scene{dir: t.TempDir()}, log: &lockedBuffer{}}
-	_, options, err := s.certificates()
+	certificates, err := gatekeeper.Issue(t.TempDir())
 	require.NoError(t, err)
+	var log bytes.Buffer
 	code := run(t.Context(), []string{"serve", "--config-dir", dir, "--address", "127.0.0.1:0", "--health-address", "", "--metrics-address", "",
-		"--tls-cert", options.Files.Certificate, "--tls-key", options.Files.Key, "--client-ca", options.Files.ClientCAs[0]}, s.log, s.log)
+		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile()}, &log, &log)
 	require.Equal(t, exitUndecided, code)
-	require.Contains(t, s.log.String(), "x.yaml")
+	require.Contains(t, log.String(), "x.yaml")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -23,7 +24,7 @@ import (
 const maxParallelImages = 16
 
 func newVerify() *cobra.Command {
-	var flags engineFlags
+	var flags serviceFlags
 	var namespace, output string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -50,14 +51,14 @@ decided or the command was used wrongly.`,
 			if err != nil {
 				return err
 			}
-			d, _, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
+			s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			defer d.client.Close()
+			defer s.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			results := verifyAll(ctx, d, ns, refs)
+			results := verifyAll(ctx, s, ns, refs)
 			if err := printResults(cmd.OutOrStdout(), output, args, results); err != nil {
 				return err
 			}
@@ -95,13 +96,13 @@ func parseImages(args []string) ([]image.Reference, error) {
 	return refs, nil
 }
 
-func verifyAll(ctx context.Context, d *desk, ns verify.Namespace, refs []image.Reference) []verify.Result {
+func verifyAll(ctx context.Context, s *service.Service, ns verify.Namespace, refs []image.Reference) []verify.Result {
 	results := make([]verify.Result, len(refs))
 	var group errgroup.Group
 	group.SetLimit(maxParallelImages)
 	for i, ref := range refs {
 		group.Go(func() error {
-			results[i] = d.Verify(ctx, ns, ref)
+			results[i] = s.Verify(ctx, ns, ref)
 			return nil
 		})
 	}

@@ -9,22 +9,23 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/warm"
 )
 
 // warm verifies images ahead in group, if that is asked for.
-func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, d *desk, log *logrus.Logger, metrics *prometheus.Registry) error {
+func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, log *logrus.Logger, metrics *prometheus.Registry) error {
 	if !c.warmUp {
 		return nil
 	}
-	kept, interval := d.engine.PassTTL(), c.warmUpInterval
+	kept, interval := s.PassTTL(), c.warmUpInterval
 	if interval == 0 {
 		interval = kept / 2
 	}
 	if interval >= kept {
 		return fmt.Errorf("--warm-up-interval is %s, it must be shorter than --pass-ttl, which is %s", interval, kept)
 	}
-	watcher, err := warm.New(config, d, log, warm.Options{Interval: interval, Metrics: metrics})
+	watcher, err := warm.New(config, s, log, warm.Options{Interval: interval, Metrics: metrics})
 	if err != nil {
 		return err
 	}

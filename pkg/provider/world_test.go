@@ -3,9 +3,6 @@ package provider
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 const someDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
@@ -144,7 +142,7 @@ func testHandler(verifier Verifier, resolver Resolver, change func(*Options)) *h
 
 func requestBody(t testing.TB, keys ...string) []byte {
 	t.Helper()
-	body, err := json.Marshal(externaldata.NewProviderRequest(keys))
+	body, err := gatekeeper.Encode(keys...)
 	require.NoError(t, err)
 	return body
 }
@@ -169,30 +167,17 @@ func ask(t testing.TB, h http.Handler, path string, keys ...string) externaldata
 // parseAnswer checks what holds for every answer there is.
 func parseAnswer(t testing.TB, body []byte) externaldata.ProviderResponse {
 	t.Helper()
-	var response externaldata.ProviderResponse
-	require.NoError(t, json.Unmarshal(body, &response), "%s", body)
-	require.Equal(t, apiVersion, response.APIVersion)
-	require.Equal(t, externaldata.ProviderResponseKind, response.Kind)
-	require.True(t, response.Response.Idempotent)
-	if response.Response.SystemError != "" {
-		require.Empty(t, response.Response.Items, "items beside a system error are kept by Gatekeeper")
-		require.LessOrEqual(t, len(response.Response.SystemError), maxSystemErrorBytes+64)
-	}
-	return response
+	response, err := gatekeeper.Decode(body)
+	require.NoError(t, err, "%s", body)
+	require.LessOrEqual(t, len(response.SystemError), maxSystemErrorBytes+64)
+	return externaldata.ProviderResponse{Response: response}
 }
 
-func items(response externaldata.Response) map[string]externaldata.Item {
-	byKey := map[string]externaldata.Item{}
-	for _, item := range response.Items {
-		byKey[item.Key] = item
-	}
-	return byKey
-}
+func items(response externaldata.Response) map[string]externaldata.Item { return gatekeeper.Items(response) }
 
 func succeeded(item externaldata.Item) bool {
-	fields, _ := item.Value.(map[string]any)
-	success, _ := fields["isSuccess"].(bool)
-	return success && item.Error == ""
+	verdict, _ := gatekeeper.Judge(item)
+	return verdict == gatekeeper.Allowed
 }
 
 // world is a running server with its authority and one client.
@@ -204,7 +189,7 @@ type world struct {
 	stop      func() error
 }
 
-const gatekeeperName = "gatekeeper-webhook-service.gatekeeper-system.svc"
+const gatekeeperName = gatekeeper.ClientName
 
 func newAuthority(t testing.TB, name string) *fixture.Authority {
 	t.Helper()
@@ -283,35 +268,27 @@ func serve(t testing.TB, verifier Verifier, change func(*Options)) *world {
 // none, that trusts the server's authorities.
 func (w *world) caller(t testing.TB, client *fixture.Certificate, trusted ...*fixture.Authority) *http.Client {
 	t.Helper()
-	pool := x509.NewCertPool()
+	options := gatekeeper.Options{Connections: 64, Timeout: 20 * time.Second}
 	for _, authority := range append(trusted, w.authority) {
-		pool.AddCert(authority.Chain[0])
+		options.RootCAs = append(options.RootCAs, authority.CertificatePEM...)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}
 	if client != nil {
-		config.Certificates = []tls.Certificate{client.TLS}
+		options.Certificate = &client.TLS
 	}
-	transport := &http.Transport{TLSClientConfig: config, MaxIdleConnsPerHost: 64}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	made := gatekeeper.New(options)
+	t.Cleanup(made.Close)
+	return made.HTTP
 }
 
 // send asks a running server.
 func (w *world) send(t testing.TB, client *http.Client, path string, keys ...string) (externaldata.Response, error) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "https://"+w.server.Address()+path, bytes.NewReader(requestBody(t, keys...)))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(r)
+	asking := &gatekeeper.Client{HTTP: client, URL: "https://" + w.server.Address()}
+	answer, _, err := asking.Send(context.Background(), path, requestBody(t, keys...))
 	if err != nil {
 		return externaldata.Response{}, err
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return externaldata.Response{}, err
-	}
-	return parseAnswer(t, body).Response, nil
+	return parseAnswer(t, answer).Response, nil
 }
 
 func contentOf(t testing.TB, name string) []byte {

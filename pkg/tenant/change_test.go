@@ -112,26 +112,26 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
 	memory := verify.NewEngine(nothing{}, time.Now, verify.Options{})
-	desk := tenant.NewDesk(set, memory, finder(func(n verify.Namespace) (bool, error) { asked++; return answer(n) }))
+	service := tenant.NewService(set, memory, finder(func(n verify.Namespace) (bool, error) { asked++; return answer(n) }))
 	ref, err := image.Parse("r.example.com/app@sha256:0123456789012345678901234567890123456789012345678901234567890123")
 	require.NoError(t, err)
-	ask := func(n verify.Namespace) policy.Verdict { return desk.Verify(t.Context(), n, ref).Verdict }
+	ask := func(n verify.Namespace) policy.Verdict { return service.Verify(t.Context(), n, ref).Verdict }
 
 	require.Equal(t, policy.Allowed, ask("team-a").Outcome)
 	require.Equal(t, policy.Allowed, ask(verify.Cluster).Outcome)
 	require.Zero(t, asked, "what is known is not looked for")
-	recalled := func(n verify.Namespace) bool { _, ok := desk.Recall(n, ref); return ok }
+	recalled := func(n verify.Namespace) bool { _, ok := service.Recall(n, ref); return ok }
 	require.True(t, recalled("team-a"))
 	require.True(t, recalled(verify.Cluster))
 	require.False(t, recalled("nobody"), "nor recalled as the cluster's")
 	require.Zero(t, asked)
 
-	ahead := []func(context.Context, verify.Namespace, image.Reference) verify.Result{desk.Warm, desk.Refresh}
+	ahead := []func(context.Context, verify.Namespace, image.Reference) verify.Result{service.Warm, service.Refresh}
 	for _, answered := range ahead {
 		require.Equal(t, policy.Allowed, answered(t.Context(), "team-a", ref).Verdict.Outcome)
 		require.Equal(t, policy.Undecided, answered(t.Context(), "nobody", ref).Verdict.Outcome, "nor verified ahead")
 	}
-	early := tenant.NewDesk(&tenant.Set{}, memory, nil)
+	early := tenant.NewService(&tenant.Set{}, memory, nil)
 	require.Equal(t, policy.Undecided, early.Warm(t.Context(), "team-a", ref).Verdict.Outcome)
 	require.Equal(t, policy.Undecided, early.Refresh(t.Context(), "team-a", ref).Verdict.Outcome)
 	require.Zero(t, asked)
@@ -139,7 +139,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	verdict := ask("nobody")
 	require.Equal(t, policy.Denied, verdict.Outcome)
 	require.Equal(t, "namespace nobody does not exist", verdict.Reason)
-	_, err = desk.Resolve(t.Context(), "nobody", ref)
+	_, err = service.Resolve(t.Context(), "nobody", ref)
 	require.True(t, verify.IsPermanent(err))
 
 	answer = func(verify.Namespace) (bool, error) { return false, errors.New("the API server is down") }

@@ -10,30 +10,30 @@ import (
 
 // Warm is Verify at low priority ([verify.Engine.Warm]), for namespaces that the
 // snapshot has: nobody is asked for another, it is Undecided.
-func (d *Desk) Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := d.declared(namespace)
+func (s *Service) Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := s.declared(namespace)
 	if err != nil {
 		return unanswered(namespace, ref, err)
 	}
-	return d.engine.Warm(ctx, config, ref)
+	return s.engine.Warm(ctx, config, ref)
 }
 
 // Refresh is Warm that finds out anew what is cached ([verify.Engine.Refresh]).
-func (d *Desk) Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := d.declared(namespace)
+func (s *Service) Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := s.declared(namespace)
 	if err != nil {
 		return unanswered(namespace, ref, err)
 	}
-	return d.engine.Refresh(ctx, config, ref)
+	return s.engine.Refresh(ctx, config, ref)
 }
 
 // declared is what applies in a namespace that the snapshot has.
-func (d *Desk) declared(namespace verify.Namespace) (*verify.Config, error) {
-	snapshot := d.set.Snapshot()
+func (s *Service) declared(namespace verify.Namespace) (*verify.Config, error) {
+	snapshot := s.set.Snapshot()
 	switch {
 	case snapshot == nil:
 		return nil, ErrNotReady
-	case !d.declares(snapshot, namespace):
+	case !s.declares(snapshot, namespace):
 		return nil, fmt.Errorf("namespace %s is not in force: %w", namespace, ErrNotReady)
 	}
 	return snapshot.For(namespace), nil

@@ -24,25 +24,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/warm"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
-// world is an API server, a registry, and a desk with a watcher that verifies ahead.
+// world is an API server, a registry, and a service with a watcher that verifies ahead.
 type world struct {
 	*cluster.Cluster
 	registry *fixture.Registry
 	key      *fixture.CosignKey
-	desk     *tenant.Desk
+	service  *service.Service
 }
 
 // prepare starts the API server and the registry.
@@ -71,21 +68,21 @@ func start(t *testing.T, interval time.Duration) *world {
 	w := prepare(t)
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	memory, err := cache.NewMemory(1<<24, time.Now)
+	var err error
+	w.service, err = service.New(service.Options{})
 	require.NoError(t, err)
-	set, registries := &tenant.Set{}, registry.NewClient(registry.Options{})
-	t.Cleanup(registries.Close)
-	resources, err := controller.New(w.Config, set, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return registries.For(a) }}, log, controller.Options{})
+	t.Cleanup(w.service.Close)
+	resources, err := controller.New(w.Config, w.service.Set(), w.service.Outside(), log, controller.Options{})
 	require.NoError(t, err)
-	w.desk = tenant.NewDesk(set, verify.NewEngine(memory, time.Now, verify.Options{}), resources)
-	watcher, err := warm.New(w.As("watcher"), w.desk, log, warm.Options{Interval: interval, Metrics: prometheus.NewRegistry()})
+	w.service.SetFinder(resources)
+	watcher, err := warm.New(w.As("watcher"), w.service, log, warm.Options{Interval: interval, Metrics: prometheus.NewRegistry()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var group errgroup.Group
 	group.Go(func() error { return resources.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
 	t.Cleanup(func() { cancel(); require.NoError(t, group.Wait()) })
-	w.eventually(t, func(context.Context) error { return set.Ready() })
+	w.eventually(t, func(context.Context) error { return w.service.Set().Ready() })
 	return w
 }
 
@@ -145,7 +142,7 @@ func (w *world) image(t *testing.T, repository string, signed bool) image.Refere
 func (w *world) known(t *testing.T, ref image.Reference, want policy.Outcome) {
 	t.Helper()
 	w.eventually(t, func(context.Context) error {
-		if result, ok := w.desk.Recall("team-a", ref); !ok || result.Verdict.Outcome != want {
+		if result, ok := w.service.Recall("team-a", ref); !ok || result.Verdict.Outcome != want {
 			return fmt.Errorf("%s: %t, %s: %s", ref, ok, result.Verdict.Outcome, result.Verdict.Reason)
 		}
 		return nil
@@ -189,7 +186,7 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 		},
 	} {
 		ref := w.image(t, repository, true)
-		_, early := w.desk.Recall("team-a", ref)
+		_, early := w.service.Recall("team-a", ref)
 		require.False(t, early, repository)
 		require.NoError(t, w.Client.Create(t.Context(), make(ref)), repository)
 		w.known(t, ref, policy.Allowed)
@@ -203,7 +200,7 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 	require.NoError(t, w.Client.Update(t.Context(), deployment))
 	w.known(t, unsigned, policy.Denied)
 	asked := w.registry.Count()
-	require.Equal(t, policy.Allowed, w.desk.Verify(t.Context(), "team-a", next).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, w.service.Verify(t.Context(), "team-a", next).Verdict.Outcome)
 	require.Equal(t, asked, w.registry.Count(), "an admission finds it")
 }
 
@@ -223,7 +220,7 @@ func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {
 			}
 			return fmt.Errorf("the registry was not asked again")
 		})
-		_, kept := w.desk.Recall("team-a", ref)
+		_, kept := w.service.Recall("team-a", ref)
 		require.True(t, kept)
 	}
 }

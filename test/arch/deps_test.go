@@ -18,9 +18,9 @@ type listed struct {
 	Deps       []string // everything it needs, directly or not
 }
 
-func readDeps(t *testing.T) map[string][]string {
+func readDeps(t *testing.T, packages ...string) map[string][]string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Deps", "./api/...", "./pkg/...")
+	command := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Deps"}, packages...)...)
 	command.Dir = root
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -59,12 +59,52 @@ func (l layers) heavy(pkg string, deps []string) []string {
 }
 
 func TestEvidenceCarriesNoKubernetes(t *testing.T) {
-	table, deps := readTable(t), readDeps(t)
+	table, deps := readTable(t), readDeps(t, "./api/...", "./pkg/...")
 	for pkg := range table {
 		if !below(pkg, "cmd") {
 			require.NotEmpty(t, deps[pkg], "go list does not know %s", pkg)
 		}
 		require.Empty(t, table.heavy(pkg, deps[pkg]))
+	}
+}
+
+// forTests lists what a program must not carry of the tests: their code, registries
+// in memory, and libraries for tests.
+func forTests(deps []string) []string {
+	var found []string
+	for _, dep := range deps {
+		name, ours := own(dep)
+		if ours && below(name, "test") {
+			found = append(found, dep)
+		}
+		for _, library := range []string{"cuelabs.dev/go/oci/ociregistry", "github.com/google/go-containerregistry/pkg/registry",
+			"github.com/stretchr/testify", "github.com/alicebob/miniredis"} {
+			if below(dep, library) {
+				found = append(found, dep)
+			}
+		}
+	}
+	return found
+}
+
+func TestTheProgramCarriesNothingOfTheTests(t *testing.T) {
+	deps := readDeps(t, "./cmd/landwaiter")["cmd/landwaiter"]
+	require.NotEmpty(t, deps)
+	require.Empty(t, forTests(deps))
+}
+
+func TestRefusesTestCodeInTheProgram(t *testing.T) {
+	for dep, refused := range map[string]bool{
+		module + "/test/kit/fixture":                          true,
+		module + "/pkg/verify":                                false,
+		"cuelabs.dev/go/oci/ociregistry/ocimem":               true,
+		"github.com/google/go-containerregistry/pkg/registry": true,
+		"github.com/google/go-containerregistry/pkg/name":     false,
+		"github.com/stretchr/testify/require":                 true,
+		"github.com/alicebob/miniredis/v2":                    true,
+		"testing":                                             false, // libraries import it
+	} {
+		require.Equal(t, refused, len(forTests([]string{dep})) > 0, dep)
 	}
 }
 

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	logger           = "github.com/sirupsen/logrus"
-	fixtures         = "test/kit/fixture"
-	firstThatLogs    = 4 // below, facts are returned
-	evidenceLayer    = 2 // this and below know nothing of Kubernetes
-	maxMeanImports   = 3.0
-	maxDepth         = 7
-	programThatDemos = "cmd/landwaiter"
+	logger         = "github.com/sirupsen/logrus"
+	fixtures       = "test/kit/fixture"
+	firstThatLogs  = 4 // below, facts are returned
+	evidenceLayer  = 2 // this and below know nothing of Kubernetes
+	maxMeanImports = 3.0
+	maxDepth       = 7
 )
 
 // row is a line of the table: | `pkg/image` | L0 | what it does |
@@ -50,7 +49,7 @@ func readTable(t *testing.T) layers {
 }
 
 // broken lists what a package's imports break: only lower layers, no
-// Kubernetes below L3, no logger below L4, fixtures in the demo only.
+// Kubernetes below L3, no logger below L4, nothing of test.
 func (l layers) broken(pkg string, imports []string) []string {
 	var found []string
 	layer, listed := l[pkg]
@@ -74,10 +73,8 @@ func (l layers) broken(pkg string, imports []string) []string {
 func (l layers) upward(pkg string, layer int, imported string) []string {
 	target, listed := l[imported]
 	switch {
-	case below(imported, "test") && (imported != fixtures || pkg != programThatDemos):
-		return []string{pkg + " imports the test code " + imported}
 	case below(imported, "test"):
-		return nil
+		return []string{pkg + " imports the test code " + imported}
 	case !listed:
 		return []string{pkg + " imports " + imported + ", which is not in the table"}
 	case target >= layer:
@@ -156,7 +153,7 @@ func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
 
 func TestRefusesImportsAgainstTheTable(t *testing.T) {
 	table, err := parseTable("| `pkg/image` | L0 | a |\n| `api/v1alpha1` | L0 | b |\n| `pkg/verify` | L1 | c |\n" +
-		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
+		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L6 | h |\n")
 	require.NoError(t, err)
 	require.Len(t, table, 8)
 	for name, c := range map[string]struct {
@@ -175,9 +172,8 @@ func TestRefusesImportsAgainstTheTable(t *testing.T) {
 		"logger at the edge":           {"pkg/provider", logger, false},
 		"package not in the table":     {"pkg/utils", "fmt", true},
 		"import not in the table":      {"pkg/provider", module + "/pkg/utils", true},
-		"fixtures in the demo":         {"cmd/landwaiter", module + "/test/kit/fixture", false},
-		"fixtures elsewhere":           {"pkg/provider", module + "/test/kit/fixture", true},
-		"other test code in the demo":  {"cmd/landwaiter", module + "/test/kit/hostile", true},
+		"fixtures in the program":      {"cmd/landwaiter", module + "/test/kit/fixture", true},
+		"fixtures in a package":        {"pkg/provider", module + "/test/kit/fixture", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.refused, len(table.broken(c.pkg, []string{c.imported})) > 0)

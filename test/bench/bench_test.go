@@ -4,16 +4,13 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -21,33 +18,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/bare"
+	"github.com/landwaiter/landwaiter/test/kit/edge"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
-// world is everything between an image and its verdict, with a signed image in
-// a registry of this process.
-type world struct {
-	*tenant.Desk
+// environment is a service, with a signed image in a registry of this process.
+type environment struct {
+	*service.Service
 	registry *fixture.Registry
 	image    image.Reference
 }
 
 // unpaced lets one namespace make as many requests as it can: the limit would be
 // all that is measured.
-var unpaced = registry.Options{PerSecond: 1_000_000}
+func unpaced() registry.Options { return registry.Options{PerSecond: 1_000_000} }
+
+// cold and warm are the options of services that keep nothing, and everything.
+func cold() service.Options { return service.Options{Registry: unpaced(), Cache: noCache{}} }
+func warm() service.Options { return service.Options{Registry: unpaced(), CacheBytes: 1 << 28} }
 
 // noCache keeps nothing, so that every verification is cold.
 type noCache struct{}
@@ -55,14 +55,19 @@ type noCache struct{}
 func (noCache) Get(context.Context, verify.Key) (verify.Entry, bool)         { return verify.Entry{}, false }
 func (noCache) Recall(verify.Key) (verify.Entry, bool)                       { return verify.Entry{}, false }
 func (noCache) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
-func memory(b *testing.B) verify.Cache {
-	b.Helper()
-	m, err := cache.NewMemory(1<<28, time.Now)
-	require.NoError(b, err)
-	return m
+func (noCache) Forget(verify.Namespace)                                      {}
+
+// newService returns a service with objects in force.
+func newService(t testing.TB, options service.Options, objects tenant.Objects) *service.Service {
+	t.Helper()
+	s, err := service.New(options)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.Empty(t, s.Apply(t.Context(), objects))
+	return s
 }
 
-func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
+func newEnvironment(b *testing.B, options service.Options, namespaces int) *environment {
 	b.Helper()
 	r, err := fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(b, err)
@@ -73,15 +78,9 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 	require.NoError(b, err)
 	_, err = r.SignCosign(b.Context(), img, key, fixture.CosignOptions{})
 	require.NoError(b, err)
-	client := registry.NewClient(unpaced)
-	b.Cleanup(client.Close)
-	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
-	require.Empty(b, problems)
-	set.Swap(snapshot)
 	ref := img.Reference
 	ref.Tag = ""
-	return &world{Desk: tenant.NewDesk(set, verify.NewEngine(kept, time.Now, verify.Options{}), nil), registry: r, image: ref}
+	return &environment{Service: newService(b, options, resources(r.Host(), string(key.PEM), namespaces)), registry: r, image: ref}
 }
 
 // resources gives every namespace its own trust store, verifier and policy.
@@ -104,8 +103,8 @@ func resources(host, key string, namespaces int) tenant.Objects {
 
 func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }
 
-func (w *world) allowed(b *testing.B, ns verify.Namespace) {
-	result := w.Verify(b.Context(), ns, w.image)
+func (e *environment) allowed(b *testing.B, ns verify.Namespace) {
+	result := e.Verify(b.Context(), ns, e.image)
 	if result.Verdict.Outcome != policy.Allowed {
 		b.Fatal(result.Verdict.Reason)
 	}
@@ -127,14 +126,14 @@ func BenchmarkECDSAVerify(b *testing.B) {
 func BenchmarkEngineWarm(b *testing.B) {
 	for _, namespaces := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprintf("%d namespaces", namespaces), func(b *testing.B) {
-			w := newWorld(b, memory(b), namespaces)
+			e := newEnvironment(b, warm(), namespaces)
 			for i := range namespaces {
-				w.allowed(b, team(i))
+				e.allowed(b, team(i))
 			}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				w.allowed(b, team(i%namespaces))
+				e.allowed(b, team(i%namespaces))
 				i++
 			}
 		})
@@ -142,11 +141,11 @@ func BenchmarkEngineWarm(b *testing.B) {
 }
 
 func BenchmarkEngineCold(b *testing.B) {
-	w := newWorld(b, noCache{}, 1)
-	w.allowed(b, team(0))
+	e := newEnvironment(b, cold(), 1)
+	e.allowed(b, team(0))
 	b.ReportAllocs()
 	for b.Loop() {
-		w.allowed(b, team(0))
+		e.allowed(b, team(0))
 	}
 }
 
@@ -155,10 +154,9 @@ func BenchmarkCompile(b *testing.B) {
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(b, err)
 	objects := resources("127.0.0.1:5000", string(key.PEM), 1000)
-	client := registry.NewClient(unpaced)
-	b.Cleanup(client.Close)
+	s := newService(b, cold(), tenant.Objects{})
 	for b.Loop() {
-		_, problems := tenant.Compile(objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+		_, problems := tenant.Compile(objects, s.Outside())
 		require.Empty(b, problems)
 	}
 }
@@ -167,10 +165,7 @@ func BenchmarkCompile(b *testing.B) {
 func BenchmarkChange(b *testing.B) {
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(b, err)
-	client := registry.NewClient(unpaced)
-	b.Cleanup(client.Close)
-	outside := tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }}
-	snapshot, _ := tenant.Compile(resources("127.0.0.1:5000", string(key.PEM), 1000), outside)
+	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {
 		_, problems := snapshot.With(team(0), one)
@@ -183,13 +178,13 @@ func BenchmarkChange(b *testing.B) {
 func BenchmarkColdLatency(b *testing.B) {
 	for _, latency := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
 		b.Run(latency.String(), func(b *testing.B) {
-			w := newWorld(b, noCache{}, 1)
-			w.allowed(b, team(0))
-			w.registry.SetLatency(latency)
+			e := newEnvironment(b, cold(), 1)
+			e.allowed(b, team(0))
+			e.registry.SetLatency(latency)
 			n := 0
 			began := time.Now()
 			for b.Loop() {
-				w.allowed(b, team(0))
+				e.allowed(b, team(0))
 				n++
 			}
 			each := time.Since(began) / time.Duration(max(n, 1))
@@ -199,30 +194,30 @@ func BenchmarkColdLatency(b *testing.B) {
 	}
 }
 
-// asked is an HTTPS server, and what is sent to it.
+// asked is an HTTPS server, and the request that it is sent.
 type asked struct {
-	*gatekeeper.Edge
+	*edge.Edge
 	body []byte
 }
 
 func (a *asked) ask(b *testing.B) []byte {
-	resp, err := a.Client.Post(a.URL, "application/json", bytes.NewReader(a.body))
-	if err != nil {
-		b.Fatal(err)
-	}
-	answer, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	if err != nil || resp.StatusCode != http.StatusOK {
-		b.Fatal(resp.StatusCode, err)
+	answer, status, err := a.Send(b.Context(), gatekeeper.VerifyPath, a.body)
+	if err != nil || status != http.StatusOK {
+		b.Fatal(status, err)
 	}
 	return answer
 }
 
 func request(b *testing.B, keys ...string) []byte {
 	b.Helper()
-	body, err := json.Marshal(externaldata.NewProviderRequest(keys))
+	body, err := gatekeeper.Encode(keys...)
 	require.NoError(b, err)
 	return body
+}
+
+// at asks another server with another client.
+func (a *asked) at(url string, client *http.Client) *asked {
+	return &asked{&edge.Edge{Client: &gatekeeper.Client{URL: url, HTTP: client}, TLS: a.TLS}, a.body}
 }
 
 // newBare is a TLS server for like's client that decodes a request and answers with
@@ -234,22 +229,22 @@ func newBare(b *testing.B, like *asked, body []byte) *asked {
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: bare.Handler(body)}
 	go func() { _ = server.Serve(tls.NewListener(listener, like.TLS)) }()
 	b.Cleanup(func() { _ = server.Close() })
-	return &asked{&gatekeeper.Edge{URL: "https://" + listener.Addr().String() + "/v1/verify", Client: like.Client}, like.body}
+	return like.at("https://"+listener.Addr().String(), like.HTTP)
 }
 
 // BenchmarkHTTPSWarm asks the whole provider, and the bare handler, with the same
 // client, the same request and answers of the same size.
 func BenchmarkHTTPSWarm(b *testing.B) {
-	w := newWorld(b, memory(b), 1)
-	real := &asked{gatekeeper.Start(b, w, provider.Options{}), request(b, "[team-0]"+w.image.String())}
+	e := newEnvironment(b, warm(), 1)
+	real := &asked{edge.Start(b, e, provider.Options{}), request(b, "[team-0]"+e.image.String())}
 	answer := real.ask(b)
 	require.Contains(b, string(answer), `"isSuccess":true`)
 	bare := newBare(b, real, answer)
-	for name, e := range map[string]*asked{"provider": real, "bare": bare} {
+	for name, server := range map[string]*asked{"provider": real, "bare": bare} {
 		b.Run(name+"/one at a time", func(b *testing.B) {
-			e.ask(b)
+			server.ask(b)
 			for b.Loop() {
-				e.ask(b)
+				server.ask(b)
 			}
 		})
 		b.Run(name+"/parallel", func(b *testing.B) {
@@ -260,7 +255,7 @@ func BenchmarkHTTPSWarm(b *testing.B) {
 				own := make([]time.Duration, 0, 1<<16)
 				for pb.Next() {
 					began := time.Now()
-					e.ask(b)
+					server.ask(b)
 					own = append(own, time.Since(began))
 				}
 				mu.Lock()
@@ -271,9 +266,9 @@ func BenchmarkHTTPSWarm(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 		})
 		b.Run(name+"/handshake each", func(b *testing.B) {
-			transport := e.Client.Transport.(*http.Transport).Clone()
+			transport := server.HTTP.Transport.(*http.Transport).Clone()
 			transport.DisableKeepAlives = true
-			each := &asked{&gatekeeper.Edge{URL: e.URL, Client: &http.Client{Transport: transport}}, e.body}
+			each := server.at(server.URL, &http.Client{Transport: transport})
 			for b.Loop() {
 				each.ask(b)
 			}

@@ -12,8 +12,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -21,8 +20,8 @@ import (
 // crowd is a registry that takes 20 ms for an answer, with images that two
 // namespaces verify, each time cold.
 type crowd struct {
-	desk *tenant.Desk
-	refs []image.Reference
+	service *service.Service
+	refs    []image.Reference
 }
 
 func newCrowd(b *testing.B) *crowd {
@@ -41,13 +40,7 @@ func newCrowd(b *testing.B) *crowd {
 		img.Reference.Tag = ""
 		c.refs = append(c.refs, img.Reference)
 	}
-	client := registry.NewClient(registry.Options{})
-	b.Cleanup(client.Close)
-	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), 2), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
-	require.Empty(b, problems)
-	set.Swap(snapshot)
-	c.desk = tenant.NewDesk(set, verify.NewEngine(noCache{}, time.Now, verify.Options{}), nil)
+	c.service = newService(b, service.Options{Cache: noCache{}}, resources(r.Host(), string(key.PEM), 2))
 	r.SetLatency(20 * time.Millisecond)
 	return c
 }
@@ -59,7 +52,7 @@ func (c *crowd) p99(b *testing.B, namespace verify.Namespace, n int) time.Durati
 	took := make([]time.Duration, n)
 	for i := range took {
 		began := time.Now()
-		result := c.desk.Verify(b.Context(), namespace, c.refs[i%len(c.refs)])
+		result := c.service.Verify(b.Context(), namespace, c.refs[i%len(c.refs)])
 		took[i] = time.Since(began)
 		require.Equal(b, policy.Allowed, result.Verdict.Outcome, result.Verdict.Reason)
 	}
@@ -82,7 +75,7 @@ func BenchmarkFlood(b *testing.B) {
 		for i := range 50 {
 			flood.Go(func() {
 				for at := i; ctx.Err() == nil; at += 50 {
-					c.desk.Verify(ctx, team(1), c.refs[at%len(c.refs)])
+					c.service.Verify(ctx, team(1), c.refs[at%len(c.refs)])
 				}
 			})
 		}

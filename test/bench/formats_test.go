@@ -12,9 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -98,14 +97,14 @@ func formats(t testing.TB) []format {
 	}
 }
 
-// formatWorld is an image signed in one way, and the resources that accept it.
-type formatWorld struct {
+// signedImage is an image signed in one way, and the resources that accept it.
+type signedImage struct {
 	registry *fixture.Registry
 	image    fixture.Image
 	objects  tenant.Objects
 }
 
-func newFormatWorld(t testing.TB, f format, options fixture.RegistryOptions, signatures int) *formatWorld {
+func newSignedImage(t testing.TB, f format, options fixture.RegistryOptions, signatures int) *signedImage {
 	t.Helper()
 	r, err := fixture.StartRegistry(options)
 	require.NoError(t, err)
@@ -115,7 +114,7 @@ func newFormatWorld(t testing.TB, f format, options fixture.RegistryOptions, sig
 	for range signatures {
 		f.sign(t, r, img)
 	}
-	w := &formatWorld{registry: r, image: img}
+	w := &signedImage{registry: r, image: img}
 	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{r.Host()}}, InsecurePlainHTTP: true}}
 	store.Name = "bench"
 	trust, verifier := v1alpha1.TrustStore{Spec: f.trust}, v1alpha1.Verifier{}
@@ -130,18 +129,14 @@ func newFormatWorld(t testing.TB, f format, options fixture.RegistryOptions, sig
 // cost of one signature.
 func BenchmarkFormats(b *testing.B) {
 	for _, f := range formats(b) {
-		w := newFormatWorld(b, f, fixture.RegistryOptions{}, 1)
-		client := registry.NewClient(unpaced)
-		b.Cleanup(client.Close)
-		snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
-		require.Empty(b, problems)
+		w := newSignedImage(b, f, fixture.RegistryOptions{}, 1)
 		ref := w.image.Reference
 		ref.Tag = ""
-		for how, kept := range map[string]verify.Cache{"cold": noCache{}, "warm": memory(b)} {
+		for how, options := range map[string]service.Options{"cold": cold(), "warm": warm()} {
 			b.Run(f.name+"/"+how, func(b *testing.B) {
-				engine := verify.NewEngine(kept, time.Now, verify.Options{})
+				verifier := newService(b, options, w.objects)
 				ask := func() {
-					if result := engine.Verify(b.Context(), snapshot.For("team-0"), ref); result.Verdict.Outcome != policy.Allowed {
+					if result := verifier.Verify(b.Context(), "team-0", ref); result.Verdict.Outcome != policy.Allowed {
 						b.Fatal(result.Verdict.Reason)
 					}
 				}

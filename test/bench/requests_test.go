@@ -9,11 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -82,24 +79,20 @@ func TestVerificationTakesFewRequests(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel() // it waits most of the time
-					w := newFormatWorld(t, f, fixture.RegistryOptions{NoReferrers: noReferrers}, signatures)
+					w := newSignedImage(t, f, fixture.RegistryOptions{NoReferrers: noReferrers}, signatures)
 					for _, tagged := range []bool{false, true} {
 						counted := &waves{}
-						client := registry.NewClient(registry.Options{}) // which knows nothing of the host
-						snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
-						require.Empty(t, problems)
+						verifier := newService(t, service.Options{}, w.objects) // which knows nothing of the host
 						ref := w.image.Reference
 						if !tagged {
 							ref.Tag = ""
 						} else {
 							ref.Digest = ""
 						}
-						memory, err := cache.NewMemory(1<<24, time.Now)
-						require.NoError(t, err)
 						w.registry.SetIntercept(counted.intercept)
-						result := verify.NewEngine(memory, time.Now, verify.Options{}).Verify(t.Context(), snapshot.For("team-0"), ref)
+						result := verifier.Verify(t.Context(), "team-0", ref)
 						w.registry.SetIntercept(nil)
-						client.Close()
+						verifier.Close()
 						require.Equal(t, policy.Allowed.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 						most := 3
 						if tagged {
@@ -118,7 +111,7 @@ func TestVerificationTakesFewRequests(t *testing.T) {
 	}
 }
 
-func (w *formatWorld) described(counted *waves) []string {
+func (w *signedImage) described(counted *waves) []string {
 	var lines []string
 	for i, wave := range counted.of {
 		lines = append(lines, string(rune('1'+i))+": "+strings.Join(wave, ", "))

@@ -27,6 +27,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -45,11 +46,7 @@ const (
 type soak struct {
 	registry *fixture.Registry
 	redis    *cluster.Redis
-	client   *registry.Client
-	set      *tenant.Set
-	desk     *tenant.Desk
-	tiers    cache.Tiers
-	outside  tenant.Outside
+	service  *service.Service
 	keys     []*fixture.CosignKey // of each team
 	images   []fixture.Image      // signed by the team of the same number
 	unsigned fixture.Image
@@ -60,7 +57,7 @@ type soak struct {
 
 func newSoak(t *testing.T) *soak {
 	t.Helper()
-	s := &soak{set: &tenant.Set{}}
+	s := &soak{}
 	var err error
 	s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(t, err)
@@ -85,22 +82,16 @@ func newSoak(t *testing.T) *soak {
 
 func (s *soak) connect(t *testing.T) {
 	t.Helper()
-	memory, err := cache.NewMemory(1<<20, time.Now)
+	connection := &service.Redis{Connection: cache.Connection{URL: s.redis.URL}, Keys: fixture.NewSealKey()}
+	var err error
+	s.service, err = service.New(service.Options{Version: "soak", CacheBytes: 1 << 20, Redis: connection, Registry: registry.Options{RequestTimeout: time.Second},
+		Engine: verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second}})
 	require.NoError(t, err)
-	seal, err := cache.ParseSeal(fixture.NewSealKey())
-	require.NoError(t, err)
-	client, err := cache.Connect(cache.Connection{URL: s.redis.URL})
-	require.NoError(t, err)
-	s.tiers = cache.Tiers{Memory: memory, Redis: cache.NewRedis(client, seal, "soak", time.Now)}
+	t.Cleanup(s.service.Close)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.tiers.Redis.Run(ctx) }()
+	go func() { ended <- s.service.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	s.client = registry.NewClient(registry.Options{RequestTimeout: time.Second})
-	t.Cleanup(s.client.Close)
-	s.outside = tenant.Outside{Registry: func(a registry.Access) verify.Registry { return s.client.For(a) }}
-	engine := verify.NewEngine(s.tiers, time.Now, verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second})
-	s.desk = tenant.NewDesk(s.set, engine, nil)
 }
 
 func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }
@@ -130,9 +121,7 @@ func (s *soak) begin(t *testing.T) {
 		o.Namespaces, o.TrustStores = append(o.Namespaces, own.Namespaces...), append(o.TrustStores, own.TrustStores...)
 		o.Verifiers, o.VerificationPolicies = append(o.Verifiers, own.Verifiers...), append(o.VerificationPolicies, own.VerificationPolicies...)
 	}
-	snapshot, problems := tenant.Compile(o, s.outside)
-	require.Empty(t, problems)
-	s.set.Swap(snapshot)
+	require.Empty(t, s.service.Apply(t.Context(), o))
 }
 
 // ask verifies an image and notes a verdict that can only be wrong. The first half
@@ -149,7 +138,7 @@ func (s *soak) ask(ctx context.Context) {
 	}
 	limited, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	result := s.desk.Verify(limited, team(i), img.Reference)
+	result := s.service.Verify(limited, team(i), img.Reference)
 	s.verdicts[result.Verdict.Outcome].Add(1)
 	switch outcome := result.Verdict.Outcome; {
 	case outcome == policy.Allowed && !own, outcome == policy.Denied && own && i < teams/2:
@@ -174,11 +163,10 @@ func (s *soak) churn(ctx context.Context, t *testing.T) {
 		if life%7 != 0 { // else the namespace is gone
 			o = s.resources(i, key, life/50)
 		}
-		snapshot, _ := s.set.Snapshot().With(team(i), o)
-		s.set.Swap(snapshot)
+		snapshot, _ := s.service.Set().Snapshot().With(team(i), o)
+		s.service.Set().Swap(snapshot)
 		if len(o.Namespaces) == 0 {
-			s.tiers.Forget(team(i))
-			s.client.Forget(team(i))
+			s.service.Forget(team(i))
 		}
 		rest(ctx, 2*time.Millisecond)
 	}
@@ -251,7 +239,7 @@ func (s *soak) settled(t *testing.T, limit int) int {
 	t.Helper()
 	number, still := 0, 0
 	for deadline := time.Now().Add(time.Minute); ; {
-		s.client.Close()
+		s.service.Close()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections() //nolint:forcetypeassert // nothing here replaces it
 		rest(t.Context(), 50*time.Millisecond)
 		now := runtime.NumGoroutine()
@@ -313,8 +301,8 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	s.begin(t)
 	for i := range teams {
 		require.Eventually(t, func() bool {
-			return s.desk.Verify(t.Context(), team(i), s.images[i].Reference).Verdict.Outcome == policy.Allowed
+			return s.service.Verify(t.Context(), team(i), s.images[i].Reference).Verdict.Outcome == policy.Allowed
 		}, 20*time.Second, 10*time.Millisecond)
-		require.Equal(t, policy.Denied, s.desk.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome)
+		require.Equal(t, policy.Denied, s.service.Verify(t.Context(), team(i), s.unsigned.Reference).Verdict.Outcome)
 	}
 }

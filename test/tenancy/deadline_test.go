@@ -3,7 +3,6 @@ package tenancy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,8 +17,10 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/edge"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
@@ -38,31 +39,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve asks a desk through an HTTPS server with a deadline, as Gatekeeper does.
-// Whoever asks waits twice as long: later there is no answer.
-func serve(t *testing.T, desk *tenant.Desk, deadline time.Duration) func(keys ...string) externaldata.Response {
+// serve asks through an HTTPS server with a deadline, as Gatekeeper does. The client
+// waits twice as long: later there is no answer.
+func (e *environment) serve(t *testing.T, deadline time.Duration) func(keys ...string) externaldata.Response {
 	t.Helper()
-	server := gatekeeper.Start(t, desk, provider.Options{VerifyTimeout: deadline})
-	server.Client.Timeout = 2 * deadline
+	server := edge.Start(t, e, provider.Options{VerifyTimeout: deadline})
+	server.HTTP.Timeout = 2 * deadline
 	return func(keys ...string) externaldata.Response {
-		body, err := json.Marshal(externaldata.NewProviderRequest(keys))
-		require.NoError(t, err)
-		response, err := server.Client.Post(server.URL, "application/json", bytes.NewReader(body))
+		response, err := server.Ask(t.Context(), gatekeeper.VerifyPath, keys...)
 		require.NoError(t, err, "no answer in time")
-		defer func() { require.NoError(t, response.Body.Close()) }()
-		var answer externaldata.ProviderResponse
-		require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-		return answer.Response
+		return response
 	}
 }
 
 func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	slow, quick := w.signed(t, "slow", "a"), w.signed(t, "quick", "a")
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	ask := serve(t, w.Desk, time.Second)
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	slow, quick := e.signed(t, "slow", "a"), e.signed(t, "quick", "a")
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a")))
+	ask := e.serve(t, time.Second)
 	release := make(chan struct{})
-	w.registry.SetIntercept(func(_ http.ResponseWriter, r *http.Request) bool {
+	e.registry.SetIntercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if bytes.Contains([]byte(r.URL.Path), []byte("/slow/")) {
 			select {
 			case <-release:
@@ -74,32 +70,32 @@ func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
 	answer := ask("[team-a]"+slow.Reference.String(), "[team-a]"+quick.Reference.String())
 	require.Empty(t, answer.Items, "an item for one would be kept, and the other be asked for again in vain")
 	require.Contains(t, answer.SystemError, slow.Reference.String())
-	_, known := w.Recall("team-a", slow.Reference)
+	_, known := e.Recall("team-a", slow.Reference)
 	require.False(t, known)
 
 	close(release)
 	// Nobody asks again: the work that was late goes on.
-	require.Eventually(t, func() bool { _, known := w.Recall("team-a", slow.Reference); return known }, 10*time.Second, time.Millisecond)
-	before := w.registry.Count()
+	require.Eventually(t, func() bool { _, known := e.Recall("team-a", slow.Reference); return known }, 10*time.Second, time.Millisecond)
+	before := e.registry.Count()
 	answer = ask("[team-a]"+slow.Reference.String(), "[team-a]"+quick.Reference.String())
 	require.Len(t, answer.Items, 2)
-	require.Equal(t, before, w.registry.Count(), "the retry finds what was worked out")
+	require.Equal(t, before, e.registry.Count(), "the retry finds what was worked out")
 }
 
 func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	var keys []string
 	for i := range verify.MinInFlight + 8 {
-		keys = append(keys, "[team-a]"+w.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
+		keys = append(keys, "[team-a]"+e.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
 	}
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), func(o *tenant.Objects) {
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), func(o *tenant.Objects) {
 		var limits v1alpha1.ClusterLimits
 		limits.Name = "small"
 		limits.Spec = v1alpha1.ClusterLimitsSpec{Namespaces: []string{"team-a"}, ImagesInWork: verify.MinInFlight}
 		o.ClusterLimits = append(o.ClusterLimits, limits)
 	}))
-	w.registry.SetLatency(10 * time.Millisecond)
-	answer := serve(t, w.Desk, 10*time.Second)(keys...)
+	e.registry.SetLatency(10 * time.Millisecond)
+	answer := e.serve(t, 10*time.Second)(keys...)
 	require.Empty(t, answer.SystemError)
 	require.Len(t, answer.Items, len(keys))
 }
@@ -111,9 +107,9 @@ func TestNamesThatAreNeverResolvedAreAnsweredInTime(t *testing.T) {
 	address := silent.LocalAddr().String()
 	nameserver.Store(&address)
 	t.Cleanup(func() { nameserver.Store(nil) })
-	w := newWorld(t, fixture.RegistryOptions{})
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	answer := serve(t, w.Desk, time.Second)("[team-a]registry.example.com/app:v1")
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a")))
+	answer := e.serve(t, time.Second)("[team-a]registry.example.com/app:v1")
 	require.Empty(t, answer.Items)
 	require.Contains(t, answer.SystemError, "registry.example.com/app:v1")
 }
@@ -122,26 +118,15 @@ func TestARedisThatSaysNothingCostsNoAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = silent.Close() }) // connections stay in its backlog
-	client, err := cache.Connect(cache.Connection{URL: "redis://" + silent.Addr().String() + "/0"})
-	require.NoError(t, err)
-	seal, err := cache.ParseSeal(fixture.NewSealKey())
-	require.NoError(t, err)
-	memory, err := cache.NewMemory(1<<20, time.Now)
-	require.NoError(t, err)
-	redis := cache.NewRedis(client, seal, "v1", time.Now)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- redis.Run(ctx) }()
-	t.Cleanup(func() { stop(); require.NoError(t, <-ended) })
-
-	w := newWorld(t, fixture.RegistryOptions{})
-	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(cache.Tiers{Memory: memory, Redis: redis}, time.Now, verify.Options{}), nil)
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	e.start(t, service.Options{CacheBytes: 1 << 20, Redis: &service.Redis{
+		Connection: cache.Connection{URL: "redis://" + silent.Addr().String() + "/0"}, Keys: fixture.NewSealKey()}})
 	var keys []string
 	for _, name := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight"} {
-		keys = append(keys, "[team-a]"+w.signed(t, name, "a").Reference.String())
+		keys = append(keys, "[team-a]"+e.signed(t, name, "a").Reference.String())
 	}
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	answer := serve(t, w.Desk, 10*time.Second)(keys...)
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a")))
+	answer := e.serve(t, 10*time.Second)(keys...)
 	require.Empty(t, answer.SystemError)
 	require.Len(t, answer.Items, len(keys))
 }

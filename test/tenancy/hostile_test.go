@@ -70,20 +70,20 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			h.Handle("", ".sig", hostile.Manifest(sigManifest(2, 100)))
 			h.Handle("", "/manifests/sha256:", hostile.Manifest(victim))
 			h.Handle("", c.part, c.handler)
-			w := newWorld(t, fixture.RegistryOptions{})
+			e := newEnvironment(t, fixture.RegistryOptions{})
 			store := func(o *tenant.Objects) {
 				s := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
 				s.Name = "hostile"
 				o.ClusterStores = append(o.ClusterStores, s)
 			}
-			require.Empty(t, w.apply(t, store, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
+			require.Empty(t, e.apply(t, store, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
 			ref, err := image.Parse(h.Host() + "/app@" + digest.FromString(victim).String())
 			require.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 			defer cancel()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			verdict := w.Verify(ctx, "team-a", ref).Verdict
+			verdict := e.Verify(ctx, "team-a", ref).Verdict
 			runtime.ReadMemStats(&after)
 			require.NoError(t, ctx.Err(), "the engine gives up by itself")
 			requireOutcome(t, c.outcome, verdict)

@@ -39,54 +39,54 @@ func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec s
 const trustingSomeone = "{cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStore: {trustStore: root}, signedCertificateTimestamps: Ignore}}}"
 
 // signKeyless signs an image as a bundle, or in the legacy form.
-func (w *world) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fixture.Image, legacy bool, options sigstore.SignOptions) {
+func (e *environment) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fixture.Image, legacy bool, options sigstore.SignOptions) {
 	t.Helper()
 	if legacy {
 		payload, err := fixture.CosignPayload(img.Reference, nil)
 		require.NoError(t, err)
 		annotations, err := instance.Legacy(someone, vouched, payload, options)
 		require.NoError(t, err)
-		_, err = w.registry.PushLegacy(t.Context(), img, payload, annotations)
+		_, err = e.registry.PushLegacy(t.Context(), img, payload, annotations)
 		require.NoError(t, err)
 		return
 	}
 	text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, cosign.PredicateTypeSignature, map[string]any{}), options)
 	require.NoError(t, err)
-	target, err := w.registry.Repository(t.Context(), img.Reference.Repository)
+	target, err := e.registry.Repository(t.Context(), img.Reference.Repository)
 	require.NoError(t, err)
-	_, err = w.registry.PushBundle(t.Context(), target, img, text)
+	_, err = e.registry.PushBundle(t.Context(), target, img, text)
 	require.NoError(t, err)
 }
 
 func TestPrivateSigstoresOfTenantsStandSideBySide(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	ofA, err := sigstore.New()
 	require.NoError(t, err)
 	ofB, err := sigstore.New()
 	require.NoError(t, err)
-	byA, byB, legacyByA := w.signed(t, "shared/a"), w.signed(t, "shared/b"), w.signed(t, "shared/legacy")
-	w.signKeyless(t, ofA, byA, false, sigstore.SignOptions{})
-	w.signKeyless(t, ofB, byB, false, sigstore.SignOptions{})
-	w.signKeyless(t, ofA, legacyByA, true, sigstore.SignOptions{})
-	require.Empty(t, w.apply(t, keyless(t, "team-a", ofA, trustingSomeone), keyless(t, "team-b", ofB, trustingSomeone),
-		w.policy(t, "team-a", "p", releaseNeeded), w.policy(t, "team-b", "p", releaseNeeded)))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", byA))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", legacyByA))
-	requireOutcome(t, policy.Denied, w.outcome(t, "team-a", byB))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-b", byB))
-	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", byA))
-	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", legacyByA))
+	byA, byB, legacyByA := e.signed(t, "shared/a"), e.signed(t, "shared/b"), e.signed(t, "shared/legacy")
+	e.signKeyless(t, ofA, byA, false, sigstore.SignOptions{})
+	e.signKeyless(t, ofB, byB, false, sigstore.SignOptions{})
+	e.signKeyless(t, ofA, legacyByA, true, sigstore.SignOptions{})
+	require.Empty(t, e.apply(t, keyless(t, "team-a", ofA, trustingSomeone), keyless(t, "team-b", ofB, trustingSomeone),
+		e.policy(t, "team-a", "p", releaseNeeded), e.policy(t, "team-b", "p", releaseNeeded)))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", byA))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", legacyByA))
+	requireOutcome(t, policy.Denied, e.outcome(t, "team-a", byB))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-b", byB))
+	requireOutcome(t, policy.Denied, e.outcome(t, "team-b", byA))
+	requireOutcome(t, policy.Denied, e.outcome(t, "team-b", legacyByA))
 }
 
 // Every field of a keyless verifier has a value with which the same image is
 // denied.
 func TestEveryKeylessFieldCounts(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	instance, err := sigstore.New()
 	require.NoError(t, err)
-	logged, timestamped := w.signed(t, "app/logged"), w.signed(t, "app/timestamped")
-	w.signKeyless(t, instance, logged, false, sigstore.SignOptions{WithoutTimestamp: true})
-	w.signKeyless(t, instance, timestamped, false, sigstore.SignOptions{WithoutLog: true})
+	logged, timestamped := e.signed(t, "app/logged"), e.signed(t, "app/timestamped")
+	e.signKeyless(t, instance, logged, false, sigstore.SignOptions{WithoutTimestamp: true})
+	e.signKeyless(t, instance, timestamped, false, sigstore.SignOptions{WithoutLog: true})
 	for name, c := range map[string]struct {
 		from, to string
 		img      fixture.Image
@@ -115,18 +115,18 @@ func TestEveryKeylessFieldCounts(t *testing.T) {
 				require.Contains(t, spec, c.from)
 				spec = strings.Replace(spec, c.from, c.to, 1)
 			}
-			require.Empty(t, w.apply(t, keyless(t, "team-a", instance, spec), w.policy(t, "team-a", "p", releaseNeeded)))
-			requireOutcome(t, c.want, w.outcome(t, "team-a", c.img))
+			require.Empty(t, e.apply(t, keyless(t, "team-a", instance, spec), e.policy(t, "team-a", "p", releaseNeeded)))
+			requireOutcome(t, c.want, e.outcome(t, "team-a", c.img))
 		})
 	}
 }
 
 func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	instance, err := sigstore.New()
 	require.NoError(t, err)
-	img := w.signed(t, "app/logged")
-	w.signKeyless(t, instance, img, false, sigstore.SignOptions{})
+	img := e.signed(t, "app/logged")
+	e.signKeyless(t, instance, img, false, sigstore.SignOptions{})
 	for message, spec := range map[string]string{
 		"it must be SigstoreRoot":                           "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {trustStore: keys}}}}",
 		"TrustStore team-a/nowhere is not there":            strings.Replace(trustingSomeone, "trustStore: root", "trustStore: nowhere", 1),
@@ -140,14 +140,14 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 		"logTrustStore is for":                              "{cosign: {keys: [{trustStore: keys}], logTrustStore: {trustStore: root}}}",
 	} {
 		keys := func(o *tenant.Objects) {
-			store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(w.signer(t, "a").PEM)}}}
+			store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(e.signer(t, "a").PEM)}}}
 			store.Name, store.Namespace = "keys", "team-a"
 			o.TrustStores = append(o.TrustStores, store)
 		}
-		problems := w.apply(t, keyless(t, "team-a", instance, spec), keys, w.policy(t, "team-a", "p", releaseNeeded))
+		problems := e.apply(t, keyless(t, "team-a", instance, spec), keys, e.policy(t, "team-a", "p", releaseNeeded))
 		require.Len(t, problems, 1, message)
 		require.Contains(t, problems[0].Message, message)
-		verdict := w.outcome(t, "team-a", img)
+		verdict := e.outcome(t, "team-a", img)
 		requireOutcome(t, policy.Denied, verdict)
 		require.Contains(t, verdict.Reason, "Verifier team-a/release")
 	}

@@ -1,7 +1,6 @@
 package tenancy
 
 import (
-	"context"
 	"encoding/pem"
 	"strings"
 	"testing"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/revocation"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -34,23 +33,11 @@ func verifier(t *testing.T, namespace, name, spec string) func(*tenant.Objects) 
 	return func(o *tenant.Objects) { o.Verifiers = append(o.Verifiers, made) }
 }
 
-// ask lets the world's revocation answers come from a host, until the test ends.
-func (w *world) ask(t *testing.T, host string) {
-	t.Helper()
-	var err error
-	w.revocation, err = revocation.New(revocation.Options{Hosts: []string{host}, Wait: false}, time.Now)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- w.revocation.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-}
-
 const fixtureIdentity = `"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures, CN=release"`
 
 // Each field of a notation verifier flips the verdict on one signature.
 func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	now := time.Now()
 	then := now.AddDate(-1, 0, 0)
 	root, err := fixture.NewAuthorityWith("root", fixture.CertificateOptions{NotBefore: now.AddDate(-2, 0, 0)})
@@ -75,8 +62,8 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 		"plain":   {valid, fixture.NotationOptions{}},
 		"overdue": {valid, fixture.NotationOptions{SigningTime: now.Add(-24 * time.Hour), Expiry: now.Add(-time.Hour)}},
 	} {
-		images[name] = w.signed(t, "app/"+name)
-		_, err = w.registry.SignNotation(t.Context(), images[name], signed.by, signed.options)
+		images[name] = e.signed(t, "app/"+name)
+		_, err = e.registry.SignNotation(t.Context(), images[name], signed.by, signed.options)
 		require.NoError(t, err)
 	}
 	const base = "trustStores: [{trustStore: ca}], trustedIdentities: [" + fixtureIdentity + "]"
@@ -94,11 +81,11 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 		{"overdue", base + ", level: Permissive", base + ", level: Permissive, overrides: {expiry: Enforce}", "the signature expired"},
 	} {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
-			problems := w.apply(t, verifier(t, "team-a", "release", "{notation: {"+spec+"}}"), store("team-a", "ca", v1alpha1.Certificates, root),
+			problems := e.apply(t, verifier(t, "team-a", "release", "{notation: {"+spec+"}}"), store("team-a", "ca", v1alpha1.Certificates, root),
 				store("team-a", "other", v1alpha1.Certificates, other), store("team-a", "stamps", v1alpha1.TimestampAuthorities, stamps.Root),
 				store("team-a", "strange", v1alpha1.TimestampAuthorities, strange.Root))
 			require.Empty(t, problems)
-			verdict := w.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
+			verdict := e.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
 			require.Equal(t, want, verdict.Outcome, "%s: %s", spec, verdict.Reason)
 			if want == policy.Denied {
 				require.Contains(t, verdict.Reason, c.says)
@@ -110,7 +97,7 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 // Nothing is asked on the request path: the first answer is undecided, and the
 // retry finds what was fetched meanwhile.
 func TestRevocationIsFetchedBesideRequests(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	responder := fixture.NewResponder()
 	t.Cleanup(responder.Close)
 	root, err := fixture.NewAuthority("root")
@@ -121,30 +108,30 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 	bad, err := root.IssueSigner("release", fixture.CertificateOptions{Lists: responder.List})
 	require.NoError(t, err)
 	responder.Revoke(bad.Chain[0])
-	byGood, byBad := w.signed(t, "good"), w.signed(t, "bad")
+	byGood, byBad := e.signed(t, "good"), e.signed(t, "bad")
 	for img, by := range map[*fixture.Image]*fixture.Certificate{&byGood: good, &byBad: bad} {
-		_, err := w.registry.SignNotation(t.Context(), *img, by, fixture.NotationOptions{})
+		_, err := e.registry.SignNotation(t.Context(), *img, by, fixture.NotationOptions{})
 		require.NoError(t, err)
 	}
 	demand := func(more string) []func(*tenant.Objects) {
 		return []func(*tenant.Objects){store("team-a", "ca", v1alpha1.Certificates, root),
 			verifier(t, "team-a", "release", "{notation: {trustStores: [{trustStore: ca}], trustedIdentities: ['*']"+more+"}}")}
 	}
-	verdict := func(img fixture.Image) policy.Verdict { return w.Verify(t.Context(), "team-a", img.Reference).Verdict }
+	verdict := func(img fixture.Image) policy.Verdict { return e.Verify(t.Context(), "team-a", img.Reference).Verdict }
 
-	require.Empty(t, w.apply(t, demand("")...))
+	require.Empty(t, e.apply(t, demand("")...))
 	require.Equal(t, policy.Allowed, verdict(byBad).Outcome, "revocation is not asked for")
 
-	require.Empty(t, w.apply(t, demand(", revocation: Check")...))
+	require.Empty(t, e.apply(t, demand(", revocation: Check")...))
 	denied := verdict(byGood)
 	require.Equal(t, policy.Denied, denied.Outcome, "nobody may be asked")
 	require.Contains(t, denied.Reason, "--egress-host")
 	require.Zero(t, responder.Asked())
 
-	w.ask(t, responder.Host())
+	e.start(t, service.Options{EgressHosts: []string{responder.Host()}})
 	release := responder.Hold()
 	t.Cleanup(release)
-	require.Empty(t, w.apply(t, demand(", revocation: Check, overrides: {revocation: Enforce}")...))
+	require.Empty(t, e.apply(t, demand(", revocation: Check, overrides: {revocation: Enforce}")...))
 	require.Equal(t, policy.Undecided, verdict(byGood).Outcome)
 	release()
 	require.Eventually(t, func() bool { return verdict(byGood).Outcome == policy.Allowed }, 10*time.Second, time.Millisecond)
@@ -153,6 +140,6 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 		return got.Outcome == policy.Denied && strings.Contains(got.Reason, "is revoked")
 	}, 10*time.Second, time.Millisecond)
 
-	require.Empty(t, w.apply(t, demand(", revocation: Check, overrides: {revocation: Log}")...))
+	require.Empty(t, e.apply(t, demand(", revocation: Check, overrides: {revocation: Log}")...))
 	require.Equal(t, policy.Allowed, verdict(byBad).Outcome)
 }

@@ -13,34 +13,34 @@ import (
 )
 
 // keyed gives team-a a verifier of a name with a key of the same name.
-func (w *world) keyed(t *testing.T, name string) func(*tenant.Objects) {
+func (e *environment) keyed(t *testing.T, name string) func(*tenant.Objects) {
 	t.Helper()
 	add := verifier(t, "team-a", name, "{cosign: {keys: [{trustStore: "+name+"}]}}")
-	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(w.signer(t, name).PEM)}}}
+	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(e.signer(t, name).PEM)}}}
 	trust.Namespace, trust.Name = "team-a", name
 	return func(o *tenant.Objects) { add(o); o.TrustStores = append(o.TrustStores, trust) }
 }
 
 // Each field of a policy flips the verdict on one image.
 func TestEveryFieldOfAPolicyMatters(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	images := map[string]fixture.Image{
-		"none": w.signed(t, "app/none"), "a": w.signed(t, "app/a", "a"), "b": w.signed(t, "app/b", "b"), "both": w.signed(t, "app/both", "a", "b"),
+		"none": e.signed(t, "app/none"), "a": e.signed(t, "app/a", "a"), "b": e.signed(t, "app/b", "b"), "both": e.signed(t, "app/both", "a", "b"),
 	}
-	amd, arm := w.signed(t, "app/multi", "a"), w.signed(t, "app/multi", "a")
-	plain := w.signed(t, "app/multi")
+	amd, arm := e.signed(t, "app/multi", "a"), e.signed(t, "app/multi", "a")
+	plain := e.signed(t, "app/multi")
 	for name, parts := range map[string][]fixture.Image{"parts": {amd, arm}, "half": {amd, plain}} {
-		index, err := w.registry.PushIndex(t.Context(), "app/multi", name, parts...)
+		index, err := e.registry.PushIndex(t.Context(), "app/multi", name, parts...)
 		require.NoError(t, err)
 		images[name] = index
 	}
-	signedIndex, err := w.registry.PushIndex(t.Context(), "app/multi", "signed", plain)
+	signedIndex, err := e.registry.PushIndex(t.Context(), "app/multi", "signed", plain)
 	require.NoError(t, err)
-	_, err = w.registry.SignCosign(t.Context(), signedIndex, w.signer(t, "a"), fixture.CosignOptions{})
+	_, err = e.registry.SignCosign(t.Context(), signedIndex, e.signer(t, "a"), fixture.CosignOptions{})
 	require.NoError(t, err)
 	images["index"] = signedIndex
 	rule := func(require string) string { return fmt.Sprintf("rules: [{images: ['**'], require: [%s]}]", require) }
-	host := w.registry.Host()
+	host := e.registry.Host()
 	for _, c := range []struct{ image, allowed, denied string }{
 		{"a", rule("{anyOf: [a]}"), rule("{anyOf: [b]}")},
 		{"a", rule("{anyOf: [a, b]}"), rule("{allOf: [a, b]}")},
@@ -59,22 +59,22 @@ func TestEveryFieldOfAPolicyMatters(t *testing.T) {
 		{"parts", "rules: [{images: ['**'], index: ItselfOrEveryManifest, require: [{anyOf: [a]}]}]", "rules: [{images: ['**'], index: Itself, require: [{anyOf: [a]}]}]"},
 	} {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
-			require.Empty(t, w.apply(t, w.keyed(t, "a"), w.keyed(t, "b"), w.policy(t, "team-a", "p", spec)), spec)
-			verdict := w.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
+			require.Empty(t, e.apply(t, e.keyed(t, "a"), e.keyed(t, "b"), e.policy(t, "team-a", "p", spec)), spec)
+			verdict := e.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
 			require.Equal(t, want.String(), verdict.Outcome.String(), "%s of %s: %s", spec, c.image, verdict.Reason)
 		}
 	}
 	either := "rules: [{images: ['**'], index: ItselfOrEveryManifest, require: [{anyOf: [a]}]}]"
-	require.Empty(t, w.apply(t, w.keyed(t, "a"), w.policy(t, "team-a", "p", either)))
-	require.Equal(t, policy.Denied, w.Verify(t.Context(), "team-a", images["half"].Reference).Verdict.Outcome, "one manifest is not signed")
-	require.Equal(t, policy.Allowed, w.Verify(t.Context(), "team-a", images["index"].Reference).Verdict.Outcome, "the index is signed itself")
-	require.Equal(t, policy.Denied, w.Verify(t.Context(), "team-a", digestOf(plain)).Verdict.Outcome, "a signed index proves no manifest of it")
+	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", either)))
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["half"].Reference).Verdict.Outcome, "one manifest is not signed")
+	require.Equal(t, policy.Allowed, e.Verify(t.Context(), "team-a", images["index"].Reference).Verdict.Outcome, "the index is signed itself")
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", digestOf(plain)).Verdict.Outcome, "a signed index proves no manifest of it")
 	for _, broken := range []string{"true", "findings.size() == 0", "!findings.exists(f, f.verifier == \"a\")"} {
-		require.Empty(t, w.apply(t, w.keyed(t, "a"), w.policy(t, "team-a", "p", rule(fmt.Sprintf("{expression: %q}", broken)))))
-		require.Equal(t, policy.Denied, w.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome, "nothing is proven, whatever %s says", broken)
+		require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", rule(fmt.Sprintf("{expression: %q}", broken)))))
+		require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome, "nothing is proven, whatever %s says", broken)
 	}
 	// A tenant that only warns stays under the floor.
-	require.Empty(t, w.apply(t, w.keyed(t, "a"), w.policy(t, "team-a", "p", "mode: Warn\ndefault: Deny"), w.trusting(t, "", "cluster"),
-		w.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)))
-	require.Equal(t, policy.Denied, w.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome)
+	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", "mode: Warn\ndefault: Deny"), e.trusting(t, "", "cluster"),
+		e.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)))
+	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome)
 }

@@ -1,15 +1,13 @@
 package tenancy
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -84,46 +83,27 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.
 	}
 }
 
-// fetching compiles resources again whenever what they keep elsewhere changes, as
-// the server does.
-func (w *world) fetching(t *testing.T, options external.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
+// fetching applies resources, and again whenever what they keep elsewhere changes,
+// as the server does.
+func (e *environment) fetching(t *testing.T, options service.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
 	t.Helper()
-	keeper := external.New(options, time.Now)
-	var mu sync.Mutex
-	var last []tenant.Problem
-	compile := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		last = w.apply(t, append(resources, func(o *tenant.Objects) {
-			wanted := o.Remotes()
-			for namespace, sources := range wanted {
-				keeper.Want(namespace, sources)
-			}
-			o.Fetched = keeper.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
-		})...)
-	}
-	keeper.Notify(func(verify.Namespace) { compile() })
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- keeper.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-	compile()
-	return func() []tenant.Problem {
-		mu.Lock()
-		defer mu.Unlock()
-		return last
-	}
+	e.start(t, options)
+	var last atomic.Pointer[[]tenant.Problem]
+	report := func(problems []tenant.Problem) { last.Store(&problems) }
+	e.Reapply(report)
+	report(e.apply(t, resources...))
+	return func() []tenant.Problem { return *last.Load() }
 }
 
 func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	v := newVault(t)
-	old, fresh := w.signed(t, "app/old", "old"), w.signed(t, "app/new", "new")
-	v.rotate(string(w.signer(t, "old").PEM))
-	problems := w.fetching(t, external.Options{Hosts: []string{v.host}, Refresh: 10 * time.Millisecond},
+	old, fresh := e.signed(t, "app/old", "old"), e.signed(t, "app/new", "new")
+	v.rotate(string(e.signer(t, "old").PEM))
+	problems := e.fetching(t, service.Options{EgressHosts: []string{v.host}, External: external.Options{Refresh: 10 * time.Millisecond}},
 		v.keptInVault(t, "team-a", "token-of-a"), v.keptInVault(t, "team-b", "stolen"))
 	verdict := func(namespace verify.Namespace, img fixture.Image) policy.Verdict {
-		return w.Verify(t.Context(), namespace, img.Reference).Verdict
+		return e.Verify(t.Context(), namespace, img.Reference).Verdict
 	}
 	allowed := func(img fixture.Image) func() bool {
 		return func() bool { return verdict("team-a", img).Outcome == policy.Allowed }
@@ -135,28 +115,28 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
 	require.Equal(t, policy.ReasonUnreadable, problems()[0].Reason)
-	material := w.set.Snapshot().Material("team-a")
+	material := e.Set().Snapshot().Material("team-a")
 	require.Len(t, material, 1)
 	for _, m := range material {
 		require.Len(t, m.Fingerprints, 1)
 		require.NotNil(t, m.FetchedAt)
 	}
 
-	v.rotate(string(w.signer(t, "old").PEM), string(w.signer(t, "new").PEM))
+	v.rotate(string(e.signer(t, "old").PEM), string(e.signer(t, "new").PEM))
 	require.Eventually(t, allowed(fresh), 10*time.Second, time.Millisecond, "a new version")
 	require.Equal(t, policy.Allowed, verdict("team-a", old).Outcome, "and the old one still")
-	v.rotate(string(w.signer(t, "new").PEM))
+	v.rotate(string(e.signer(t, "new").PEM))
 	require.Eventually(t, func() bool { return verdict("team-a", old).Outcome == policy.Denied }, 10*time.Second, time.Millisecond, "until it is gone")
 }
 
 func TestVaultsThatNoAdminHasListedAreNotAsked(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
+	e := newEnvironment(t, fixture.RegistryOptions{})
 	v := newVault(t)
-	img := w.signed(t, "app/old", "old")
-	v.rotate(string(w.signer(t, "old").PEM))
-	w.fetching(t, external.Options{}, v.keptInVault(t, "team-a", "token-of-a"))
+	img := e.signed(t, "app/old", "old")
+	v.rotate(string(e.signer(t, "old").PEM))
+	e.fetching(t, service.Options{}, v.keptInVault(t, "team-a", "token-of-a"))
 	require.Eventually(t, func() bool {
-		verdict := w.Verify(t.Context(), "team-a", img.Reference).Verdict
+		verdict := e.Verify(t.Context(), "team-a", img.Reference).Verdict
 		return verdict.Outcome == policy.Denied && strings.Contains(verdict.Reason, "--egress-host")
 	}, 10*time.Second, time.Millisecond)
 }

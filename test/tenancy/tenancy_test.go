@@ -18,9 +18,9 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-func (w *world) outcome(t *testing.T, ns verify.Namespace, img fixture.Image) policy.Verdict {
+func (e *environment) outcome(t *testing.T, ns verify.Namespace, img fixture.Image) policy.Verdict {
 	t.Helper()
-	return w.Verify(t.Context(), ns, digestOf(img)).Verdict
+	return e.Verify(t.Context(), ns, digestOf(img)).Verdict
 }
 
 func requireOutcome(t *testing.T, want policy.Outcome, got policy.Verdict) {
@@ -29,17 +29,17 @@ func requireOutcome(t *testing.T, want policy.Outcome, got policy.Verdict) {
 }
 
 func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	img := w.signed(t, "shared/app", "a")
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.trusting(t, "team-b", "b"),
-		w.policy(t, "team-a", "p", releaseNeeded), w.policy(t, "team-b", "p", releaseNeeded)))
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	img := e.signed(t, "shared/app", "a")
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), e.trusting(t, "team-b", "b"),
+		e.policy(t, "team-a", "p", releaseNeeded), e.policy(t, "team-b", "p", releaseNeeded)))
 	var wrong atomic.Pointer[string]
 	var callers sync.WaitGroup
 	for range 8 {
 		for ns, want := range map[verify.Namespace]policy.Outcome{"team-a": policy.Allowed, "team-b": policy.Denied} {
 			callers.Go(func() {
 				for range 200 {
-					if verdict := w.Verify(context.Background(), ns, digestOf(img)).Verdict; verdict.Outcome != want {
+					if verdict := e.Verify(context.Background(), ns, digestOf(img)).Verdict; verdict.Outcome != want {
 						said := fmt.Sprintf("%s: %s: %s", ns, verdict.Outcome, verdict.Reason)
 						wrong.Store(&said)
 					}
@@ -51,81 +51,81 @@ func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
 	if said := wrong.Load(); said != nil {
 		t.Fatal(*said)
 	}
-	require.True(t, w.Verify(t.Context(), "team-a", digestOf(img)).Cached)
-	require.True(t, w.Verify(t.Context(), "team-b", digestOf(img)).Cached)
+	require.True(t, e.Verify(t.Context(), "team-a", digestOf(img)).Cached)
+	require.True(t, e.Verify(t.Context(), "team-b", digestOf(img)).Cached)
 }
 
 func TestEditsChangeVerdictsAtOnceAndEditsBackAreWarm(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	img := w.signed(t, "team-a/app", "a")
-	trustA := []func(*tenant.Objects){w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)}
-	trustB := []func(*tenant.Objects){w.trusting(t, "team-a", "b"), w.policy(t, "team-a", "p", releaseNeeded)}
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	img := e.signed(t, "team-a/app", "a")
+	trustA := []func(*tenant.Objects){e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)}
+	trustB := []func(*tenant.Objects){e.trusting(t, "team-a", "b"), e.policy(t, "team-a", "p", releaseNeeded)}
 	for round := range 4 {
-		require.Empty(t, w.apply(t, trustA...))
-		result := w.Verify(t.Context(), "team-a", digestOf(img))
+		require.Empty(t, e.apply(t, trustA...))
+		result := e.Verify(t.Context(), "team-a", digestOf(img))
 		requireOutcome(t, policy.Allowed, result.Verdict)
 		require.Equal(t, round > 0, result.Cached)
-		require.Empty(t, w.apply(t, trustB...))
-		requireOutcome(t, policy.Denied, w.outcome(t, "team-a", img))
+		require.Empty(t, e.apply(t, trustB...))
+		requireOutcome(t, policy.Denied, e.outcome(t, "team-a", img))
 	}
 }
 
 func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	byCorp, byBoth, unsigned := w.signed(t, "x/corp", "corp"), w.signed(t, "x/both", "corp", "a"), w.signed(t, "x/none")
-	floor := w.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)
-	require.Empty(t, w.apply(t, w.trusting(t, "", "corp"), floor, w.policy(t, "lax", "p", "default: Allow"),
-		w.trusting(t, "strict", "a"), w.policy(t, "strict", "p", releaseNeeded),
-		w.trusting(t, "impostor", "a"), w.policy(t, "impostor", "p", releaseNeeded)))
-	requireOutcome(t, policy.Denied, w.outcome(t, "lax", unsigned))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "lax", byCorp))
-	requireOutcome(t, policy.Denied, w.outcome(t, "strict", byCorp))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "strict", byBoth))
-	onlyA := w.signed(t, "x/only-a", "a")
-	requireOutcome(t, policy.Denied, w.outcome(t, "impostor", onlyA))
-	require.Contains(t, w.outcome(t, "impostor", onlyA).Reason, "ClusterVerificationPolicy floor")
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	byCorp, byBoth, unsigned := e.signed(t, "x/corp", "corp"), e.signed(t, "x/both", "corp", "a"), e.signed(t, "x/none")
+	floor := e.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)
+	require.Empty(t, e.apply(t, e.trusting(t, "", "corp"), floor, e.policy(t, "lax", "p", "default: Allow"),
+		e.trusting(t, "strict", "a"), e.policy(t, "strict", "p", releaseNeeded),
+		e.trusting(t, "impostor", "a"), e.policy(t, "impostor", "p", releaseNeeded)))
+	requireOutcome(t, policy.Denied, e.outcome(t, "lax", unsigned))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "lax", byCorp))
+	requireOutcome(t, policy.Denied, e.outcome(t, "strict", byCorp))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "strict", byBoth))
+	onlyA := e.signed(t, "x/only-a", "a")
+	requireOutcome(t, policy.Denied, e.outcome(t, "impostor", onlyA))
+	require.Contains(t, e.outcome(t, "impostor", onlyA).Reason, "ClusterVerificationPolicy floor")
 }
 
 func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	img := w.signed(t, "shared/app", "corp")
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	img := e.signed(t, "shared/app", "corp")
 	broken := func(o *tenant.Objects) {
 		v := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "gone"}}}}}
 		v.Name, v.Namespace = "release", "team-a"
 		o.Verifiers = append(o.Verifiers, v)
 	}
-	problems := w.apply(t, w.trusting(t, "", "corp"), w.policy(t, "", "p", releaseNeeded), broken)
+	problems := e.apply(t, e.trusting(t, "", "corp"), e.policy(t, "", "p", releaseNeeded), broken)
 	require.Len(t, problems, 1)
-	verdict := w.outcome(t, "team-a", img)
+	verdict := e.outcome(t, "team-a", img)
 	requireOutcome(t, policy.Denied, verdict)
 	require.Contains(t, verdict.Reason, "Verifier team-a/release")
 	require.Contains(t, verdict.Reason, "TrustStore team-a/gone")
 	for _, ns := range []verify.Namespace{"team-b", verify.Cluster} {
-		requireOutcome(t, policy.Allowed, w.outcome(t, ns, img))
+		requireOutcome(t, policy.Allowed, e.outcome(t, ns, img))
 	}
-	require.Empty(t, w.apply(t, w.trusting(t, "", "corp"), w.policy(t, "", "p", releaseNeeded)))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
+	require.Empty(t, e.apply(t, e.trusting(t, "", "corp"), e.policy(t, "", "p", releaseNeeded)))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
 }
 
 func TestWithoutPolicyEveryMatchingVerifierMustPass(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	signed, unsigned := w.signed(t, "x/app", "a"), w.signed(t, "x/none")
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a")))
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", signed))
-	requireOutcome(t, policy.Denied, w.outcome(t, "team-a", unsigned))
-	require.Contains(t, w.outcome(t, "team-a", unsigned).Reason, "the built-in rule (there is no policy) requires")
-	requireOutcome(t, policy.Denied, w.outcome(t, "team-b", signed))
-	require.Contains(t, w.outcome(t, "team-b", signed).Reason, "no verifier applies")
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	signed, unsigned := e.signed(t, "x/app", "a"), e.signed(t, "x/none")
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a")))
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", signed))
+	requireOutcome(t, policy.Denied, e.outcome(t, "team-a", unsigned))
+	require.Contains(t, e.outcome(t, "team-a", unsigned).Reason, "the built-in rule (there is no policy) requires")
+	requireOutcome(t, policy.Denied, e.outcome(t, "team-b", signed))
+	require.Contains(t, e.outcome(t, "team-b", signed).Reason, "no verifier applies")
 }
 
 func TestReplayedAndForeignSignaturesDenyWithTheirOwnReasons(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	good, victim := w.signed(t, "x/app", "a"), w.signed(t, "x/victim")
-	_, err := w.registry.CopyCosign(t.Context(), good, victim)
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	good, victim := e.signed(t, "x/app", "a"), e.signed(t, "x/victim")
+	_, err := e.registry.CopyCosign(t.Context(), good, victim)
 	require.NoError(t, err)
-	foreign := w.signed(t, "x/foreign", "attacker")
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
-	replayed, wrongKey := w.outcome(t, "team-a", victim), w.outcome(t, "team-a", foreign)
+	foreign := e.signed(t, "x/foreign", "attacker")
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
+	replayed, wrongKey := e.outcome(t, "team-a", victim), e.outcome(t, "team-a", foreign)
 	requireOutcome(t, policy.Denied, replayed)
 	requireOutcome(t, policy.Denied, wrongKey)
 	require.NotEqual(t, strings.SplitN(replayed.Reason, ":", 2)[1], strings.SplitN(wrongKey.Reason, ":", 2)[1])
@@ -137,17 +137,17 @@ func TestEveryFormatIsFoundInEveryRegistry(t *testing.T) {
 		"referrers API": {}, "fallback tag": {NoReferrers: true}, "TLS": {TLS: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, options)
-			require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
-			key := w.signer(t, "a")
-			tagged, referring, bundle := w.signed(t, "x/tag", "a"), w.signed(t, "x/referrer"), w.signed(t, "x/bundle")
-			_, err := w.registry.SignCosignReferrer(t.Context(), referring, key, fixture.CosignOptions{})
+			e := newEnvironment(t, options)
+			require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
+			key := e.signer(t, "a")
+			tagged, referring, bundle := e.signed(t, "x/tag", "a"), e.signed(t, "x/referrer"), e.signed(t, "x/bundle")
+			_, err := e.registry.SignCosignReferrer(t.Context(), referring, key, fixture.CosignOptions{})
 			require.NoError(t, err)
-			_, err = w.registry.SignCosignBundle(t.Context(), bundle, key, fixture.CosignOptions{})
+			_, err = e.registry.SignCosignBundle(t.Context(), bundle, key, fixture.CosignOptions{})
 			require.NoError(t, err)
 			for _, img := range []fixture.Image{tagged, referring, bundle} {
-				requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
-				result := w.Verify(t.Context(), "team-a", img.Reference.WithTag("v1"))
+				requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
+				result := e.Verify(t.Context(), "team-a", img.Reference.WithTag("v1"))
 				requireOutcome(t, policy.Allowed, result.Verdict)
 				require.Equal(t, img.Descriptor.Digest, result.Digest)
 			}
@@ -158,26 +158,26 @@ func TestEveryFormatIsFoundInEveryRegistry(t *testing.T) {
 // The first image of a host is asked for in both ways of listing referrers; then it
 // is known which one the host has.
 func TestColdVerificationAsksNoMoreThanItMust(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
-	first, img := w.signed(t, "x/app", "a"), w.signed(t, "x/app", "a")
-	w.registry.Reset()
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", first))
-	require.LessOrEqual(t, w.registry.Count(), 4, w.registry.Requests())
-	w.registry.Reset()
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
-	require.Equal(t, 3, w.registry.Count(), "the subject, the .sig tag and the referrers; the payload is rebuilt: %v", w.registry.Requests())
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
+	first, img := e.signed(t, "x/app", "a"), e.signed(t, "x/app", "a")
+	e.registry.Reset()
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", first))
+	require.LessOrEqual(t, e.registry.Count(), 4, e.registry.Requests())
+	e.registry.Reset()
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
+	require.Equal(t, 3, e.registry.Count(), "the subject, the .sig tag and the referrers; the payload is rebuilt: %v", e.registry.Requests())
 }
 
 func TestARegistryThatFailsLeavesItUndecided(t *testing.T) {
-	w := newWorld(t, fixture.RegistryOptions{})
-	img := w.signed(t, "x/app", "a")
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)))
-	w.registry.SetIntercept(func(rw http.ResponseWriter, _ *http.Request) bool {
+	e := newEnvironment(t, fixture.RegistryOptions{})
+	img := e.signed(t, "x/app", "a")
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
+	e.registry.SetIntercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 		rw.WriteHeader(http.StatusInternalServerError)
 		return true
 	})
-	requireOutcome(t, policy.Undecided, w.outcome(t, "team-a", img))
-	w.registry.SetIntercept(nil)
-	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
+	requireOutcome(t, policy.Undecided, e.outcome(t, "team-a", img))
+	e.registry.SetIntercept(nil)
+	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
 }

@@ -3,19 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
-
-	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // request is a body to send and what its answer must say.
@@ -33,10 +27,8 @@ func newRequest(namespace string, images ...sample) (request, error) {
 		r.want[keys[i]] = img.signed
 	}
 	var err error
-	if r.body, err = json.Marshal(externaldata.NewProviderRequest(keys)); err != nil {
-		return request{}, fmt.Errorf("encode a request: %w", err)
-	}
-	return r, nil
+	r.body, err = gatekeeper.Encode(keys...)
+	return r, err
 }
 
 // figure is what was measured of one scenario; times are in milliseconds.
@@ -71,25 +63,6 @@ type figure struct {
 	expected bool            // undecided answers are part of it
 }
 
-// caller returns a client like Gatekeeper's: each request on a connection of its
-// own without keep.
-func caller(authority *fixture.Authority, certificate tls.Certificate, connections int, keep bool) *http.Client {
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority.CertificatePEM)
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections, DisableKeepAlives: !keep,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{certificate}},
-	}}
-}
-
-// trusting returns a client that trusts whoever answers on this machine: what it is
-// told is copied, and believed by nobody.
-func trusting(certificate tls.Certificate) *http.Client {
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}},
-	}}
-}
-
 // answer is what became of one request.
 type answer int
 
@@ -101,20 +74,10 @@ const (
 )
 
 // ask sends one request and looks at the answer; unchecked ones only have to come.
-func ask(ctx context.Context, client *http.Client, url string, r request, check bool) answer {
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(r.body))
-	if err != nil {
-		return failed
-	}
-	post.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(post)
-	if err != nil {
-		return failed
-	}
-	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close() // it was read to its end
+func ask(ctx context.Context, client *gatekeeper.Client, r request, check bool) answer {
+	body, status, err := client.Send(ctx, gatekeeper.VerifyPath, r.body)
 	switch {
-	case err != nil || response.StatusCode != http.StatusOK:
+	case err != nil || status != http.StatusOK:
 		return failed
 	case !check:
 		return right
@@ -135,11 +98,11 @@ func (r request) answered(body []byte) bool {
 				!bytes.Contains(body, fmt.Appendf(nil, `"succeeded":%t`, !allowed))
 		}
 	}
-	var response externaldata.ProviderResponse
-	if err := json.Unmarshal(body, &response); err != nil || len(response.Response.Items) != len(r.want) {
+	response, err := gatekeeper.Decode(body)
+	if err != nil || len(response.Items) != len(r.want) {
 		return false
 	}
-	for _, item := range response.Response.Items {
+	for _, item := range response.Items {
 		allowed, asked := r.want[item.Key]
 		value, _ := item.Value.(map[string]any)
 		if got, ok := value["succeeded"].(bool); !asked || !ok || got != allowed {
@@ -151,8 +114,7 @@ func (r request) answered(body []byte) bool {
 
 // load is what a client does.
 type load struct {
-	client      *http.Client
-	url         string
+	client      *gatekeeper.Client
 	connections int
 	check       bool
 	retry       bool // until it is decided
@@ -207,7 +169,7 @@ const settleTimeout = time.Minute
 func (l load) settle(ctx context.Context, r request) answer {
 	pause := 50 * time.Millisecond
 	for end := time.Now().Add(settleTimeout); ; {
-		got := ask(ctx, l.client, l.url, r, l.check)
+		got := ask(ctx, l.client, r, l.check)
 		if got != undecided || !l.retry || ctx.Err() != nil || time.Now().After(end) {
 			return got
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
@@ -93,7 +94,7 @@ func (l *ladder) prepare(ctx context.Context, s *stage) error {
 	if err != nil {
 		return fmt.Errorf("read the yardstick: %w", err)
 	}
-	if err := l.apply(ctx, yardstickTemplate(string(rules), l.bare.url, s.authority.CertificatePEM)); err != nil {
+	if err := l.apply(ctx, yardstickTemplate(string(rules), l.bare.url, s.issued.Authority.CertificatePEM)); err != nil {
 		return err
 	}
 	if err := l.apply(ctx, ladderConstraints); err != nil {
@@ -168,21 +169,12 @@ func (l *ladder) answer(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	asking := trusting(certificate)
-	defer asking.CloseIdleConnections()
+	// What it is told is copied, and believed by nobody.
+	asking := gatekeeper.New(gatekeeper.Options{URL: fmt.Sprintf("https://127.0.0.1:%d", l.Port()), InsecureAnyServer: true, Certificate: &certificate, Timeout: 5 * time.Second})
+	defer asking.Close()
 	var body []byte
 	err = l.until(ctx, func(ctx context.Context) error {
-		post, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d/v1/verify", l.Port()), bytes.NewReader(asked.body))
-		if err != nil {
-			return fmt.Errorf("ask for an answer: %w", err)
-		}
-		post.Header.Set("Content-Type", "application/json")
-		response, err := asking.Do(post)
-		if err != nil {
-			return fmt.Errorf("ask for an answer: %w", err)
-		}
-		defer func() { _ = response.Body.Close() }() // it was read
-		if body, err = io.ReadAll(response.Body); err != nil || !asked.answered(body) {
+		if body, _, err = asking.Send(ctx, gatekeeper.VerifyPath, asked.body); err != nil || !asked.answered(body) {
 			return errors.Join(fmt.Errorf("the answer is %s", body), err)
 		}
 		return nil

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // The program starts itself as the bare handler, which is this test binary here.
@@ -92,12 +94,14 @@ func TestAnswersThatAreNotRightAreNoticed(t *testing.T) {
 				_, _ = w.Write([]byte(c.body))
 			}))
 			t.Cleanup(server.Close)
-			require.Equal(t, c.want, ask(t.Context(), server.Client(), server.URL, r, true))
+			require.Equal(t, c.want, ask(t.Context(), &gatekeeper.Client{HTTP: server.Client(), URL: server.URL}, r, true))
 		})
 	}
 }
 
-func items(list ...string) string { return `{"response":{"items":[` + strings.Join(list, ",") + `]}}` }
+func items(list ...string) string {
+	return `{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderResponse","response":{"idempotent":true,"items":[` + strings.Join(list, ",") + `]}}`
+}
 
 func TestOneAnswerIsForTheKeyThatWasAsked(t *testing.T) {
 	signed, err := newRequest("team-a", sample{"r.example.com/a", true})

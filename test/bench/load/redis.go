@@ -68,7 +68,7 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 	}
 	defer second.Kill()
 	before := s.registry.Count()
-	f := load{client: s.caller(true), url: second.url, connections: s.connections, check: true, next: func(i int) (request, bool) {
+	f := load{client: s.caller(second.url, true), connections: s.connections, check: true, next: func(i int) (request, bool) {
 		if i >= len(requests) {
 			return request{}, false
 		}
@@ -102,7 +102,7 @@ func faultyRedis(ctx context.Context, s *stage, name string, fault func(*cluster
 		}
 		failed <- fault(redis)
 	}()
-	f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, next: s.pairs(namespaces, 1<<30)}.run(limited, name)
+	f := load{client: s.caller(p.url, true), connections: s.connections, check: true, next: s.pairs(namespaces, 1<<30)}.run(limited, name)
 	if limited.Err() == nil {
 		return nil, errors.New("there was nothing left to ask for before Redis failed: shorten -duration or raise -images")
 	}

@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // scenario is one thing to measure, which may give several figures.
@@ -66,7 +65,7 @@ func (s *stage) single(namespaces int) (func(int) (request, bool), error) {
 
 // fill asks for all images of all namespaces once, each namespace's together.
 func (s *stage) fill(ctx context.Context, url string, namespaces int) error {
-	filled := load{client: s.caller(true), url: url, connections: s.connections, check: true, retry: true, next: func(i int) (request, bool) {
+	filled := load{client: s.caller(url, true), connections: s.connections, check: true, retry: true, next: func(i int) (request, bool) {
 		if i >= namespaces {
 			return request{}, false
 		}
@@ -123,13 +122,14 @@ func (s *stage) compare(ctx context.Context, name string, program, bare *server,
 	if !keep {
 		name += ", a handshake each"
 	}
-	client := s.caller(keep)
-	defer client.CloseIdleConnections()
+	clients := map[*server]*gatekeeper.Client{program: s.caller(program.url, keep), bare: s.caller(bare.url, keep)}
+	defer clients[program].Close()
+	defer clients[bare].Close()
 	turn := func(name string, p *server, check bool) figure {
 		ctx, cancel := context.WithTimeout(ctx, s.duration/2)
 		defer cancel()
 		before := processor(p.PID())
-		f := load{client: client, url: p.url, connections: s.connections, check: check, next: next}.run(ctx, name)
+		f := load{client: clients[p], connections: s.connections, check: check, next: next}.run(ctx, name)
 		f.Processor = (processor(p.PID()) - before).Seconds()
 		return f
 	}
@@ -157,21 +157,8 @@ func (s *stage) answer(ctx context.Context, url string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	post, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(r.body)))
-	if err != nil {
-		return nil, fmt.Errorf("ask for an answer: %w", err)
-	}
-	post.Header.Set("Content-Type", "application/json")
-	response, err := s.caller(false).Do(post)
-	if err != nil {
-		return nil, fmt.Errorf("ask for an answer: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }() // it was read
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read an answer: %w", err)
-	}
-	return body, nil
+	body, _, err := s.caller(url, false).Send(ctx, gatekeeper.VerifyPath, r.body)
+	return body, err
 }
 
 // pairs are requests for one image in one namespace each, no two alike: every
@@ -200,7 +187,7 @@ func cold(ctx context.Context, s *stage) ([]figure, error) {
 			if err != nil {
 				return nil, err
 			}
-			f := load{client: s.caller(true), url: p.url, connections: connections, check: true, next: s.pairs(namespaces, s.cold)}.
+			f := load{client: s.caller(p.url, true), connections: connections, check: true, next: s.pairs(namespaces, s.cold)}.
 				run(ctx, fmt.Sprintf("cold, registry at %s, %d connections", latency, connections))
 			if connections == 1 {
 				// A digest that is signed under a tag takes one round trip.
@@ -240,7 +227,7 @@ func throttled(ctx context.Context, s *stage) ([]figure, error) {
 	defer p.Kill()
 	refused := s.throttle()
 	defer s.registry.SetIntercept(nil)
-	f := load{client: s.caller(true), url: p.url, connections: s.connections, check: true, retry: true, next: s.pairs(namespaces, 2*s.cold)}.
+	f := load{client: s.caller(p.url, true), connections: s.connections, check: true, retry: true, next: s.pairs(namespaces, 2*s.cold)}.
 		run(ctx, "cold, registry takes 200 requests a second")
 	f.Remark = fmt.Sprintf("%d requests refused by the registry; times are until it was decided", refused.Load())
 	return []figure{f}, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
 
 // imagesEach is how many of the images one namespace uses.
@@ -26,16 +27,14 @@ const startTimeout = 30 * time.Second
 // processes that were started.
 type stage struct {
 	options
-	dir       string
-	registry  *fixture.Registry
-	images    []sample
-	pushed    []fixture.Image // of images
-	key       *fixture.CosignKey
-	others    []*fixture.CosignKey // that nobody trusts
-	authority *fixture.Authority
-	server    *fixture.Certificate
-	client    *fixture.Certificate
-	running   []*cluster.Process
+	dir      string
+	registry *fixture.Registry
+	images   []sample
+	pushed   []fixture.Image // of images
+	key      *fixture.CosignKey
+	others   []*fixture.CosignKey // that nobody trusts
+	issued   *gatekeeper.Certificates
+	running  []*cluster.Process
 }
 
 func newStage(ctx context.Context, o options) (_ *stage, err error) {
@@ -51,7 +50,7 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 	if s.dir, err = os.MkdirTemp("", "landwaiter-load-"); err != nil {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
-	if err = s.issue(); err != nil {
+	if s.issued, err = gatekeeper.Issue(s.dir); err != nil {
 		return nil, err
 	}
 	if s.registry, err = fixture.StartRegistry(fixture.RegistryOptions{}); err != nil {
@@ -61,25 +60,6 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	return s, s.push(ctx)
-}
-
-// issue makes the certificates of both sides.
-func (s *stage) issue() (err error) {
-	if s.authority, err = fixture.NewAuthority("load"); err != nil {
-		return fmt.Errorf("make an authority: %w", err)
-	}
-	if s.server, err = s.authority.IssueServer("127.0.0.1"); err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	if s.client, err = s.authority.IssueClient("gatekeeper"); err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	for name, content := range map[string][]byte{"tls.crt": s.server.CertificatePEM, "tls.key": s.server.KeyPEM, "ca.crt": s.authority.CertificatePEM} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("write a certificate: %w", err)
-		}
-	}
-	return nil
 }
 
 func (s *stage) close() {
@@ -168,15 +148,14 @@ func (s *stage) provide(ctx context.Context, n int, more ...string) (*server, er
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
-	at := func(name string) string { return filepath.Join(s.dir, name) }
 	process, err := cluster.StartProcess(s.dir, cluster.Command{Name: "landwaiter", Path: s.binary, Env: chartEnvironment(), Args: append([]string{"serve", "--config-dir", resources,
 		"--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "warning",
-		"--tls-cert", at("tls.crt"), "--tls-key", at("tls.key"), "--client-ca", at("ca.crt")}, more...)})
+		"--tls-cert", s.issued.CertificateFile(), "--tls-key", s.issued.KeyFile(), "--client-ca", s.issued.CAFile()}, more...)})
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
 	s.running = append(s.running, process)
-	return &server{process, "https://" + address + "/v1/verify"}, ready(ctx, process, "http://"+health+"/readyz")
+	return &server{process, "https://" + address}, ready(ctx, process, "http://"+health+"/readyz")
 }
 
 // ready waits until a URL is answered with 200.
@@ -217,7 +196,7 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	for name, content := range map[string][]byte{answerFile: body, "bare.address": []byte(address),
-		"tls.crt": s.server.CertificatePEM, "tls.key": s.server.KeyPEM, "ca.crt": bytes.Join(append(more, s.authority.CertificatePEM), nil)} {
+		"tls.crt": s.issued.Server.CertificatePEM, "tls.key": s.issued.Server.KeyPEM, "ca.crt": bytes.Join(append(more, s.issued.Authority.CertificatePEM), nil)} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return nil, fmt.Errorf("start the bare handler: %w", err)
 		}
@@ -231,13 +210,17 @@ func (s *stage) bare(ctx context.Context, body []byte, more ...[]byte) (*server,
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	return b, process.Await(ctx, func(ctx context.Context) error {
-		if ask(ctx, s.caller(true), b.url, request{body: []byte("{}")}, false) != right {
+		if ask(ctx, s.caller(b.url, true), request{body: []byte("{}")}, false) != right {
 			return errors.New("it does not answer")
 		}
 		return nil
 	})
 }
 
-func (s *stage) caller(keep bool) *http.Client {
-	return caller(s.authority, s.client.TLS, s.connections, keep)
+// caller returns a client of the server at url. Without keep each call opens a
+// connection.
+func (s *stage) caller(url string, keep bool) *gatekeeper.Client {
+	options := s.issued.Options(url, 5*time.Second)
+	options.Connections, options.OnlyConnections, options.HandshakeEach = s.connections, true, !keep
+	return gatekeeper.New(options)
 }

@@ -30,7 +30,7 @@ func audit(ctx context.Context, s *stage) ([]figure, error) {
 	defer p.Kill()
 	defer s.registry.SetIntercept(nil)
 	sweep := func(name string, retry bool) figure {
-		return load{client: s.caller(true), url: p.url, connections: s.connections, check: true, retry: retry, next: func(i int) (request, bool) {
+		return load{client: s.caller(p.url, true), connections: s.connections, check: true, retry: retry, next: func(i int) (request, bool) {
 			if i >= s.pods {
 				return request{}, false
 			}
@@ -79,7 +79,7 @@ func batch(ctx context.Context, s *stage) ([]figure, error) {
 		}
 		s.registry.SetLatency(latency)
 		for _, name := range []string{"cold", "warm"} {
-			figures = append(figures, load{client: s.caller(true), url: p.url, connections: 1, check: true, next: func(i int) (request, bool) { return r, i == 0 }}.
+			figures = append(figures, load{client: s.caller(p.url, true), connections: 1, check: true, next: func(i int) (request, bool) { return r, i == 0 }}.
 				run(ctx, fmt.Sprintf("one request of %d keys, %d signatures each, registry at %s: %s", keys, signatures, latency, name)))
 		}
 		s.registry.SetLatency(0)

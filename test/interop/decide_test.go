@@ -4,16 +4,14 @@ package interop
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -25,20 +23,15 @@ const (
 	materialFile = "material.pem"
 )
 
-// decide compiles a team's resources and asks the whole engine about ref: what
-// the service would answer, without its edge. Each call starts cold.
+// decide compiles a team's resources and asks about ref: what the server would
+// answer, without its edge. Each call starts cold.
 func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte, ref image.Reference) verify.Result {
 	t.Helper()
-	client := registry.NewClient(registry.Options{})
-	defer client.Close()
-	snapshot, problems := tenant.Compile(resources(source, verifier, material), tenant.Outside{Registry: func(access registry.Access) verify.Registry {
-		return client.For(access)
-	}})
-	require.Empty(t, problems)
-	memory, err := cache.NewMemory(cache.DefaultMemoryBytes, time.Now)
+	s, err := service.New(service.Options{})
 	require.NoError(t, err)
-	engine := verify.NewEngine(memory, time.Now, verify.Options{})
-	return engine.Verify(t.Context(), snapshot.For(team), ref)
+	defer s.Close()
+	require.Empty(t, s.Apply(t.Context(), resources(source, verifier, material)))
+	return s.Verify(t.Context(), team, ref)
 }
 
 // resources are what a cluster admin and a team would apply: the registry, the

@@ -3,8 +3,8 @@
 package tenancy
 
 import (
+	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,88 +13,88 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/revocation"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
-	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// world is a registry with a desk before it.
-type world struct {
-	*tenant.Desk
-	set      *tenant.Set
-	client   *registry.Client
+// environment is a registry and a service that verifies its images.
+type environment struct {
+	*service.Service
 	registry *fixture.Registry
 	key      map[string]*fixture.CosignKey
-
-	revocation *revocation.Ahead // asks nobody unless a test says so
 }
 
-func newWorld(t *testing.T, options fixture.RegistryOptions) *world {
+func newEnvironment(t *testing.T, options fixture.RegistryOptions) *environment {
 	t.Helper()
 	r, err := fixture.StartRegistry(options)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.Close()) })
-	memory, err := cache.NewMemory(1<<24, time.Now)
+	e := &environment{registry: r, key: map[string]*fixture.CosignKey{}}
+	e.start(t, service.Options{})
+	return e
+}
+
+// start replaces the service, as a restart with other flags does.
+func (e *environment) start(t *testing.T, options service.Options) {
+	t.Helper()
+	options.Registry.RequestTimeout = 2 * time.Second
+	s, err := service.New(options)
 	require.NoError(t, err)
-	w := &world{set: &tenant.Set{}, client: registry.NewClient(registry.Options{RequestTimeout: 2 * time.Second}), registry: r, key: map[string]*fixture.CosignKey{}}
-	t.Cleanup(w.client.Close)
-	w.revocation, err = revocation.New(revocation.Options{}, time.Now)
-	require.NoError(t, err)
-	w.Desk = tenant.NewDesk(w.set, verify.NewEngine(memory, time.Now, verify.Options{}), nil)
-	return w
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		s.Close()
+		stop()
+		require.NoError(t, <-ended)
+	})
+	e.Service = s
 }
 
 // signer returns the key of a name, making it the first time.
-func (w *world) signer(t *testing.T, name string) *fixture.CosignKey {
+func (e *environment) signer(t *testing.T, name string) *fixture.CosignKey {
 	t.Helper()
-	if w.key[name] == nil {
+	if e.key[name] == nil {
 		key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 		require.NoError(t, err)
-		w.key[name] = key
+		e.key[name] = key
 	}
-	return w.key[name]
+	return e.key[name]
 }
 
 // signed pushes an image and signs it with the named keys.
-func (w *world) signed(t *testing.T, repository string, signers ...string) fixture.Image {
+func (e *environment) signed(t *testing.T, repository string, signers ...string) fixture.Image {
 	t.Helper()
-	img, err := w.registry.PushImage(t.Context(), repository, "v1")
+	img, err := e.registry.PushImage(t.Context(), repository, "v1")
 	require.NoError(t, err)
 	for _, name := range signers {
-		_, err = w.registry.SignCosign(t.Context(), img, w.signer(t, name), fixture.CosignOptions{})
+		_, err = e.registry.SignCosign(t.Context(), img, e.signer(t, name), fixture.CosignOptions{})
 		require.NoError(t, err)
 	}
 	return img
 }
 
 // apply compiles resources and puts them in force.
-func (w *world) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant.Problem {
+func (e *environment) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant.Problem {
 	t.Helper()
 	var o tenant.Objects
-	w.clusterStore(t)(&o)
+	e.clusterStore(t)(&o)
 	for _, add := range resources {
 		add(&o)
 	}
-	snapshot, problems := tenant.Compile(o, tenant.Outside{
-		Registry:   func(a registry.Access) verify.Registry { return w.client.For(a) },
-		Revocation: func(n verify.Namespace) http.RoundTripper { return w.revocation.For(n) },
-	})
-	w.set.Swap(snapshot)
-	return problems
+	return e.Apply(t.Context(), o)
 }
 
 // clusterStore lets the registry be on a loopback address.
-func (w *world) clusterStore(t *testing.T) func(*tenant.Objects) {
+func (e *environment) clusterStore(t *testing.T) func(*tenant.Objects) {
 	t.Helper()
 	return func(o *tenant.Objects) {
 		var store v1alpha1.ClusterStore
 		store.Name = "fixture"
-		store.Spec.Registries = []string{w.registry.Host()}
-		if pem := w.registry.CertificatePEM(); pem != nil {
+		store.Spec.Registries = []string{e.registry.Host()}
+		if pem := e.registry.CertificatePEM(); pem != nil {
 			store.Spec.CABundle = &v1alpha1.CABundle{Inline: string(pem)}
 		} else {
 			store.Spec.InsecurePlainHTTP = true
@@ -105,9 +105,9 @@ func (w *world) clusterStore(t *testing.T) func(*tenant.Objects) {
 
 // trusting gives a namespace, or with "" the cluster, a verifier "release" that
 // trusts the named key.
-func (w *world) trusting(t *testing.T, namespace, signer string) func(*tenant.Objects) {
+func (e *environment) trusting(t *testing.T, namespace, signer string) func(*tenant.Objects) {
 	t.Helper()
-	pem := string(w.signer(t, signer).PEM)
+	pem := string(e.signer(t, signer).PEM)
 	return func(o *tenant.Objects) {
 		trust := v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
 		spec := v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}}
@@ -124,7 +124,7 @@ func (w *world) trusting(t *testing.T, namespace, signer string) func(*tenant.Ob
 }
 
 // policy gives a namespace, or with "" the cluster, a policy from YAML.
-func (w *world) policy(t *testing.T, namespace, name, spec string) func(*tenant.Objects) {
+func (e *environment) policy(t *testing.T, namespace, name, spec string) func(*tenant.Objects) {
 	t.Helper()
 	return func(o *tenant.Objects) {
 		document := fmt.Sprintf("metadata: {name: %s, namespace: %q}\nspec:\n  %s", name, namespace, strings.ReplaceAll(spec, "\n", "\n  "))

@@ -23,27 +23,27 @@ const (
 	catchUpStep = 5 * time.Millisecond
 )
 
-// Desk answers for images by namespace: the snapshot in force says what is
+// Service answers for images by namespace: the snapshot in force says what is
 // demanded, the engine whether it holds.
-type Desk struct {
+type Service struct {
 	set    *Set
 	engine *verify.Engine
 	finder Finder
 }
 
-// NewDesk returns a Desk over the snapshots of set. With a finder, a namespace
+// NewService returns a Service over the snapshots of set. With a finder, a namespace
 // that the snapshot does not have is looked for, and denied unless it exists;
 // with nil, it simply declares nothing.
-func NewDesk(set *Set, engine *verify.Engine, finder Finder) *Desk {
-	return &Desk{set: set, engine: engine, finder: finder}
+func NewService(set *Set, engine *verify.Engine, finder Finder) *Service {
+	return &Service{set: set, engine: engine, finder: finder}
 }
 
 // Verify decides whether ref may be used in namespace. It never fails; before
 // the first snapshot everything is Undecided.
-func (d *Desk) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
-	config, err := d.config(ctx, namespace)
+func (s *Service) Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	config, err := s.config(ctx, namespace)
 	if err == nil {
-		return d.engine.Verify(ctx, config, ref)
+		return s.engine.Verify(ctx, config, ref)
 	}
 	return unanswered(namespace, ref, err)
 }
@@ -59,57 +59,57 @@ func unanswered(namespace verify.Namespace, ref image.Reference, err error) veri
 
 // Recall answers as Verify does if the answer is known, and else reports false. It
 // waits for nothing.
-func (d *Desk) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {
-	config, err := d.declared(namespace)
+func (s *Service) Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool) {
+	config, err := s.declared(namespace)
 	if err != nil {
 		return verify.Result{}, false
 	}
-	return d.engine.Recall(config, ref)
+	return s.engine.Recall(config, ref)
 }
 
 // declares reports whether snapshot says what applies in a namespace.
-func (d *Desk) declares(snapshot *Snapshot, namespace verify.Namespace) bool {
-	return namespace == verify.Cluster || d.finder == nil || snapshot.Has(namespace)
+func (s *Service) declares(snapshot *Snapshot, namespace verify.Namespace) bool {
+	return namespace == verify.Cluster || s.finder == nil || snapshot.Has(namespace)
 }
 
 // Resolve returns ref pinned to the digest that its tag names now. The error is
 // a [verify.PermanentError] if asking again would give the same answer.
-func (d *Desk) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
-	config, err := d.config(ctx, namespace)
+func (s *Service) Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error) {
+	config, err := s.config(ctx, namespace)
 	if err != nil {
 		return image.Reference{}, err
 	}
-	return d.engine.Resolve(ctx, config, ref)
+	return s.engine.Resolve(ctx, config, ref)
 }
 
 // config returns what applies in a namespace. A namespace is never taken to
 // declare nothing only because its objects have not arrived.
-func (d *Desk) config(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
-	snapshot := d.set.Snapshot()
+func (s *Service) config(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
+	snapshot := s.set.Snapshot()
 	switch {
 	case snapshot == nil:
 		return nil, ErrNotReady
-	case d.declares(snapshot, namespace):
+	case s.declares(snapshot, namespace):
 		return snapshot.For(namespace), nil
 	}
-	exists, err := d.finder.Exists(ctx, namespace)
+	exists, err := s.finder.Exists(ctx, namespace)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)
 	case !exists:
 		return nil, verify.Permanent(policy.ReasonNamespaceNotFound, fmt.Errorf("namespace %s does not exist", namespace))
 	}
-	return d.await(ctx, namespace)
+	return s.await(ctx, namespace)
 }
 
 // await waits until the snapshot has a namespace that exists.
-func (d *Desk) await(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
+func (s *Service) await(ctx context.Context, namespace verify.Namespace) (*verify.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
 	ticker := time.NewTicker(catchUpStep)
 	defer ticker.Stop()
 	for {
-		if snapshot := d.set.Snapshot(); snapshot.Has(namespace) {
+		if snapshot := s.set.Snapshot(); snapshot.Has(namespace) {
 			return snapshot.For(namespace), nil
 		}
 		select {

@@ -40,7 +40,7 @@ func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do f
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
-	return errors.Join(do(ctx, client), client.Close())
+	return unavailable(errors.Join(do(ctx, client), client.Close()))
 }
 
 func newCacheStats() *cobra.Command {

@@ -39,9 +39,9 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"does not begin with redis": {"stats", "--redis-url", url, "--redis-ca", "cache_test.go"},
 		"must look like":            {"stats", "--redis-url", "http://x"},
 	} {
-		require.Contains(t, do(exitUndecided, args...), says)
+		require.Contains(t, do(exitUsage, args...), says)
 	}
 	server.Close()
-	require.Contains(t, do(exitUndecided, "stats", "--redis-url", url), "find keys")
+	require.Contains(t, do(exitUnavailable, "stats", "--redis-url", url), "find keys")
 	require.Contains(t, do(exitOK), "Look at and empty")
 }

@@ -124,9 +124,9 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err := c.warm(ctx, group, config, s, log, options.Metrics); err != nil {
 		return err
 	}
-	group.Go(func() error { return watcher.Run(ctx) })
-	group.Go(func() error { return s.Run(ctx) })
-	group.Go(func() error { return server.Run(ctx) })
+	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
+	group.Go(func() error { return unavailable(s.Run(ctx)) })
+	group.Go(func() error { return unavailable(server.Run(ctx)) })
 	return group.Wait()
 }
 

@@ -62,7 +62,7 @@ Exit codes are those of verify.`,
 				err = e.print(cmd.OutOrStdout())
 			}
 			if err != nil {
-				return err
+				return unavailable(err)
 			}
 			return exitFor([]verify.Result{result})
 		},

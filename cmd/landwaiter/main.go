@@ -17,17 +17,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes of every command.
+// Exit codes of every command. Those from 64 on are of sysexits.h, so that no
+// mistake in a script looks like a verdict.
 const (
-	exitOK        = 0
-	exitDenied    = 1 // an image was denied
-	exitUndecided = 2 // an image could not be decided, or the command was used wrongly
+	exitOK          = 0
+	exitDenied      = 1  // an image was denied, or is not there
+	exitUndecided   = 2  // an image could not be decided
+	exitUsage       = 64 // the command line is wrong, or a file that it names cannot be read
+	exitUnavailable = 69 // something that the command needs failed
 )
 
 // exitError ends the program with a code; its message, if any, is printed.
+// All other errors end it with exitUsage.
 type exitError struct {
 	code int
 	err  error
+}
+
+// unavailable marks err, if it is one, as no fault of the command line.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitUnavailable, err: err}
 }
 
 func (e *exitError) Error() string {
@@ -74,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.As(err, &exit) {
 		return exit.code
 	}
-	return exitUndecided
+	return exitUsage
 }
 
 func newRoot() *cobra.Command {
@@ -85,8 +97,10 @@ func newRoot() *cobra.Command {
 every namespace by the resources of that namespace or, where it has none, by
 the cluster's.
 
-Exit codes: 0 all is well (for verify: every image allowed), 1 an image was
-denied, 2 an image could not be decided, or the command was used wrongly.`,
+Exit codes: 0 all is well (for verify: every image is allowed), 1 an image was
+denied, 2 an image could not be decided, 64 the command line is wrong or a file
+that it names cannot be read, 69 something that the command needs failed, such as
+Redis or the address to listen on.`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
 		SilenceUsage:  true,

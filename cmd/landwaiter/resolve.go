@@ -23,7 +23,8 @@ With --config-dir the Stores of the namespace, or of the cluster, give credentia
 and certificates; without it the registry is asked anonymously over HTTPS.
 
 Exit code: 0 if the tag was resolved, 1 if the registry says that there is no such
-image, 2 if it could not be asked or the command was used wrongly.`,
+image, 2 if it could not be asked, 64 if the command line is wrong or a file cannot
+be read.`,
 		Example: `  landwaiter resolve docker.io/library/nginx:1.27
   landwaiter resolve --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
 		Args: cobra.ExactArgs(1),
@@ -48,10 +49,10 @@ image, 2 if it could not be asked or the command was used wrongly.`,
 			case verify.IsPermanent(err):
 				return &exitError{code: exitDenied, err: err}
 			case err != nil:
-				return err
+				return &exitError{code: exitUndecided, err: err}
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), pinned)
-			return err
+			return unavailable(err)
 		},
 	}
 	flags.register(cmd, false)

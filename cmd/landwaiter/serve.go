@@ -139,8 +139,8 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, lo
 			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
 	})
-	group.Go(func() error { return s.Run(ctx) })
-	group.Go(func() error { return server.Run(ctx) })
+	group.Go(func() error { return unavailable(s.Run(ctx)) })
+	group.Go(func() error { return unavailable(server.Run(ctx)) })
 	return group.Wait()
 }
 

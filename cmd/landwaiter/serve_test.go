@@ -177,14 +177,30 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 	require.NotContains(t, s.log.String(), "panic")
 }
 
+// serveOnce runs `landwaiter serve` until it ends by itself.
+func serveOnce(t *testing.T, dir, address string) (code int, log string) {
+	t.Helper()
+	certificates, err := gatekeeper.Issue(t.TempDir())
+	require.NoError(t, err)
+	var out bytes.Buffer
+	code = run(t.Context(), []string{"serve", "--config-dir", dir, "--address", address, "--health-address", "", "--metrics-address", "",
+		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile()}, &out, &out)
+	return code, out.String()
+}
+
 func TestServeRefusesADirectoryThatItDoesNotUnderstand(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.yaml"), []byte("kind: {"), 0o600))
-	certificates, err := gatekeeper.Issue(t.TempDir())
+	code, log := serveOnce(t, dir, "127.0.0.1:0")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, log, "x.yaml")
+}
+
+func TestServeEndsWithAnotherCodeIfItsAddressIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	var log bytes.Buffer
-	code := run(t.Context(), []string{"serve", "--config-dir", dir, "--address", "127.0.0.1:0", "--health-address", "", "--metrics-address", "",
-		"--tls-cert", certificates.CertificateFile(), "--tls-key", certificates.KeyFile(), "--client-ca", certificates.CAFile()}, &log, &log)
-	require.Equal(t, exitUndecided, code)
-	require.Contains(t, log.String(), "x.yaml")
+	defer taken.Close()
+	code, log := serveOnce(t, t.TempDir(), taken.Addr().String())
+	require.Equal(t, exitUnavailable, code)
+	require.Contains(t, log, "address already in use")
 }

@@ -35,7 +35,7 @@ with the resources below --config-dir. Without --namespace only cluster resource
 apply.
 
 Exit code: 0 if every image is allowed, 1 if any is denied, 2 if any could not be
-decided or the command was used wrongly.`,
+decided, 64 if the command line is wrong or a file cannot be read.`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
 		Args: cobra.MinimumNArgs(1),
@@ -60,7 +60,7 @@ decided or the command was used wrongly.`,
 			defer cancel()
 			results := verifyAll(ctx, s, ns, refs)
 			if err := printResults(cmd.OutOrStdout(), output, args, results); err != nil {
-				return err
+				return unavailable(err)
 			}
 			return exitFor(results)
 		},

@@ -29,6 +29,6 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	if err != nil {
 		return err
 	}
-	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
 	return nil
 }

@@ -40,19 +40,19 @@ type clusterFlags struct {
 
 func (c *clusterFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (default: the cluster that this runs in)")
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
 	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
 	f.StringVar(&c.materialRole, "material-role", "landwaiter-material", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
-	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (default half of --pass-ttl)")
+	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and give its CA to every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
 	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "Gatekeeper Provider object whose caBundle is kept up to date (repeatable)")
 	f.StringSliceVar(&c.clientCASecrets, "client-ca-secret", nil,
-		"NAMESPACE/NAME[/KEY] of a Secret with CA certificates of clients, such as gatekeeper-system/gatekeeper-webhook-server-cert (repeatable; default KEY ca.crt)")
+		"NAMESPACE/NAME[/KEY] of a Secret with CA certificates of clients, such as gatekeeper-system/gatekeeper-webhook-server-cert (repeatable; without KEY, ca.crt)")
 	f.DurationVar(&c.clientCAOverlap, "client-ca-overlap", 10*time.Minute, "how long a client CA is accepted after another has replaced it in its Secret")
 }
 

@@ -68,7 +68,7 @@ Exit codes are those of verify.`,
 		},
 	}
 	flags.register(cmd, true)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to explain for (default: cluster resources only)")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to explain for (empty: cluster resources only)")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
 	return cmd

@@ -32,7 +32,7 @@ func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
-		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; default none)")
+		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; empty: none)")
 	if f.required = configRequired; configRequired {
 		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
 			panic(err) // the flag is declared just above

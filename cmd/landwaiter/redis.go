@@ -27,7 +27,7 @@ func (r *redisFlags) register(cmd *cobra.Command) {
 // registerConnection declares the flags that say how to reach Redis.
 func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (default: none)")
+	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
 	f.StringVar(&r.urlFile, "redis-url-file", "", "file with that URL, for one with a password in it")
 	f.StringVar(&r.mode, "redis-mode", "standalone", "standalone, sentinel or cluster")
 	f.StringVar(&r.certFile, "redis-client-cert", "", "file with a client certificate (PEM) for Redis")

@@ -56,7 +56,7 @@ be read.`,
 		},
 	}
 	flags.register(cmd, false)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose Stores are used (default: the cluster's)")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose Stores are used (empty: the cluster's)")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time for the registry to answer")
 	return cmd
 }

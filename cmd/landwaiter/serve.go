@@ -9,9 +9,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func newServe() *cobra.Command {
@@ -72,12 +75,12 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 	f.StringVar(&options.Files.Certificate, "tls-cert", "", "file with the serving certificate (PEM)")
 	f.StringVar(&options.Files.Key, "tls-key", "", "file with its key (PEM)")
 	f.StringSliceVar(&options.Files.ClientCAs, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
-	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; default: any that the client CA signed)")
+	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer anybody, without asking for a client certificate")
-	f.DurationVar(&options.VerifyTimeout, "verify-timeout", 0, "time for a verify answer; below Gatekeeper's webhook timeout (default 2.5s)")
-	f.DurationVar(&options.MutateTimeout, "mutate-timeout", 0, "time for a mutate answer; below Gatekeeper's webhook timeout (default 800ms)")
+	f.DurationVar(&options.VerifyTimeout, "verify-timeout", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
+	f.DurationVar(&options.MutateTimeout, "mutate-timeout", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
-	f.DurationVar(&options.GracePeriod, "shutdown-grace", 0, "time for requests under way to finish at the end (default 10s)")
+	f.DurationVar(&options.GracePeriod, "shutdown-grace", provider.DefaultGracePeriod, "time for requests under way to finish at the end")
 	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "time to go on accepting after /readyz has begun to fail, for load balancers to notice")
 }
 
@@ -85,19 +88,19 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 func registerCacheFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
 	flags.redis.register(cmd)
-	f.Int64Var(&flags.options.CacheBytes, "cache-bytes", 0, "memory for cached verdicts (default 64 MiB)")
-	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", 0, "how long an allowed digest is kept (default 1h)")
-	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", 0, "how long a denied digest is kept (default 10s)")
-	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", 0, "how long a tag is taken to name the same digest (default 5s)")
+	f.Int64Var(&flags.options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
+	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is kept")
+	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is kept")
+	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long a tag is taken to name the same digest")
 }
 
 // registerShareFlags declares the flags of what a namespace may take.
 func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
-	f.IntVar(&flags.options.Engine.InFlight, "in-flight", 0, "images that are worked on at a time; past that the answer is a system error at once (default 512)")
-	f.IntVar(&flags.options.Engine.InFlightPerNamespace, "in-flight-per-namespace", 0, "images of one namespace that are worked on at a time (default 128)")
-	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", 0, "requests to registries that a namespace may make, twice as many at once; more wait (default 500)")
-	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", 0, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most (default 64)")
+	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images that are worked on at a time; past that the answer is a system error at once")
+	f.IntVar(&flags.options.Engine.InFlightPerNamespace, "in-flight-per-namespace", verify.DefaultInFlightPerNamespace, "images of one namespace that are worked on at a time")
+	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries that a namespace may make, twice as many at once; more wait")
+	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {

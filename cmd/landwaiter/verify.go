@@ -66,7 +66,7 @@ decided, 64 if the command line is wrong or a file cannot be read.`,
 		},
 	}
 	flags.register(cmd, true)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to verify for (default: cluster resources only)")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to verify for (empty: cluster resources only)")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for all images together")
 	return cmd

@@ -74,10 +74,10 @@ const (
 
 // Defaults of [Options], and what they may be at most.
 const (
-	defaultVerifyTimeout  = 2500 * time.Millisecond
-	defaultMutateTimeout  = 800 * time.Millisecond
+	DefaultVerifyTimeout  = 2500 * time.Millisecond
+	DefaultMutateTimeout  = 800 * time.Millisecond
 	defaultMaxRequests    = 256
-	defaultGracePeriod    = 10 * time.Second
+	DefaultGracePeriod    = 10 * time.Second
 	defaultReloadInterval = 10 * time.Second
 
 	// minTimeout leaves room for the margin in which the answer is written.

@@ -77,10 +77,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.VerifyTimeout = orDefault(o.VerifyTimeout, defaultVerifyTimeout)
-	o.MutateTimeout = orDefault(o.MutateTimeout, defaultMutateTimeout)
+	o.VerifyTimeout = orDefault(o.VerifyTimeout, DefaultVerifyTimeout)
+	o.MutateTimeout = orDefault(o.MutateTimeout, DefaultMutateTimeout)
 	o.MaxRequests = orDefault(o.MaxRequests, defaultMaxRequests)
-	o.GracePeriod = orDefault(o.GracePeriod, defaultGracePeriod)
+	o.GracePeriod = orDefault(o.GracePeriod, DefaultGracePeriod)
 	o.ReloadInterval = orDefault(o.ReloadInterval, defaultReloadInterval)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()

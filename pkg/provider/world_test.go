@@ -173,7 +173,9 @@ func parseAnswer(t testing.TB, body []byte) externaldata.ProviderResponse {
 	return externaldata.ProviderResponse{Response: response}
 }
 
-func items(response externaldata.Response) map[string]externaldata.Item { return gatekeeper.Items(response) }
+func items(response externaldata.Response) map[string]externaldata.Item {
+	return gatekeeper.Items(response)
+}
 
 func succeeded(item externaldata.Item) bool {
 	verdict, _ := gatekeeper.Judge(item)

@@ -106,8 +106,8 @@ type tokenKey struct {
 func NewClient(options Options) *Client {
 	options.DialTimeout = orDefault(options.DialTimeout, defaultDialTimeout)
 	options.RequestTimeout = orDefault(options.RequestTimeout, defaultRequestTimeout)
-	options.PerHost = orDefault(options.PerHost, defaultPerHost)
-	options.PerSecond = orDefault(options.PerSecond, defaultPerSecond)
+	options.PerHost = orDefault(options.PerHost, DefaultPerHost)
+	options.PerSecond = orDefault(options.PerSecond, DefaultPerSecond)
 	return &Client{
 		options: options,
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,

@@ -53,6 +53,6 @@ const (
 const (
 	defaultDialTimeout    = 2 * time.Second
 	defaultRequestTimeout = 5 * time.Second
-	defaultPerHost        = 64
-	defaultPerSecond      = 500
+	DefaultPerHost        = 64
+	DefaultPerSecond      = 500
 )

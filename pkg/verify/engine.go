@@ -33,11 +33,11 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.WorkTimeout = orDefault(o.WorkTimeout, defaultWorkTimeout)
-	o.InFlight = orDefault(o.InFlight, defaultInFlight)
-	o.InFlightPerNamespace = orDefault(o.InFlightPerNamespace, defaultInFlightEach)
-	o.PassTTL = orDefault(o.PassTTL, defaultPassTTL)
-	o.DenyTTL = orDefault(o.DenyTTL, defaultDenyTTL)
-	o.TagTTL = orDefault(o.TagTTL, defaultTagTTL)
+	o.InFlight = orDefault(o.InFlight, DefaultInFlight)
+	o.InFlightPerNamespace = orDefault(o.InFlightPerNamespace, DefaultInFlightPerNamespace)
+	o.PassTTL = orDefault(o.PassTTL, DefaultPassTTL)
+	o.DenyTTL = orDefault(o.DenyTTL, DefaultDenyTTL)
+	o.TagTTL = orDefault(o.TagTTL, DefaultTagTTL)
 	return o
 }
 

@@ -31,10 +31,10 @@ const MinInFlight = 32
 
 // Defaults of [Options].
 const (
-	defaultWorkTimeout  = 10 * time.Second
-	defaultInFlight     = 512
-	defaultInFlightEach = 128
-	defaultPassTTL      = time.Hour
-	defaultDenyTTL      = 10 * time.Second
-	defaultTagTTL       = 5 * time.Second
+	defaultWorkTimeout          = 10 * time.Second
+	DefaultInFlight             = 512
+	DefaultInFlightPerNamespace = 128
+	DefaultPassTTL              = time.Hour
+	DefaultDenyTTL              = 10 * time.Second
+	DefaultTagTTL               = 5 * time.Second
 )

@@ -20,7 +20,7 @@ import (
 func newCache() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
-		Short: "Look at and empty the cache that replicas share in Redis",
+		Short: "Inspect and empty the cache that replicas share in Redis",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -28,7 +28,7 @@ func newCache() *cobra.Command {
 	return cmd
 }
 
-// withRedis runs do with a connection, for a limited time.
+// withRedis runs do with a connection until timeout.
 func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do func(context.Context, redis.UniversalClient) error) error {
 	connection, err := flags.connection()
 	if err != nil {
@@ -49,9 +49,9 @@ func newCacheStats() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count what each namespace has in Redis",
-		Long: `Stats goes through all keys of Landwaiter in Redis and counts them, and the bytes
-of their values, by namespace. "-" stands for cluster scope.`,
+		Short: "Count the keys and bytes of each namespace in Redis",
+		Long: `Stats scans all keys of Landwaiter in Redis and counts them, and the bytes of their
+values, per namespace. "-" is cluster scope.`,
 		Example: `  landwaiter cache stats --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,9 +100,9 @@ func newCachePurge() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "purge (--namespace NS | --cluster-scope)",
-		Short: "Remove what a namespace has in Redis",
-		Long: `Purge removes every key of one namespace, or of cluster scope. What replicas have in
-memory stays until it expires; verdicts are found again by verifying.`,
+		Short: "Remove the keys of a namespace from Redis",
+		Long: `Purge removes every key of one namespace, or of cluster scope. Entries in the memory
+of replicas stay until they expire. Images are verified again when they are asked for.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

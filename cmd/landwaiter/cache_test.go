@@ -43,5 +43,5 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 	}
 	server.Close()
 	require.Contains(t, do(exitUnavailable, "stats", "--redis-url", url), "find keys")
-	require.Contains(t, do(exitOK), "Look at and empty")
+	require.Contains(t, do(exitOK), "Inspect and empty")
 }

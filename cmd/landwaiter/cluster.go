@@ -22,7 +22,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// clusterFlags are the flags of serve that are about a Kubernetes cluster.
+// clusterFlags are the flags of serve for a Kubernetes cluster.
 type clusterFlags struct {
 	kubeconfig, ownNamespace string
 	leaderElect              bool
@@ -56,8 +56,8 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&c.clientCAOverlap, "client-ca-overlap", 10*time.Minute, "how long a client CA is accepted after another has replaced it in its Secret")
 }
 
-// check refuses flags that contradict each other, or that would let anybody ask
-// without saying so.
+// check refuses flags that contradict each other, and a server without client
+// authentication unless a flag asks for it.
 func (c *clusterFlags) check(configDir string, options provider.Options) error {
 	files := options.Files
 	noCluster := configDir != ""
@@ -88,10 +88,10 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 	return nil
 }
 
-// reloadInterval is short because Secrets are followed, and looked at in memory.
+// reloadInterval is short because watched Secrets are read from memory.
 const reloadInterval = 200 * time.Millisecond
 
-// serve runs until ctx ends or something cannot go on.
+// serve answers with resources from the Kubernetes API until ctx ends or a part fails.
 func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options provider.Options, log *logrus.Logger) error {
 	bridge(log)
 	config, err := c.restConfig()
@@ -181,8 +181,8 @@ func (c *clusterFlags) files(files provider.Files, watcher *controller.Controlle
 	return files, nil
 }
 
-// bridge sends what the Kubernetes libraries log to our log; they offer no other
-// way than one for the whole process.
+// bridge sends the logs of the Kubernetes libraries to ours. They only offer a
+// logger for the whole process.
 func bridge(log *logrus.Logger) {
 	logger := logrusr.New(log)
 	ctrllog.SetLogger(logger)

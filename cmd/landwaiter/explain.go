@@ -34,7 +34,7 @@ func newExplain() *cobra.Command {
 		Short: "Show which resources apply to an image, what was found, and how long it took",
 		Long: `Explain verifies IMAGE as the server would for a pod of the namespace and shows,
 kind by kind, which resources apply and from which level; every signature that was
-looked at; and the stages with their timings.
+checked; and the stages with their timings.
 
 Exit codes are those of verify.`,
 		Example: `  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
@@ -74,7 +74,7 @@ Exit codes are those of verify.`,
 	return cmd
 }
 
-// explainImage verifies one image and says how.
+// explainImage verifies one image and returns how it was decided.
 func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
 	s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
 	if err != nil {
@@ -107,7 +107,7 @@ func (e explanation) print(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Source, f.Result, short(f.Digest), f.Message)
 	}
 	if len(e.Findings) == 0 {
-		fmt.Fprintln(w, "-\t-\t-\tnothing was found, or nothing had to be looked for")
+		fmt.Fprintln(w, "-\t-\t-\tno signature was found, or none was needed")
 	}
 	fmt.Fprintf(w, "\nSTAGES\nSTAGE\tTOOK\tOF\n")
 	for _, s := range e.Stages {

@@ -16,7 +16,7 @@ import (
 // serviceFlags are the flags of every command that verifies.
 type serviceFlags struct {
 	configDir    string
-	required     bool // that there is one
+	required     bool // whether configDir must be set
 	clusterCIDRs []string
 	redis        redisFlags
 	options      service.Options
@@ -40,7 +40,7 @@ func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 	}
 }
 
-// complete returns the options that the flags stand for.
+// complete returns the Options that the flags ask for.
 func (f *serviceFlags) complete() (service.Options, error) {
 	options := f.options
 	options.Version = versionText()
@@ -52,7 +52,7 @@ func (f *serviceFlags) complete() (service.Options, error) {
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
 	}
 	if n := options.Engine.InFlightPerNamespace; n != 0 && n < verify.MinInFlight {
-		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request has so many in work", n, verify.MinInFlight)
+		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
 	var err error
 	options.Redis, err = f.redis.options()
@@ -69,8 +69,8 @@ func (f *serviceFlags) open() (*service.Service, error) {
 }
 
 // load returns a service with the resources in --config-dir in force, for a command
-// that ends soon after. Problems go to stderr. Without a directory, where it is not
-// required, there are no resources.
+// that runs once, and prints problems to stderr. Where the directory is optional and
+// not given, there are no resources.
 func (f *serviceFlags) load(ctx context.Context, stderr io.Writer) (*service.Service, error) {
 	if f.required && f.configDir == "" {
 		return nil, errors.New("--config-dir is empty, it must name a directory")

@@ -1,6 +1,5 @@
 // Command landwaiter decides which container images may enter a Kubernetes
-// cluster. It is wiring only: what it does is in the packages below pkg, and
-// `landwaiter --help` tells how to ask for it.
+// cluster. It only turns flags into Options: the work is in the packages below pkg.
 package main
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes of every command. Those from 64 on are of sysexits.h, so that no
-// mistake in a script looks like a verdict.
+// Exit codes of every command. Those from 64 on are from sysexits.h, so that a
+// mistake in a script never looks like a verdict.
 const (
 	exitOK          = 0
 	exitDenied      = 1  // an image was denied, or is not there
@@ -27,14 +26,14 @@ const (
 	exitUnavailable = 69 // something that the command needs failed
 )
 
-// exitError ends the program with a code; its message, if any, is printed.
-// All other errors end it with exitUsage.
+// exitError ends the program with a code, after printing its message, if any. All
+// other errors end it with exitUsage.
 type exitError struct {
 	code int
 	err  error
 }
 
-// unavailable marks err, if it is one, as no fault of the command line.
+// unavailable marks a non-nil err as a failure that is not the command line's.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
@@ -52,9 +51,9 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 func main() {
-	redis.SetLogger(unheard{})
-	// Libraries write there of what a signer sent (certificate-transparency-go does),
-	// and not in JSON: the finding says what came of it.
+	redis.SetLogger(discard{})
+	// Libraries such as certificate-transparency-go log there about a signer's input,
+	// and not in JSON. The finding has the outcome.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -62,12 +61,12 @@ func main() {
 	os.Exit(code)
 }
 
-// unheard is where go-redis writes of servers that are gone, several lines for each
-// try and none of them JSON: metrics count what could not be read or written.
-type unheard struct{}
+// discard drops what go-redis logs about servers that are down: several lines per
+// try, none of them JSON. Metrics count failed reads and writes.
+type discard struct{}
 
 // Printf drops a line.
-func (unheard) Printf(context.Context, string, ...any) {}
+func (discard) Printf(context.Context, string, ...any) {}
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -94,8 +93,7 @@ func newRoot() *cobra.Command {
 		Use:   "landwaiter",
 		Short: "Decide which container images may enter a Kubernetes cluster",
 		Long: `Landwaiter verifies the signatures of container images for OPA Gatekeeper, for
-every namespace by the resources of that namespace or, where it has none, by
-the cluster's.
+each namespace by its own resources or, where it has none, by the cluster's.
 
 Exit codes: 0 all is well (for verify: every image is allowed), 1 an image was
 denied, 2 an image could not be decided, 64 the command line is wrong or a file

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/service"
 )
 
-// redisFlags are the flags of the cache that replicas share.
+// redisFlags are the flags of the cache in Redis that replicas share.
 type redisFlags struct {
 	url, urlFile, mode, keyFile, caFile string
 	certFile, certKeyFile               string
@@ -21,10 +21,10 @@ type redisFlags struct {
 
 func (r *redisFlags) register(cmd *cobra.Command) {
 	r.registerConnection(cmd)
-	cmd.Flags().StringVar(&r.keyFile, "redis-key-file", "", "file with the keys that seal what is in Redis: 32 bytes in base64, one a line, the one in use first")
+	cmd.Flags().StringVar(&r.keyFile, "redis-key-file", "", "file with the keys that seal entries in Redis: 32 bytes in base64, one per line, the one in use first")
 }
 
-// registerConnection declares the flags that say how to reach Redis.
+// registerConnection declares the flags of the connection to Redis.
 func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.url, "redis-url", "", "Redis that replicas share verdicts in, such as rediss://host:6379/0 (empty: none)")
@@ -35,12 +35,12 @@ func (r *redisFlags) registerConnection(cmd *cobra.Command) {
 	f.StringVar(&r.caFile, "redis-ca", "", "file with CA certificates (PEM) of Redis, instead of the system's")
 }
 
-// maxSettingBytes bounds a file with a setting.
+// maxSettingBytes bounds a file that a flag names.
 const maxSettingBytes = 1 << 20
 
 var errTwoURLs = errors.New("--redis-url and --redis-url-file are two ways to say the same: use one")
 
-// options returns how to reach Redis and seal entries there, nil if none is asked for.
+// options returns how to reach Redis and seal entries there, nil without Redis.
 func (r *redisFlags) options() (*service.Redis, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":
@@ -64,7 +64,7 @@ func (r *redisFlags) options() (*service.Redis, error) {
 	return &service.Redis{Connection: connection, Keys: keys}, nil
 }
 
-// connection returns how to reach Redis.
+// connection returns the connection that the flags describe.
 func (r *redisFlags) connection() (cache.Connection, error) {
 	switch {
 	case r.url == "" && r.urlFile == "":

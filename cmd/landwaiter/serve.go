@@ -35,7 +35,7 @@ Paths: POST /v1/verify and /v1/mutate, /v1/namespaces/{namespace}/verify and
 …/mutate, and /ratify/gatekeeper/v1/verify and …/mutate. /healthz and /readyz are
 served at --health-address, /metrics at --metrics-address, both over plain HTTP.
 
-On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
+On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
 		Example: `  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
     --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc
   landwaiter serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
@@ -76,31 +76,31 @@ func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
 	f.StringVar(&options.Files.Key, "tls-key", "", "file with its key (PEM)")
 	f.StringSliceVar(&options.Files.ClientCAs, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
-	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer anybody, without asking for a client certificate")
+	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
 	f.DurationVar(&options.VerifyTimeout, "verify-timeout", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
 	f.DurationVar(&options.MutateTimeout, "mutate-timeout", provider.DefaultMutateTimeout, "time for a mutate answer; below Gatekeeper's webhook timeout")
 	f.BoolVar(&options.DropTag, "mutate-drop-tag", false, "answer repository@digest to mutation, as Ratify does, instead of repository:tag@digest")
-	f.DurationVar(&options.GracePeriod, "shutdown-grace", provider.DefaultGracePeriod, "time for requests under way to finish at the end")
-	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "time to go on accepting after /readyz has begun to fail, for load balancers to notice")
+	f.DurationVar(&options.GracePeriod, "shutdown-grace", provider.DefaultGracePeriod, "time for requests in flight to finish at shutdown")
+	f.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to keep accepting after /readyz begins to fail, so that load balancers notice")
 }
 
-// registerCacheFlags declares the flags of what is kept.
+// registerCacheFlags declares the flags of caches and their TTLs.
 func registerCacheFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
 	flags.redis.register(cmd)
 	f.Int64Var(&flags.options.CacheBytes, "cache-bytes", cache.DefaultMemoryBytes, "bytes of memory for cached verdicts")
-	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is kept")
-	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is kept")
-	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long a tag is taken to name the same digest")
+	f.DurationVar(&flags.options.Engine.PassTTL, "pass-ttl", verify.DefaultPassTTL, "how long an allowed digest is cached")
+	f.DurationVar(&flags.options.Engine.DenyTTL, "deny-ttl", verify.DefaultDenyTTL, "how long a denied digest is cached")
+	f.DurationVar(&flags.options.Engine.TagTTL, "tag-ttl", verify.DefaultTagTTL, "how long the digest of a tag is cached")
 }
 
-// registerShareFlags declares the flags of what a namespace may take.
+// registerShareFlags declares the flags that limit a namespace's share.
 func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
-	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images that are worked on at a time; past that the answer is a system error at once")
-	f.IntVar(&flags.options.Engine.InFlightPerNamespace, "in-flight-per-namespace", verify.DefaultInFlightPerNamespace, "images of one namespace that are worked on at a time")
-	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries that a namespace may make, twice as many at once; more wait")
-	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most")
+	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
+	f.IntVar(&flags.options.Engine.InFlightPerNamespace, "in-flight-per-namespace", verify.DefaultInFlightPerNamespace, "images of one namespace verified at a time")
+	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
@@ -121,7 +121,7 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 	return log, nil
 }
 
-// serve answers with resources from files until ctx ends or something cannot go on.
+// serve answers with resources from files until ctx ends or a part fails.
 func serve(ctx context.Context, flags serviceFlags, options provider.Options, log *logrus.Logger) error {
 	s, err := flags.open()
 	if err != nil {
@@ -147,7 +147,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, lo
 	return group.Wait()
 }
 
-// prepare sets the server's options that follow from the service.
+// prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
 	options.Ready, options.Metrics = s.Set().Ready, prometheus.NewRegistry()
 	s.Register(options.Metrics)

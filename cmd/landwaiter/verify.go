@@ -19,8 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// maxParallelImages bounds how many images of one command line are verified at
-// a time.
+// maxParallelImages is how many images of one command line are verified in parallel.
 const maxParallelImages = 16
 
 func newVerify() *cobra.Command {
@@ -192,7 +191,7 @@ func printJSON(out io.Writer, v any) error {
 	return encoder.Encode(v)
 }
 
-// short cuts a digest to what a person compares.
+// short shortens a digest to the part that people compare.
 func short(digest string) string {
 	if len(digest) > 19 {
 		return digest[:19]

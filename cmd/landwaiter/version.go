@@ -24,7 +24,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// versionText is the released version, or what the Go toolchain knows.
+// versionText returns the released version, or the one that the Go toolchain recorded.
 func versionText() string {
 	if version != "" {
 		return version

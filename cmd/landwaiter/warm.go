@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/warm"
 )
 
-// warm verifies images ahead in group, if that is asked for.
+// warm verifies images ahead of admission in group, with --warm-up.
 func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, log *logrus.Logger, metrics *prometheus.Registry) error {
 	if !c.warmUp {
 		return nil

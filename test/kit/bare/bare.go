@@ -1,4 +1,4 @@
-// Package bare is what no provider can be faster than, to compare with.
+// Package bare is the baseline that benchmarks compare the provider with.
 package bare
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 )
 
-// Handler returns a handler that decodes the request and answers body, and does nothing
-// else: what any provider costs at least.
+// Handler returns a handler that only decodes the request and answers with body: the
+// least that any provider costs.
 func Handler(body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request externaldata.ProviderRequest
@@ -18,6 +18,6 @@ func Handler(body []byte) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // who left needs none
+		_, _ = w.Write(body) // a client that left needs no answer
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// owner is the field manager of what the environment applies.
+// owner is the field manager of applied objects.
 const owner = "landwaiter-test"
 
 // Decode reads YAML documents.

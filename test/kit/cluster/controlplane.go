@@ -71,7 +71,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if options.AuditInterval == 0 {
 		options.AuditInterval = 2 * time.Second
 	}
-	ctrllog.SetLogger(logr.Discard()) // the client's library asks for one
+	ctrllog.SetLogger(logr.Discard()) // the client library complains without one
 	c := &Cluster{options: options}
 	defer func() {
 		if err != nil {
@@ -203,7 +203,7 @@ func (c *Cluster) healthy(ctx context.Context) error {
 	return answers(ctx, httpClient, c.Config.Host+"/readyz")
 }
 
-// answers asks for a URL and wants the status 200.
+// answers returns an error unless a GET of url has the status 200.
 func answers(ctx context.Context, httpClient *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

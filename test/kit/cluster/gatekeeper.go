@@ -79,7 +79,7 @@ func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 	return c.applyWebhooks(ctx, g.authority.CertificatePEM)
 }
 
-// auditDir is where audits keep what they list.
+// auditDir is where audits keep listed objects.
 func (c *Cluster) auditDir() string { return filepath.Join(c.options.Dir, "gatekeeper-audit") }
 
 // plain are the manifests that are applied as they are.
@@ -134,10 +134,10 @@ func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
 	})
 }
 
-// GatekeeperPID is the process that asks providers.
+// GatekeeperPID returns the process ID of Gatekeeper.
 func (c *Cluster) GatekeeperPID() int { return c.gatekeeper.process.PID() }
 
-// GatekeeperCertificate is what it shows to providers.
+// GatekeeperCertificate returns the client certificate that Gatekeeper sends to providers.
 func (c *Cluster) GatekeeperCertificate() (tls.Certificate, error) {
 	dir := c.gatekeeper.certificates
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))

@@ -76,7 +76,7 @@ func (p *Process) Tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// poll is how often something is looked at while it starts.
+// poll is the interval between checks whether a process has started.
 const poll = 25 * time.Millisecond
 
 // Await calls ready until it returns nil, ctx ends, or the process ends, which
@@ -115,7 +115,7 @@ func Until(ctx context.Context, ready func(context.Context) error) error {
 	}
 }
 
-// FreePorts returns n ports of 127.0.0.1 that nobody used a moment ago.
+// FreePorts returns n ports of 127.0.0.1 that were free a moment ago.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {

@@ -29,7 +29,7 @@ type Redis struct {
 
 const redisPassword = "only-on-loopback"
 
-// RedisCommands is what Landwaiter's user in Redis may do, as docs/redis.md has it.
+// RedisCommands are the ACL rules of Landwaiter's user in Redis, as in docs/redis.md.
 const RedisCommands = "+getrange +strlen +set +unlink +scan +ping +hello +auth +select"
 
 // StartRedis starts a redis-server that keeps nothing on disk and logs to
@@ -63,7 +63,7 @@ func (r *Redis) Restart(ctx context.Context) (err error) {
 	return r.Await(ctx, r.answers)
 }
 
-// answers says PING; being asked for a password is an answer.
+// answers sends PING. A request for a password counts as an answer.
 func (r *Redis) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -1,6 +1,6 @@
 // Package hostile is a registry that behaves as badly as a test asks for, on a
-// loopback address. It serves one repository path like any other; what a test
-// does not spoil is answered with 404. It allocates nothing for what it streams.
+// loopback address. It serves every repository path alike; requests without a
+// handler get a 404. It allocates nothing for what it streams.
 package hostile
 
 import (
@@ -16,8 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Registry answers requests with the handler that was set for them, and records
-// what it was sent.
+// Registry answers requests with the handlers set for them, and records requests.
 type Registry struct {
 	server *httptest.Server
 
@@ -38,7 +37,7 @@ func New() *Registry {
 	return r
 }
 
-// Host is where it listens, as images name it.
+// Host returns its address as it appears in image names.
 func (r *Registry) Host() string { return strings.TrimPrefix(r.server.URL, "http://") }
 
 // Close ends it, and every request that hangs in it.
@@ -48,21 +47,21 @@ func (r *Registry) Close() {
 }
 
 // Handle answers requests whose path contains part and whose method is method
-// ("" for any) with handler; what was set later comes first.
+// ("" for any) with handler. Later handlers come first.
 func (r *Registry) Handle(method, part string, handler http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.handlers = append([]route{{method: method, part: part, handler: handler}}, r.handlers...)
 }
 
-// Requests returns what it was sent.
+// Requests returns the recorded requests.
 func (r *Registry) Requests() []*http.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]*http.Request(nil), r.requests...)
 }
 
-// Authorizations returns every credential that it was shown.
+// Authorizations returns every credential that clients sent.
 func (r *Registry) Authorizations() []string {
 	var shown []string
 	for _, req := range r.Requests() {
@@ -92,7 +91,7 @@ func Manifest(content string) http.HandlerFunc {
 	return ManifestAs(content, digest.FromString(content))
 }
 
-// ManifestAs says that content has the digest claimed.
+// ManifestAs answers with content and claims that it has the given digest.
 func ManifestAs(content string, claimed digest.Digest) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
@@ -145,8 +144,7 @@ func LongList(n int) http.HandlerFunc {
 	}
 }
 
-// Stream sends size bytes of zeros, however many that is, as long as someone
-// reads them.
+// Stream sends size bytes of zeros, as long as the client reads them.
 func Stream(mediaType string, size int64) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaType)
@@ -162,7 +160,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Drip says that it sends size bytes and sends one in every interval.
+// Drip announces size bytes and sends one per interval.
 func Drip(mediaType string, size int, interval time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", mediaType)
@@ -181,7 +179,7 @@ func Drip(mediaType string, size int, interval time.Duration) http.HandlerFunc {
 	}
 }
 
-// Hang answers nothing until the client leaves.
+// Hang does not answer until the client leaves.
 func Hang(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
 
 // Drop closes the connection without an answer.

@@ -26,11 +26,11 @@ import (
 	sigdsse "github.com/sigstore/sigstore/pkg/signature/dsse"
 )
 
-// Forged stands for an SCT that names the first log and is signed by nobody.
+// Forged is an SCT that names the first log and has no valid signature.
 const Forged = -1
 
-// transparent is a certificate authority whose certificates are in certificate
-// transparency logs, which the virtual instance has not.
+// transparent is a certificate authority that submits its certificates to certificate
+// transparency logs. The virtual instance has none.
 type transparent struct {
 	root, issuing *x509.Certificate
 	key           *ecdsa.PrivateKey
@@ -134,7 +134,7 @@ func (t *transparent) timestamps(bare *x509.Certificate, logs []int) (pkix.Exten
 		if err != nil {
 			return pkix.Extension{}, fmt.Errorf("write an SCT: %w", err)
 		}
-		key := t.key // nobody's log
+		key := t.key // of no log
 		if number != Forged {
 			key = t.logs[number]
 		}

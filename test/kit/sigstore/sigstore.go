@@ -1,4 +1,4 @@
-// Package sigstore is a whole Sigstore for tests, in process and made anew each
+// Package sigstore is a whole Sigstore instance for tests, in process and new each
 // time: a certificate authority, a transparency log and a timestamp authority,
 // over the virtual one of sigstore-go. Certificates carry SCTs, of certificate
 // transparency logs of their own, where a signature asks for them.
@@ -24,7 +24,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Sigstore is one instance, which no other trusts.
+// Sigstore is one instance. No instance trusts another.
 type Sigstore struct {
 	virtual     *ca.VirtualSigstore
 	transparent *transparent
@@ -75,7 +75,7 @@ func (s *Sigstore) TrustedRoot() ([]byte, error) {
 	return text, nil
 }
 
-// withRawIDs mends what the virtual instance leaves in hex.
+// withRawIDs decodes log IDs, which the virtual instance leaves in hex.
 func withRawIDs(logs map[string]*root.TransparencyLog) (map[string]*root.TransparencyLog, error) {
 	for id, log := range logs {
 		raw, err := hex.DecodeString(id)
@@ -89,7 +89,7 @@ func withRawIDs(logs map[string]*root.TransparencyLog) (map[string]*root.Transpa
 
 // SignOptions change a signature. The zero value is logged and timestamped.
 type SignOptions struct {
-	// Time is when the log saw it; zero is now.
+	// Time is when the log integrated the entry; zero is now.
 	Time time.Time
 	// WithoutLog and WithoutTimestamp leave out what vouches for it.
 	WithoutLog, WithoutTimestamp bool
@@ -101,7 +101,7 @@ type SignOptions struct {
 	SCTs []int
 }
 
-// entity is what the virtual instance makes.
+// entity is a signature of the virtual instance.
 type entity struct {
 	*ca.TestEntity
 	certificate []byte
@@ -229,7 +229,7 @@ func (s *Sigstore) Legacy(identity, issuer string, payload []byte, options SignO
 	return annotations, nil
 }
 
-// mustJSON encodes what cannot fail to be encoded.
+// mustJSON encodes value. It panics if it cannot, which is a bug of the test.
 func mustJSON(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
-// replicaTimeout is how long a provider may take to be ready.
+// replicaTimeout bounds how long a provider takes to be ready.
 const replicaTimeout = 60 * time.Second
 
 // Replica is one running provider.
@@ -35,7 +35,7 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
 	}
-	// A Service would lead only to pods; there are none that have to be drained.
+	// Draining is for load balancers, and there is none here.
 	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Stack) Port() int { return s.port }
 // Current is the replica that was started last.
 func (s *Stack) Current() *Replica { return s.replicas[len(s.replicas)-1] }
 
-// maxBody bounds an answer that is read whole.
+// maxBody bounds a response body.
 const maxBody = 16 << 20
 
 // Get returns the body of an answer with status 200.

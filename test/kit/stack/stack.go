@@ -28,25 +28,25 @@ const (
 	release   = "landwaiter"
 )
 
-// Options say where things are.
+// Options configure a [Stack].
 type Options struct {
 	cluster.Options
 	// Root is the folder of the repository.
 	Root string
 	// Binary is the landwaiter program, ChartTools the folder with helm.
 	Binary, ChartTools string
-	// Values are more values for the chart.
+	// Values are further values for the chart.
 	Values map[string]any
 }
 
-// Stack is a cluster with Landwaiter in it, and a registry beside it.
+// Stack is a cluster with Landwaiter in it, a registry and a Redis.
 type Stack struct {
 	*cluster.Cluster
 	// Registry is plain HTTP on 127.0.0.1; a ClusterStore permits that.
 	Registry *fixture.Registry
-	// Redis is what replicas share verdicts in.
+	// Redis is shared by all replicas.
 	Redis *cluster.Redis
-	// Rendered is what the chart made.
+	// Rendered has the objects of the rendered chart.
 	Rendered []*unstructured.Unstructured
 
 	options  Options
@@ -124,13 +124,13 @@ func (s *Stack) install(ctx context.Context) (err error) {
 	return s.Apply(ctx, s.clusterStore())
 }
 
-// mounts is where the chart mounts Secrets, and the folder that stands for it.
+// mounts is where the chart mounts Secrets; mounted is the folder that replaces it.
 const mounts = "/etc/landwaiter"
 
 func (s *Stack) mounted() string { return filepath.Join(s.options.Dir, "mounts") }
 
-// redisSecret is what the chart's redis.existingSecret names. Its content is
-// also put into files, as a kubelet would.
+// redisSecret returns the Secret that the chart's redis.existingSecret names, and
+// writes its content into files, as a kubelet would.
 func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
@@ -150,8 +150,7 @@ func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
 		"metadata": map[string]any{"name": "landwaiter-redis", "namespace": Namespace}, "stringData": content}}, nil
 }
 
-// clusterStore permits the test's registry, which is on a private address and
-// has no TLS.
+// clusterStore allows the test's registry, which has a private address and no TLS.
 func (s *Stack) clusterStore() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "ClusterStore",
 		"metadata": map[string]any{"name": "test-registry"},

@@ -14,10 +14,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -66,7 +68,7 @@ type desk struct {
 	remote     *external.Keeper
 
 	compiling sync.Mutex
-	objects   tenant.Objects    // as compiled last
+	objects   resource.Objects  // as compiled last
 	sources   []external.Source // that objects name
 }
 
@@ -142,8 +144,8 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 }
 
 // outside is how what is compiled reaches beyond this process.
-func (d *desk) outside() tenant.Outside {
-	return tenant.Outside{
+func (d *desk) outside() compile.Outside {
+	return compile.Outside{
 		Registry:   func(a registry.Access) verify.Registry { return d.client.For(a) },
 		Revocation: d.revocation.For,
 	}
@@ -158,11 +160,11 @@ const (
 
 // compile puts objects in force and returns what their owners should correct. It
 // waits for what is fetched for the first time until ctx ends.
-func (d *desk) compile(ctx context.Context, objects tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
+func (d *desk) compile(ctx context.Context, objects resource.Objects) (*compile.Snapshot, []resource.Problem) {
 	d.compiling.Lock()
 	defer d.compiling.Unlock()
 	d.objects = objects
-	wanted := objects.Remotes()
+	wanted := compile.Externals(objects)
 	d.sources = slices.Concat(slices.Collect(maps.Values(wanted))...)
 	d.remote.KeepOnly(wanted)
 	for namespace, sources := range wanted {
@@ -173,23 +175,22 @@ func (d *desk) compile(ctx context.Context, objects tenant.Objects) (*tenant.Sna
 }
 
 // recompile puts the same objects in force with what was fetched meanwhile.
-func (d *desk) recompile() (*tenant.Snapshot, []tenant.Problem) {
+func (d *desk) recompile() (*compile.Snapshot, []resource.Problem) {
 	d.compiling.Lock()
 	defer d.compiling.Unlock()
 	return d.put()
 }
 
-func (d *desk) put() (*tenant.Snapshot, []tenant.Problem) {
+func (d *desk) put() (*compile.Snapshot, []resource.Problem) {
 	objects := d.objects
-	objects.Fetched = d.remote.Known(d.sources)
-	snapshot, problems := tenant.Compile(objects, d.outside())
+	snapshot, problems := compile.New(objects, d.remote.Known(d.sources), d.outside())
 	d.set.Swap(snapshot)
 	return snapshot, problems
 }
 
 // load reads --config-dir once and puts it in force, for a command that ends
 // soon after with ctx; problems go to stderr.
-func (f *engineFlags) load(ctx context.Context, stderr io.Writer) (*desk, *tenant.Snapshot, error) {
+func (f *engineFlags) load(ctx context.Context, stderr io.Writer) (*desk, *compile.Snapshot, error) {
 	d, err := f.newDesk(true)
 	if err != nil {
 		return nil, nil, err
@@ -210,10 +211,10 @@ func (f *engineFlags) load(ctx context.Context, stderr io.Writer) (*desk, *tenan
 
 // distinct joins what reading and compiling say: an object that could not be read
 // is a problem of both.
-func distinct(reading, compiling []tenant.Problem) []tenant.Problem {
+func distinct(reading, compiling []resource.Problem) []resource.Problem {
 	said := map[policy.ObjectRef]bool{}
 	for _, p := range reading {
 		said[p.Source] = true
 	}
-	return append(reading, slices.DeleteFunc(compiling, func(p tenant.Problem) bool { return said[p.Source] })...)
+	return append(reading, slices.DeleteFunc(compiling, func(p resource.Problem) bool { return said[p.Source] })...)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -69,7 +69,7 @@ func (f *engineFlags) loadOptional(cmd *cobra.Command) (*desk, error) {
 	}
 	d, err := f.newDesk(true)
 	if err == nil {
-		d.compile(cmd.Context(), tenant.Objects{})
+		d.compile(cmd.Context(), resource.Objects{})
 	}
 	return d, err
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -145,7 +145,7 @@ func (d *desk) prepare(options *provider.Options) {
 // run serves and watches the directory of resources.
 func (d *desk) run(ctx context.Context, server *provider.Server, configDir string, log *logrus.Logger) error {
 	group, ctx := errgroup.WithContext(ctx)
-	report := func(problems []tenant.Problem) {
+	report := func(problems []resource.Problem) {
 		for _, p := range problems {
 			log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
 		}
@@ -158,7 +158,7 @@ func (d *desk) run(ctx context.Context, server *provider.Server, configDir strin
 		}
 	})
 	group.Go(func() error {
-		return configdir.Watch(ctx, configDir, func(objects tenant.Objects, problems []tenant.Problem) {
+		return configdir.Watch(ctx, configDir, func(objects resource.Objects, problems []resource.Problem) {
 			limited, cancel := context.WithTimeout(ctx, firstFetch)
 			defer cancel()
 			_, more := d.compile(limited, objects)

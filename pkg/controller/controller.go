@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -58,7 +59,7 @@ type Options struct {
 // Follow for the Secrets that the server needs, Run.
 type Controller struct {
 	set     *tenant.Set
-	outside tenant.Outside
+	outside compile.Outside
 	log     *logrus.Logger
 	options Options
 
@@ -87,7 +88,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // New returns a Controller for the API server of config. It compiles with
 // outside into set and logs to log.
-func New(config *rest.Config, set *tenant.Set, outside tenant.Outside, log *logrus.Logger, options Options) (*Controller, error) {
+func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && (options.LeaderElection || options.Rotation != nil) {
 		return nil, errors.New("new controller: leader election and rotation need the own namespace")
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -134,7 +134,7 @@ func (m *materials) tell(f *following) {
 
 // fill adds to o what is known of the objects that resources name: the objects,
 // or why they cannot be read. One that is not there is not added.
-func (m *materials) fill(o *tenant.Objects, sources []policy.ObjectRef) {
+func (m *materials) fill(o *resource.Objects, sources []policy.ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, source := range sources {
@@ -161,10 +161,10 @@ func (m *materials) known(source policy.ObjectRef) (runtime.Object, error) {
 	return object, err
 }
 
-func (m *materials) unreadable(source policy.ObjectRef, err error) tenant.Broken {
+func (m *materials) unreadable(source policy.ObjectRef, err error) resource.Broken {
 	if apierrors.IsForbidden(err) {
-		return tenant.Broken{Source: source, Reason: policy.ReasonAccessDenied,
+		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
 			Err: fmt.Errorf("landwaiter has no right to read it%s", m.grant(source))}
 	}
-	return tenant.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: err}
+	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: err}
 }

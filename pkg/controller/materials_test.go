@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -52,11 +52,11 @@ func follow(t *testing.T, clients *fake.Clientset) *follower {
 }
 
 // filled waits until the objects are as ok wants them.
-func (f *follower) filled(t *testing.T, sources []policy.ObjectRef, ok func(tenant.Objects) bool) tenant.Objects {
+func (f *follower) filled(t *testing.T, sources []policy.ObjectRef, ok func(resource.Objects) bool) resource.Objects {
 	t.Helper()
-	var o tenant.Objects
+	var o resource.Objects
 	require.Eventually(t, func() bool {
-		o = tenant.Objects{}
+		o = resource.Objects{}
 		f.fill(&o, sources)
 		return ok(o)
 	}, settled, time.Millisecond)
@@ -74,12 +74,12 @@ func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
 	sources := []policy.ObjectRef{secretSource("team-a", "pull"), secretSource("team-a", "absent")}
 	require.Positive(t, f.want("team-a", sources), "the first reading is waited for")
 	close(answer)
-	o := f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
+	o := f.filled(t, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 	require.Equal(t, "pull", o.Secrets[0].Name)
 	require.Zero(t, f.want("team-a", sources), "an absent object is known too")
 
 	require.NoError(t, clients.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, secret("team-a", "pull", "2"), "team-a"))
-	f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Secrets) == 1 && o.Secrets[0].ResourceVersion == "2" })
+	f.filled(t, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && o.Secrets[0].ResourceVersion == "2" })
 
 	require.Zero(t, f.want("team-a", sources[:1]))
 	require.Len(t, f.followed, 1)
@@ -111,7 +111,7 @@ func TestAMissingRightIsBrokenWithWhatToDo(t *testing.T) {
 	f.grant = func(source policy.ObjectRef) string { return "; grant it in " + source.Namespace }
 	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	f.want("team-a", sources)
-	o := f.filled(t, sources, func(o tenant.Objects) bool {
+	o := f.filled(t, sources, func(o resource.Objects) bool {
 		return len(o.Broken) == 1 && o.Broken[0].Reason == policy.ReasonAccessDenied
 	})
 	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it in team-a")
@@ -128,10 +128,10 @@ func TestWhatCannotBeReadIsBrokenAndNeverAbsent(t *testing.T) {
 	f := follow(t, clients)
 	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	require.Positive(t, f.want("team-a", sources))
-	o := f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Broken) == 1 })
+	o := f.filled(t, sources, func(o resource.Objects) bool { return len(o.Broken) == 1 })
 	require.Equal(t, policy.ReasonUnreadable, o.Broken[0].Reason)
 	down.Store(false)
-	f.filled(t, sources, func(o tenant.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
+	f.filled(t, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 }
 
 func TestReferencesPastTheLimitAreBroken(t *testing.T) {
@@ -142,7 +142,7 @@ func TestReferencesPastTheLimitAreBroken(t *testing.T) {
 	}
 	f.want("team-a", sources)
 	require.Len(t, f.followed, maxReferences)
-	var o tenant.Objects
+	var o resource.Objects
 	f.fill(&o, sources[maxReferences:])
 	require.Len(t, o.Broken, 1)
 	require.ErrorContains(t, o.Broken[0].Err, "more than 64")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -68,7 +69,7 @@ func (d *Desk) Recall(namespace verify.Namespace, ref image.Reference) (verify.R
 }
 
 // declares reports whether snapshot says what applies in a namespace.
-func (d *Desk) declares(snapshot *Snapshot, namespace verify.Namespace) bool {
+func (d *Desk) declares(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
 	return namespace == verify.Cluster || d.finder == nil || snapshot.Has(namespace)
 }
 

@@ -26,10 +26,12 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/bare"
@@ -76,7 +78,7 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+	snapshot, problems := compile.New(resources(r.Host(), string(key.PEM), namespaces), nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	ref := img.Reference
@@ -85,8 +87,8 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 }
 
 // resources gives every namespace its own trust store, verifier and policy.
-func resources(host, key string, namespaces int) tenant.Objects {
-	var o tenant.Objects
+func resources(host, key string, namespaces int) resource.Objects {
+	var o resource.Objects
 	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{host}}, InsecurePlainHTTP: true}}
 	store.Name = "bench"
 	o.ClusterStores = append(o.ClusterStores, store)
@@ -158,7 +160,7 @@ func BenchmarkCompile(b *testing.B) {
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
 	for b.Loop() {
-		_, problems := tenant.Compile(objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+		_, problems := compile.New(objects, nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 		require.Empty(b, problems)
 	}
 }
@@ -169,11 +171,11 @@ func BenchmarkChange(b *testing.B) {
 	require.NoError(b, err)
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
-	outside := tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }}
-	snapshot, _ := tenant.Compile(resources("127.0.0.1:5000", string(key.PEM), 1000), outside)
+	outside := compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }}
+	snapshot, _ := compile.New(resources("127.0.0.1:5000", string(key.PEM), 1000), nil, outside)
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {
-		_, problems := snapshot.With(team(0), one)
+		_, problems := snapshot.With(team(0), one, nil)
 		require.Empty(b, problems)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -44,7 +45,7 @@ func newCrowd(b *testing.B) *crowd {
 	client := registry.NewClient(registry.Options{})
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), 2), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+	snapshot, problems := compile.New(resources(r.Host(), string(key.PEM), 2), nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	c.desk = tenant.NewDesk(set, verify.NewEngine(noCache{}, time.Now, verify.Options{}), nil)

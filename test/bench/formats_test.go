@@ -10,10 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
@@ -102,7 +103,7 @@ func formats(t testing.TB) []format {
 type formatWorld struct {
 	registry *fixture.Registry
 	image    fixture.Image
-	objects  tenant.Objects
+	objects  resource.Objects
 }
 
 func newFormatWorld(t testing.TB, f format, options fixture.RegistryOptions, signatures int) *formatWorld {
@@ -121,7 +122,7 @@ func newFormatWorld(t testing.TB, f format, options fixture.RegistryOptions, sig
 	trust, verifier := v1alpha1.TrustStore{Spec: f.trust}, v1alpha1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(f.verifier), &verifier.Spec), f.verifier)
 	trust.Name, verifier.Name, trust.Namespace, verifier.Namespace = "trust", "release", "team-0", "team-0"
-	w.objects = tenant.Objects{ClusterStores: []v1alpha1.ClusterStore{store}, TrustStores: []v1alpha1.TrustStore{trust}, Verifiers: []v1alpha1.Verifier{verifier}}
+	w.objects = resource.Objects{ClusterStores: []v1alpha1.ClusterStore{store}, TrustStores: []v1alpha1.TrustStore{trust}, Verifiers: []v1alpha1.Verifier{verifier}}
 	return w
 }
 
@@ -133,7 +134,7 @@ func BenchmarkFormats(b *testing.B) {
 		w := newFormatWorld(b, f, fixture.RegistryOptions{}, 1)
 		client := registry.NewClient(unpaced)
 		b.Cleanup(client.Close)
-		snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+		snapshot, problems := compile.New(w.objects, nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 		require.Empty(b, problems)
 		ref := w.image.Reference
 		ref.Tag = ""

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -86,7 +86,7 @@ func TestVerificationTakesFewRequests(t *testing.T) {
 					for _, tagged := range []bool{false, true} {
 						counted := &waves{}
 						client := registry.NewClient(registry.Options{}) // which knows nothing of the host
-						snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+						snapshot, problems := compile.New(w.objects, nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
 						require.Empty(t, problems)
 						ref := w.image.Reference
 						if !tagged {

@@ -25,8 +25,10 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -49,7 +51,7 @@ type soak struct {
 	set      *tenant.Set
 	desk     *tenant.Desk
 	tiers    cache.Tiers
-	outside  tenant.Outside
+	outside  compile.Outside
 	keys     []*fixture.CosignKey // of each team
 	images   []fixture.Image      // signed by the team of the same number
 	unsigned fixture.Image
@@ -98,7 +100,7 @@ func (s *soak) connect(t *testing.T) {
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	s.client = registry.NewClient(registry.Options{RequestTimeout: time.Second})
 	t.Cleanup(s.client.Close)
-	s.outside = tenant.Outside{Registry: func(a registry.Access) verify.Registry { return s.client.For(a) }}
+	s.outside = compile.Outside{Registry: func(a registry.Access) verify.Registry { return s.client.For(a) }}
 	engine := verify.NewEngine(s.tiers, time.Now, verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second})
 	s.desk = tenant.NewDesk(s.set, engine, nil)
 }
@@ -106,9 +108,9 @@ func (s *soak) connect(t *testing.T) {
 func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }
 
 // resources are those of one team, with a key and in one life of its namespace.
-func (s *soak) resources(i int, key *fixture.CosignKey, life int) tenant.Objects {
+func (s *soak) resources(i int, key *fixture.CosignKey, life int) resource.Objects {
 	named := metav1.ObjectMeta{Namespace: string(team(i)), Name: "release"}
-	return tenant.Objects{
+	return resource.Objects{
 		Namespaces:  []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: string(team(i)), UID: types.UID(fmt.Sprint(life))}}},
 		TrustStores: []v1alpha1.TrustStore{{ObjectMeta: named, Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(key.PEM)}}}},
 		Verifiers: []v1alpha1.Verifier{{ObjectMeta: named, Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{
@@ -121,7 +123,7 @@ func (s *soak) resources(i int, key *fixture.CosignKey, life int) tenant.Objects
 // begin puts all teams in force.
 func (s *soak) begin(t *testing.T) {
 	t.Helper()
-	var o tenant.Objects
+	var o resource.Objects
 	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{s.registry.Host()}}, InsecurePlainHTTP: true}}
 	store.Name = "soak"
 	o.ClusterStores = append(o.ClusterStores, store)
@@ -130,7 +132,7 @@ func (s *soak) begin(t *testing.T) {
 		o.Namespaces, o.TrustStores = append(o.Namespaces, own.Namespaces...), append(o.TrustStores, own.TrustStores...)
 		o.Verifiers, o.VerificationPolicies = append(o.Verifiers, own.Verifiers...), append(o.VerificationPolicies, own.VerificationPolicies...)
 	}
-	snapshot, problems := tenant.Compile(o, s.outside)
+	snapshot, problems := compile.New(o, nil, s.outside)
 	require.Empty(t, problems)
 	s.set.Swap(snapshot)
 }
@@ -167,14 +169,14 @@ func (s *soak) churn(ctx context.Context, t *testing.T) {
 	}
 	for life := 1; ctx.Err() == nil; life++ {
 		i := teams/2 + life%(teams/2)
-		key, o := s.keys[i], tenant.Objects{}
+		key, o := s.keys[i], resource.Objects{}
 		if life%3 == 0 {
 			key = stranger
 		}
 		if life%7 != 0 { // else the namespace is gone
 			o = s.resources(i, key, life/50)
 		}
-		snapshot, _ := s.set.Snapshot().With(team(i), o)
+		snapshot, _ := s.set.Snapshot().With(team(i), o, nil)
 		s.set.Swap(snapshot)
 		if len(o.Namespaces) == 0 {
 			s.tiers.Forget(team(i))

@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -92,7 +93,7 @@ func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
 	for i := range verify.MinInFlight + 8 {
 		keys = append(keys, "[team-a]"+w.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
 	}
-	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), func(o *tenant.Objects) {
+	require.Empty(t, w.apply(t, w.trusting(t, "team-a", "a"), func(o *resource.Objects) {
 		var limits v1alpha1.ClusterLimits
 		limits.Name = "small"
 		limits.Spec = v1alpha1.ClusterLimitsSpec{Namespaces: []string{"team-a"}, ImagesInWork: verify.MinInFlight}

@@ -17,9 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -70,7 +71,7 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // keptInVault gives a namespace a trust store with a key in Vault, a Secret with a
 // token for it, and a verifier.
-func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.Objects) {
+func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*resource.Objects) {
 	t.Helper()
 	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{
 		Address: v.address, Path: "transit/keys/release", CABundle: v.authority, Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
@@ -78,7 +79,7 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.
 	secret := corev1.Secret{StringData: map[string]string{"token": token}}
 	secret.Namespace, secret.Name = namespace, "vault"
 	add := verifier(t, namespace, "release", "{cosign: {keys: [{trustStore: release}]}}")
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		add(o)
 		o.TrustStores, o.Secrets = append(o.TrustStores, trust), append(o.Secrets, secret)
 	}
@@ -86,29 +87,29 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.
 
 // fetching compiles resources again whenever what they keep elsewhere changes, as
 // the server does.
-func (w *world) fetching(t *testing.T, options external.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
+func (w *world) fetching(t *testing.T, options external.Options, resources ...func(*resource.Objects)) (problems func() []resource.Problem) {
 	t.Helper()
 	keeper := external.New(options, time.Now)
 	var mu sync.Mutex
-	var last []tenant.Problem
-	compile := func() {
+	var last []resource.Problem
+	compiled := func() {
 		mu.Lock()
 		defer mu.Unlock()
-		last = w.apply(t, append(resources, func(o *tenant.Objects) {
-			wanted := o.Remotes()
+		last = w.apply(t, append(resources, func(o *resource.Objects) {
+			wanted := compile.Externals(*o)
 			for namespace, sources := range wanted {
 				keeper.Want(namespace, sources)
 			}
-			o.Fetched = keeper.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
+			w.fetched = keeper.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
 		})...)
 	}
-	keeper.Notify(func(verify.Namespace) { compile() })
+	keeper.Notify(func(verify.Namespace) { compiled() })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- keeper.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-	compile()
-	return func() []tenant.Problem {
+	compiled()
+	return func() []resource.Problem {
 		mu.Lock()
 		defer mu.Unlock()
 		return last

@@ -13,7 +13,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -58,8 +58,8 @@ func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
 func TestEditsChangeVerdictsAtOnceAndEditsBackAreWarm(t *testing.T) {
 	w := newWorld(t, fixture.RegistryOptions{})
 	img := w.signed(t, "team-a/app", "a")
-	trustA := []func(*tenant.Objects){w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)}
-	trustB := []func(*tenant.Objects){w.trusting(t, "team-a", "b"), w.policy(t, "team-a", "p", releaseNeeded)}
+	trustA := []func(*resource.Objects){w.trusting(t, "team-a", "a"), w.policy(t, "team-a", "p", releaseNeeded)}
+	trustB := []func(*resource.Objects){w.trusting(t, "team-a", "b"), w.policy(t, "team-a", "p", releaseNeeded)}
 	for round := range 4 {
 		require.Empty(t, w.apply(t, trustA...))
 		result := w.Verify(t.Context(), "team-a", digestOf(img))
@@ -89,7 +89,7 @@ func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
 func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {
 	w := newWorld(t, fixture.RegistryOptions{})
 	img := w.signed(t, "shared/app", "corp")
-	broken := func(o *tenant.Objects) {
+	broken := func(o *resource.Objects) {
 		v := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "gone"}}}}}
 		v.Name, v.Namespace = "release", "team-a"
 		o.Verifiers = append(o.Verifiers, v)

@@ -14,8 +14,10 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -24,6 +26,7 @@ import (
 
 // world is a registry with a desk before it.
 type world struct {
+	fetched compile.Fetched // of what resources keep outside the cluster
 	*tenant.Desk
 	set      *tenant.Set
 	client   *registry.Client
@@ -72,14 +75,14 @@ func (w *world) signed(t *testing.T, repository string, signers ...string) fixtu
 }
 
 // apply compiles resources and puts them in force.
-func (w *world) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant.Problem {
+func (w *world) apply(t *testing.T, resources ...func(*resource.Objects)) []resource.Problem {
 	t.Helper()
-	var o tenant.Objects
+	var o resource.Objects
 	w.clusterStore(t)(&o)
 	for _, add := range resources {
 		add(&o)
 	}
-	snapshot, problems := tenant.Compile(o, tenant.Outside{
+	snapshot, problems := compile.New(o, w.fetched, compile.Outside{
 		Registry:   func(a registry.Access) verify.Registry { return w.client.For(a) },
 		Revocation: func(n verify.Namespace) http.RoundTripper { return w.revocation.For(n) },
 	})
@@ -88,9 +91,9 @@ func (w *world) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant
 }
 
 // clusterStore lets the registry be on a loopback address.
-func (w *world) clusterStore(t *testing.T) func(*tenant.Objects) {
+func (w *world) clusterStore(t *testing.T) func(*resource.Objects) {
 	t.Helper()
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		var store v1alpha1.ClusterStore
 		store.Name = "fixture"
 		store.Spec.Registries = []string{w.registry.Host()}
@@ -105,10 +108,10 @@ func (w *world) clusterStore(t *testing.T) func(*tenant.Objects) {
 
 // trusting gives a namespace, or with "" the cluster, a verifier "release" that
 // trusts the named key.
-func (w *world) trusting(t *testing.T, namespace, signer string) func(*tenant.Objects) {
+func (w *world) trusting(t *testing.T, namespace, signer string) func(*resource.Objects) {
 	t.Helper()
 	pem := string(w.signer(t, signer).PEM)
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		trust := v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
 		spec := v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}}
 		if namespace == "" {
@@ -124,9 +127,9 @@ func (w *world) trusting(t *testing.T, namespace, signer string) func(*tenant.Ob
 }
 
 // policy gives a namespace, or with "" the cluster, a policy from YAML.
-func (w *world) policy(t *testing.T, namespace, name, spec string) func(*tenant.Objects) {
+func (w *world) policy(t *testing.T, namespace, name, spec string) func(*resource.Objects) {
 	t.Helper()
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		document := fmt.Sprintf("metadata: {name: %s, namespace: %q}\nspec:\n  %s", name, namespace, strings.ReplaceAll(spec, "\n", "\n  "))
 		if namespace == "" {
 			var p v1alpha1.ClusterVerificationPolicy

@@ -1,8 +1,8 @@
-// Package tenant compiles resources into what the engine works with: for each
+// Package compile compiles resources into what the engine works with: for each
 // namespace, which verifiers, stores and policies apply, from the namespace or
-// from the cluster, each kind on its own. Compile is pure. It refuses to let a
+// from the cluster, each kind on its own. It is pure. It refuses to let a
 // broken resource look like one that is not there: what depends on it denies.
-package tenant
+package compile
 
 import (
 	"crypto/sha256"
@@ -16,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -53,11 +54,11 @@ type level struct {
 	floors      []compiledPolicy                   // of the cluster level
 }
 
-// Compile turns objects into a Snapshot, and says what their owners should
+// New turns objects into a Snapshot, and says what their owners should
 // correct. It never fails: what is wrong with one namespace's objects denies in
 // that namespace, what is wrong with cluster objects wherever they apply.
-func Compile(o Objects, outside Outside) (*Snapshot, []Problem) {
-	declared, m := levels(o), newMaterial(o)
+func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
+	declared, m := levels(o), newMaterial(o, fetched)
 	c := &compiler{material: m, outside: outside}
 	s := &Snapshot{outside: outside, cluster: c.level(declared[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
 	for _, namespace := range slices.Sorted(maps.Keys(declared)) {
@@ -74,9 +75,9 @@ func Compile(o Objects, outside Outside) (*Snapshot, []Problem) {
 // namespace of which o has nothing is not in the new snapshot. For a change of
 // cluster objects everything must be compiled anew: then, and only then, it
 // panics to be asked for [verify.Cluster], which would mix two states.
-func (s *Snapshot) With(namespace verify.Namespace, o Objects) (*Snapshot, []Problem) {
+func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	if namespace == verify.Cluster {
-		panic("tenant: a change of cluster objects needs Compile")
+		panic("compile: a change of cluster objects needs New")
 	}
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, namespaces: maps.Clone(s.namespaces)}
 	declared, ok := levels(o)[namespace]
@@ -84,7 +85,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o Objects) (*Snapshot, []Pro
 		delete(next.namespaces, namespace)
 		return next, nil
 	}
-	c := &compiler{material: newMaterial(o), outside: s.outside}
+	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
 	next.namespaces[namespace] = next.link(c.level(declared, s.cluster))
 	return next, c.problems
 }
@@ -93,12 +94,12 @@ func (s *Snapshot) With(namespace verify.Namespace, o Objects) (*Snapshot, []Pro
 type compiler struct {
 	material material
 	outside  Outside
-	problems []Problem
+	problems []resource.Problem
 }
 
 func (c *compiler) problem(source policy.ObjectRef, err error) {
 	if err != nil {
-		c.problems = append(c.problems, Problem{Source: source, Reason: reasonOf(err), Message: err.Error()})
+		c.problems = append(c.problems, resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: err.Error()})
 	}
 }
 
@@ -122,7 +123,7 @@ func (c *compiler) level(d *declared, cluster *level) *level {
 		c.problem(r.source, t.err)
 	}
 	reach := trustStores{owner: d.namespace, own: l.trustStores, cluster: l.trustStores}
-	if slices.ContainsFunc(d.verifiers, func(r resource[v1alpha1.VerifierSpec]) bool { return usesPublicGood(r.spec) }) {
+	if slices.ContainsFunc(d.verifiers, func(r entry[v1alpha1.VerifierSpec]) bool { return usesPublicGood(r.spec) }) {
 		reach.publicGood = publicGoodStore(d.namespace, c.material)
 	}
 	if cluster != nil {

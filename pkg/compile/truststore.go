@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"crypto"
@@ -31,7 +31,7 @@ type trustStore struct {
 	err          error
 }
 
-func compileTrustStore(owner verify.Namespace, r resource[v1alpha1.TrustStoreSpec], m material) *trustStore {
+func compileTrustStore(owner verify.Namespace, r entry[v1alpha1.TrustStoreSpec], m material) *trustStore {
 	t := &trustStore{source: r.source, kind: r.spec.Type, err: r.broken}
 	var content []byte
 	if t.err == nil {

@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"crypto/sha256"
@@ -19,7 +19,7 @@ type store struct {
 	fingerprint string
 }
 
-func compileStore(owner verify.Namespace, r resource[v1alpha1.ClusterStoreSpec], m material) (store, error) {
+func compileStore(owner verify.Namespace, r entry[v1alpha1.ClusterStoreSpec], m material) (store, error) {
 	s := store{Store: registry.Store{Source: r.source}}
 	err := r.broken
 	if err == nil {
@@ -134,7 +134,7 @@ func caBundle(owner verify.Namespace, bundle *v1alpha1.CABundle, m material) ([]
 
 // hostRules is what cluster admins allow for the registries that they list: to
 // be on a private address, and to be reached without TLS.
-func hostRules(specs []resource[v1alpha1.ClusterStoreSpec], compiled []store) map[string]registry.HostRule {
+func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) map[string]registry.HostRule {
 	rules := map[string]registry.HostRule{}
 	for i, s := range compiled {
 		if s.Broken != "" {

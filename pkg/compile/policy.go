@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ type compiledPolicy struct {
 	fingerprint string
 }
 
-func compilePolicy(r resource[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
+func compilePolicy(r entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
 	p := compiledPolicy{source: r.source}
 	floor, err := isFloor(r)
 	p.floor = floor
@@ -44,7 +44,7 @@ func compilePolicy(r resource[v1alpha1.ClusterVerificationPolicySpec]) (compiled
 // isFloor reports whether the policy binds every namespace. The error says that
 // it cannot be told; then a cluster policy does, because a floor that became
 // unreadable must not vanish.
-func isFloor(r resource[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
+func isFloor(r entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
 	inCluster := r.source.Kind == clusterPrefix+kindPolicy
 	if r.broken != nil {
 		return inCluster, r.broken

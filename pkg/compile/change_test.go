@@ -1,4 +1,4 @@
-package tenant_test
+package compile_test
 
 import (
 	"context"
@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -30,9 +32,9 @@ func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 		"nothing changed":   before,
 	} {
 		t.Run(name, func(t *testing.T) {
-			was, _ := compile(objects(t, append(append(cluster, before...), other...)...))
-			whole, wholeProblems := compile(objects(t, append(append(cluster, after...), other...)...))
-			got, problems := was.With("team-a", objects(t, after...))
+			was, _ := compiled(objects(t, append(append(cluster, before...), other...)...))
+			whole, wholeProblems := compiled(objects(t, append(append(cluster, after...), other...)...))
+			got, problems := was.With("team-a", objects(t, after...), nil)
 			require.Equal(t, wholeProblems, problems)
 			for _, n := range []verify.Namespace{"team-a", "team-b", "team-c", verify.Cluster} {
 				require.Equal(t, whole.For(n).Generation, got.For(n).Generation, n)
@@ -48,14 +50,14 @@ func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 }
 
 func TestANamespaceThatIsGoneIsNotInTheSnapshot(t *testing.T) {
-	was, _ := compile(objects(t, namespace("team-a", "1"), namespace("team-b", "2")))
+	was, _ := compiled(objects(t, namespace("team-a", "1"), namespace("team-b", "2")))
 	require.True(t, was.Has("team-a"))
-	got, problems := was.With("team-a", tenant.Objects{})
+	got, problems := was.With("team-a", resource.Objects{}, nil)
 	require.Empty(t, problems)
 	require.False(t, got.Has("team-a"))
 	require.True(t, got.Has("team-b"))
 	require.True(t, was.Has("team-a"), "a snapshot never changes")
-	require.Panics(t, func() { was.With(verify.Cluster, tenant.Objects{}) })
+	require.Panics(t, func() { was.With(verify.Cluster, resource.Objects{}, nil) })
 }
 
 func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
@@ -80,18 +82,18 @@ func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
 	require.Equal(t, map[verify.Namespace][]policy.ObjectRef{
 		"team-a":       {source("ConfigMap", "team-a", "ca"), source("Secret", "team-a", "p"), source("Secret", "team-a", "q"), source("Secret", "team-a", "s")},
 		verify.Cluster: {source("ConfigMap", "ops", "c")},
-	}, o.References())
+	}, compile.References(o))
 }
 
 func TestProblemsTellWhatIsMissingFromWhatMayNotBeRead(t *testing.T) {
 	o := objects(t, object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {secretRef: {name: s, key: k}}"))
 	reason := func() policy.Reason {
-		_, problems := compile(o)
+		_, problems := compiled(o)
 		require.Len(t, problems, 1)
 		return problems[0].Reason
 	}
 	require.Equal(t, policy.ReasonNotFound, reason())
-	o.Broken = []tenant.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied, Err: errors.New("no right")}}
+	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied, Err: errors.New("no right")}}
 	require.Equal(t, policy.ReasonAccessDenied, reason())
 	o.Broken[0].Reason = ""
 	require.Equal(t, policy.ReasonInvalid, reason())
@@ -107,7 +109,7 @@ func (f finder) Exists(_ context.Context, namespace verify.Namespace) (bool, err
 func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	set := &tenant.Set{}
 	allowAll := object("ClusterVerificationPolicy", "", "lax", "default: Allow")
-	snapshot, _ := compile(objects(t, allowAll, namespace("team-a", "1")))
+	snapshot, _ := compiled(objects(t, allowAll, namespace("team-a", "1")))
 	set.Swap(snapshot)
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
@@ -149,7 +151,7 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.Equal(t, policy.Undecided, ask("late").Outcome, "it is not in the snapshot in time")
 
 	answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
-		next, _ := snapshot.With(n, objects(t, namespace(string(n), "3"), object("VerificationPolicy", string(n), "strict", "default: Deny")))
+		next, _ := snapshot.With(n, objects(t, namespace(string(n), "3"), object("VerificationPolicy", string(n), "strict", "default: Deny")), nil)
 		set.Swap(next)
 		return true, nil
 	}
@@ -170,12 +172,12 @@ func TestANamespaceWithTooManyResourcesDeniesAndSaysSo(t *testing.T) {
 		lax.Namespace, lax.Name = "team-a", fmt.Sprintf("p%03d", i)
 		o.VerificationPolicies = append(o.VerificationPolicies, lax)
 	}
-	snapshot, problems := compile(o)
+	snapshot, problems := compiled(o)
 	require.Len(t, problems, 257)
 	require.Equal(t, "namespace team-a has 257 resources, the limit is 256: delete some", problems[0].Message)
 	require.Equal(t, problems[0].Message, snapshot.For("team-a").Layers[0].Broken)
 	o.VerificationPolicies = o.VerificationPolicies[1:]
-	snapshot, problems = compile(o)
+	snapshot, problems = compiled(o)
 	require.Empty(t, problems)
 	require.Empty(t, snapshot.For("team-a").Layers[0].Broken)
 }

@@ -1,4 +1,7 @@
-package tenant
+// Package resource holds resources as they were read, from an API server or from
+// files, before they are compiled: objects, those that could not be read, and what
+// their owners should correct. It reads nothing itself.
+package resource
 
 import (
 	"errors"
@@ -9,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -29,9 +31,6 @@ type Objects struct {
 	VerificationPolicies        []v1alpha1.VerificationPolicy
 	ClusterVerificationPolicies []v1alpha1.ClusterVerificationPolicy
 	ClusterLimits               []v1alpha1.ClusterLimits
-
-	// Fetched is what is known of [Objects.Remotes].
-	Fetched map[external.Source]external.Material
 
 	// Broken objects are known to be there although their content could not be
 	// read. They deny where they would have applied.
@@ -89,12 +88,12 @@ func each[T any, P interface {
 	v1alpha1.Object
 }](list []T, do func(policy.ObjectRef, v1alpha1.Object)) {
 	for i := range list {
-		do(SourceOf(P(&list[i])), P(&list[i]))
+		do(RefOf(P(&list[i])), P(&list[i]))
 	}
 }
 
-// SourceOf returns the kind, namespace and name of a resource.
-func SourceOf(object v1alpha1.Object) policy.ObjectRef {
+// RefOf returns the kind, namespace and name of a resource.
+func RefOf(object v1alpha1.Object) policy.ObjectRef {
 	// A kind is called as its Go type, as the API machinery has it.
 	return policy.ObjectRef{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
@@ -108,7 +107,9 @@ type Broken struct {
 	Err    error
 }
 
-// reasoned is an error that has a reason of its own.
+// Reasoned gives err a reason of its own, for [ReasonOf].
+func Reasoned(reason policy.Reason, err error) error { return reasoned{reason: reason, error: err} }
+
 type reasoned struct {
 	reason policy.Reason
 	error
@@ -116,8 +117,9 @@ type reasoned struct {
 
 func (r reasoned) Unwrap() error { return r.error }
 
-// reasonOf returns the reason of the problem that err is.
-func reasonOf(err error) policy.Reason {
+// ReasonOf returns the reason that an error in the chain of err was given, else
+// [policy.ReasonInvalid].
+func ReasonOf(err error) policy.Reason {
 	var r reasoned
 	if errors.As(err, &r) && r.reason != "" {
 		return r.reason

@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"encoding/json"
@@ -12,15 +12,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Remotes returns what resources have kept outside of the cluster, by the
+// Externals returns what resources have kept outside of the cluster, by the
 // namespace of the resources, in order and each once. The Secrets that they name
 // must be in o: credentials are part of a source. What is wrong with a resource
 // is said when it is compiled.
-func (o Objects) Remotes() map[verify.Namespace][]external.Source {
-	all, m := map[verify.Namespace][]external.Source{}, newMaterial(o)
+func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
+	all, m := map[verify.Namespace][]external.Source{}, newMaterial(o, nil)
 	for namespace, d := range levels(o) {
 		found := map[external.Source]bool{}
 		for _, t := range d.trustStores {
@@ -121,11 +122,11 @@ func (m material) fetched(source external.Source) (external.Material, error) {
 	known, ok := m.remotes[source]
 	switch {
 	case !ok:
-		return known, reasoned{reason: policy.ReasonUnreadable, error: fmt.Errorf("%s is not fetched here", source)}
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s is not fetched here", source))
 	case known.Content == nil && known.Err != nil:
-		return known, reasoned{reason: policy.ReasonUnreadable, error: known.Err}
+		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
 	case known.Content == nil:
-		return known, reasoned{reason: policy.ReasonUnreadable, error: fmt.Errorf("%s has not been fetched yet", source)}
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s has not been fetched yet", source))
 	}
 	return known, nil
 }

@@ -1,4 +1,4 @@
-package tenant_test
+package compile_test
 
 import (
 	"fmt"
@@ -11,15 +11,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // objects decodes YAML documents, strictly.
-func objects(t *testing.T, documents ...string) tenant.Objects {
+func objects(t *testing.T, documents ...string) resource.Objects {
 	t.Helper()
-	var o tenant.Objects
+	var o resource.Objects
 	for _, document := range strings.Split(strings.Join(documents, "\n---\n"), "\n---\n") {
 		var head struct{ Kind string }
 		require.NoError(t, yaml.Unmarshal([]byte(document), &head))
@@ -98,8 +99,8 @@ type noRegistry struct {
 	access registry.Access
 }
 
-func compile(o tenant.Objects) (*tenant.Snapshot, []tenant.Problem) {
-	return tenant.Compile(o, tenant.Outside{
+func compiled(o resource.Objects) (*compile.Snapshot, []resource.Problem) {
+	return compile.New(o, nil, compile.Outside{
 		Registry:   func(a registry.Access) verify.Registry { return &noRegistry{access: a} },
 		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
 	})

@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ type verifier struct {
 	fingerprint string
 }
 
-func compileVerifier(r resource[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
+func compileVerifier(r entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
 	v := &verify.Verifier{Source: r.source, Type: typeOf(r.spec)}
 	err := r.broken
 	if err == nil {
@@ -46,7 +46,7 @@ func typeOf(spec v1alpha1.VerifierSpec) string {
 
 // checkerOf makes the checker that the one-of field asks for, and returns the
 // fingerprints of the trust stores that it uses.
-func checkerOf(r resource[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verify.Checker, []string, error) {
+func checkerOf(r entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verify.Checker, []string, error) {
 	given := 0
 	for _, set := range []bool{r.spec.Cosign != nil, r.spec.Notation != nil, r.spec.Attestation != nil} {
 		if set {

@@ -1,4 +1,4 @@
-package tenant_test
+package compile_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -47,7 +48,7 @@ func TestEachKindFallsBackOnItsOwn(t *testing.T) {
 			"neither":        {nil, "none", []policy.ObjectRef{}},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
-				snapshot, problems := compile(objects(t, append(c.documents, namespace("team-a", "1"))...))
+				snapshot, problems := compiled(objects(t, append(c.documents, namespace("team-a", "1"))...))
 				require.Empty(t, problems)
 				for _, choice := range snapshot.Explain("team-a") {
 					if choice.Kind == kind {
@@ -98,20 +99,20 @@ func inConfig(t *testing.T, config *verify.Config, kind string, applied []policy
 func TestPoliciesAreConcatenatedByNameAndDenyPrevails(t *testing.T) {
 	lax := "default: Allow\nrules: [{images: [\"r.example.com/z/**\"], require: [{anyOf: [x]}]}]"
 	strict := policySpec("{anyOf: [y]}")
-	snapshot, problems := compile(objects(t, object("VerificationPolicy", "team-a", "z-strict", strict), object("VerificationPolicy", "team-a", "a-lax", lax)))
+	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "z-strict", strict), object("VerificationPolicy", "team-a", "a-lax", lax)))
 	require.Empty(t, problems)
 	layer := snapshot.For("team-a").Layers[0]
 	require.Equal(t, "a-lax", layer.Rules[0].Source.Name)
 	require.Equal(t, "z-strict", layer.Rules[1].Source.Name)
 	require.Equal(t, policy.Denied, layer.Default, "one policy that denies by default makes all do")
 
-	both, _ := compile(objects(t, object("VerificationPolicy", "team-a", "b", lax), object("VerificationPolicy", "team-a", "a", lax)))
+	both, _ := compiled(objects(t, object("VerificationPolicy", "team-a", "b", lax), object("VerificationPolicy", "team-a", "a", lax)))
 	require.Equal(t, policy.Allowed, both.For("team-a").Layers[0].Default)
 }
 
 func TestFloorsApplyEverywhereWithClusterResources(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
-	snapshot, problems := compile(objects(t,
+	snapshot, problems := compiled(objects(t,
 		object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "base", cosignVerifier),
 		object("ClusterStore", "", "shared", "registries: [shared.example.com]"),
 		object("ClusterVerificationPolicy", "", "floor", "enforcement: Floor\n"+policySpec("{anyOf: [base]}")),
@@ -207,7 +208,7 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"log of attestations":            {"Verifier", "release", "attestation: {predicateType: x, keys: [{trustStore: keys}], transparencyLog: Required}", "spec.attestation.logTrustStore must name", "Verifier team-a/release"},
 		"bad pattern in a rule":          {"VerificationPolicy", "strict", "rules: [{images: [\"*\"], require: [{anyOf: [release]}]}]", "spec.rules[0].images[0]", "VerificationPolicy team-a/strict"},
 	}
-	good, problems := compile(objects(t, append(healthy, team("team-a")...)...))
+	good, problems := compiled(objects(t, append(healthy, team("team-a")...)...))
 	require.Empty(t, problems)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 					documents = append(documents, document)
 				}
 			}
-			snapshot, problems := compile(objects(t, append(append(healthy, documents...), object(c.kind, "team-a", c.name, c.spec))...))
+			snapshot, problems := compiled(objects(t, append(append(healthy, documents...), object(c.kind, "team-a", c.name, c.spec))...))
 			require.NotEmpty(t, problems)
 			require.Equal(t, policy.ObjectRef{Kind: c.kind, Namespace: "team-a", Name: c.name}, problems[0].Source)
 			require.Contains(t, problems[0].Message, c.problem)
@@ -261,8 +262,8 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 			if kind == "Namespace" {
 				source = policy.ObjectRef{Kind: kind, Name: "team-a"}
 			}
-			o.Broken = []tenant.Broken{{Source: source, Err: unreadable}}
-			snapshot, problems := compile(o)
+			o.Broken = []resource.Broken{{Source: source, Err: unreadable}}
+			snapshot, problems := compiled(o)
 			require.Equal(t, source, problems[0].Source)
 			require.Contains(t, whyUnusable(snapshot.For("team-a")), want)
 			require.Contains(t, whyUnusable(snapshot.For("team-a")), "spec.kyes")
@@ -273,15 +274,15 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			field := strings.ToLower(kind[:1]) + kind[1:] + "Ref"
 			o := objects(t, object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {"+field+": {name: x, key: k}}"), object("Verifier", "team-a", "v", cosignVerifier))
-			o.Broken = []tenant.Broken{{Source: policy.ObjectRef{Kind: kind, Namespace: "team-a", Name: "x"}, Err: unreadable}}
-			snapshot, _ := compile(o)
+			o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: kind, Namespace: "team-a", Name: "x"}, Err: unreadable}}
+			snapshot, _ := compiled(o)
 			require.Contains(t, whyUnusable(snapshot.For("team-a")), kind+" team-a/x cannot be read")
 		})
 	}
 	t.Run("a cluster policy may have been a floor", func(t *testing.T) {
 		o := objects(t, object("VerificationPolicy", "team-a", "lax", "default: Allow"))
-		o.Broken = []tenant.Broken{{Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "x"}, Err: unreadable}}
-		snapshot, _ := compile(o)
+		o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "x"}, Err: unreadable}}
+		snapshot, _ := compiled(o)
 		for _, ns := range []verify.Namespace{"team-a", "team-b", verify.Cluster} {
 			require.Contains(t, whyUnusable(snapshot.For(ns)), "ClusterVerificationPolicy x cannot be used")
 		}
@@ -304,7 +305,7 @@ func TestTrustStoreReferencesStayWithinTheirReach(t *testing.T) {
 		"a tenant's name, cluster": {"ClusterVerifier", "", "{trustStore: keys}", "ClusterTrustStore keys is not there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := compile(objects(t, append(stores, object(c.kind, c.namespace, "v", "cosign: {keys: ["+c.ref+"]}"))...))
+			_, problems := compiled(objects(t, append(stores, object(c.kind, c.namespace, "v", "cosign: {keys: ["+c.ref+"]}"))...))
 			if c.want == "" {
 				require.Empty(t, problems)
 				return
@@ -318,16 +319,16 @@ func TestTrustStoreReferencesStayWithinTheirReach(t *testing.T) {
 func TestClusterResourcesNameTheNamespaceOfWhatTheyUse(t *testing.T) {
 	pem := string(newKey(t).PEM)
 	pub := secret("ops", "pub", "cosign.pub", pem)
-	_, problems := compile(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretRef: {namespace: ops, name: pub, key: cosign.pub}}")))
+	_, problems := compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretRef: {namespace: ops, name: pub, key: cosign.pub}}")))
 	require.Empty(t, problems)
-	_, problems = compile(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretRef: {name: pub, key: cosign.pub}}")))
+	_, problems = compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretRef: {name: pub, key: cosign.pub}}")))
 	require.Contains(t, problems[0].Message, "needs a namespace")
-	_, problems = compile(objects(t, object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]")))
+	_, problems = compiled(objects(t, object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]")))
 	require.Contains(t, problems[0].Message, "needs a namespace")
 }
 
 func TestOnlyClusterStoresOpenPrivateAndPlainHosts(t *testing.T) {
-	snapshot, problems := compile(objects(t,
+	snapshot, problems := compiled(objects(t,
 		object("ClusterStore", "", "a", "registries: [\"10.0.0.1:5000\"]\ninsecurePlainHTTP: true"),
 		object("ClusterStore", "", "b", "registries: [registry.internal]"),
 		object("Store", "team-a", "own", "registries: [\"10.0.0.2:5000\", registry.internal]")))
@@ -351,7 +352,7 @@ func TestGenerationsFollowWhatApplies(t *testing.T) {
 	generation := func(ns verify.Namespace, documents ...string) string {
 		o := objects(t, documents...)
 		slices.Reverse(o.Secrets)
-		snapshot, _ := compile(o)
+		snapshot, _ := compiled(o)
 		return snapshot.For(ns).Generation
 	}
 	before := generation("team-a", documents(one)...)
@@ -368,8 +369,8 @@ func TestDeletingTheLastOneReturnsToTheClusters(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
 	cluster := []string{object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "shared", cosignVerifier)}
 	own := []string{object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "own", cosignVerifier)}
-	without, _ := compile(objects(t, cluster...))
-	with, _ := compile(objects(t, append(cluster, own...)...))
+	without, _ := compiled(objects(t, cluster...))
+	with, _ := compiled(objects(t, append(cluster, own...)...))
 	require.Equal(t, "own", with.For("team-a").Layers[0].Verifiers[0].Source.Name)
 	require.Equal(t, "shared", without.For("team-a").Layers[0].Verifiers[0].Source.Name)
 }
@@ -387,13 +388,13 @@ func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
 	require.False(t, known)
 	_, err = desk.Resolve(t.Context(), "team-a", ref)
 	require.ErrorIs(t, err, tenant.ErrNotReady)
-	snapshot, _ := compile(tenant.Objects{})
+	snapshot, _ := compiled(resource.Objects{})
 	set.Swap(snapshot)
 	require.NoError(t, set.Ready())
 }
 
 func TestUnknownNamespacesHaveTheClustersResources(t *testing.T) {
-	snapshot, _ := compile(objects(t, namespace("team-a", "uid-1")))
+	snapshot, _ := compiled(objects(t, namespace("team-a", "uid-1")))
 	require.Equal(t, "uid-1", snapshot.For("team-a").UID)
 	config := snapshot.For("never-declared")
 	require.EqualValues(t, "never-declared", config.Namespace)

@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -14,7 +15,7 @@ import (
 // order and each once. A reference that its resource may not make, such as one
 // to another namespace, is left out: who reads what is returned here reads
 // nothing on behalf of a tenant that the tenant could not read.
-func (o Objects) References() map[verify.Namespace][]policy.ObjectRef {
+func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 	all := map[verify.Namespace][]policy.ObjectRef{}
 	for namespace, d := range levels(o) {
 		found := references{owner: namespace}

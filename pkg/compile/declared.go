@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -23,9 +24,9 @@ const (
 	kindClusterStore = clusterPrefix + kindStore
 )
 
-// resource is one declared object, of either scope: from here on a namespaced
+// entry is one declared object, of either scope: from here on a namespaced
 // kind and its cluster twin are the same type.
-type resource[S any] struct {
+type entry[S any] struct {
 	source policy.ObjectRef
 	spec   S
 	broken error // the content could not be read
@@ -38,16 +39,16 @@ type declared struct {
 	uid       string
 	broken    error // the Namespace object itself could not be read
 
-	verifiers   []resource[v1alpha1.VerifierSpec]
-	stores      []resource[v1alpha1.ClusterStoreSpec]
-	trustStores []resource[v1alpha1.TrustStoreSpec]
-	policies    []resource[v1alpha1.ClusterVerificationPolicySpec]
-	limits      []resource[v1alpha1.ClusterLimitsSpec] // of the cluster
+	verifiers   []entry[v1alpha1.VerifierSpec]
+	stores      []entry[v1alpha1.ClusterStoreSpec]
+	trustStores []entry[v1alpha1.TrustStoreSpec]
+	policies    []entry[v1alpha1.ClusterVerificationPolicySpec]
+	limits      []entry[v1alpha1.ClusterLimitsSpec] // of the cluster
 }
 
 // levels sorts objects by the level that declares them. The cluster's is always
 // there.
-func levels(o Objects) map[verify.Namespace]*declared {
+func levels(o resource.Objects) map[verify.Namespace]*declared {
 	byLevel := sorter{verify.Cluster: {}}
 	for i := range o.Namespaces {
 		byLevel.level(o.Namespaces[i].Name).uid = string(o.Namespaces[i].UID)
@@ -116,30 +117,30 @@ func (d *declared) addPolicy(kind, namespace, name string, spec v1alpha1.Cluster
 	d.policies = append(d.policies, declare(kind, namespace, name, spec))
 }
 
-func declare[S any](kind, namespace, name string, spec S) resource[S] {
-	return resource[S]{source: policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, spec: spec}
+func declare[S any](kind, namespace, name string, spec S) entry[S] {
+	return entry[S]{source: policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, spec: spec}
 }
 
 // addBroken keeps the place of an object that could not be read, so that it
 // denies there instead of being as good as deleted. Broken Secrets and
 // ConfigMaps are found where they are used.
-func (s sorter) addBroken(b Broken) {
+func (s sorter) addBroken(b resource.Broken) {
 	switch b.Source.Kind {
 	case kindVerifier, clusterPrefix + kindVerifier:
 		d := s.level(b.Source.Namespace)
-		d.verifiers = append(d.verifiers, resource[v1alpha1.VerifierSpec]{source: b.Source, broken: b.Err})
+		d.verifiers = append(d.verifiers, entry[v1alpha1.VerifierSpec]{source: b.Source, broken: b.Err})
 	case kindStore, kindClusterStore:
 		d := s.level(b.Source.Namespace)
-		d.stores = append(d.stores, resource[v1alpha1.ClusterStoreSpec]{source: b.Source, broken: b.Err})
+		d.stores = append(d.stores, entry[v1alpha1.ClusterStoreSpec]{source: b.Source, broken: b.Err})
 	case kindTrustStore, clusterPrefix + kindTrustStore:
 		d := s.level(b.Source.Namespace)
-		d.trustStores = append(d.trustStores, resource[v1alpha1.TrustStoreSpec]{source: b.Source, broken: b.Err})
+		d.trustStores = append(d.trustStores, entry[v1alpha1.TrustStoreSpec]{source: b.Source, broken: b.Err})
 	case kindPolicy, clusterPrefix + kindPolicy:
 		d := s.level(b.Source.Namespace)
-		d.policies = append(d.policies, resource[v1alpha1.ClusterVerificationPolicySpec]{source: b.Source, broken: b.Err})
+		d.policies = append(d.policies, entry[v1alpha1.ClusterVerificationPolicySpec]{source: b.Source, broken: b.Err})
 	case kindLimits:
 		d := s.level("")
-		d.limits = append(d.limits, resource[v1alpha1.ClusterLimitsSpec]{source: b.Source, broken: b.Err})
+		d.limits = append(d.limits, entry[v1alpha1.ClusterLimitsSpec]{source: b.Source, broken: b.Err})
 	case kindNamespace:
 		s.level(b.Source.Name).broken = b.Err
 	}
@@ -163,7 +164,7 @@ func (d *declared) sources() []policy.ObjectRef {
 	return slices.Concat(sourcesOf(d.verifiers), sourcesOf(d.stores), sourcesOf(d.trustStores), sourcesOf(d.policies))
 }
 
-func sourcesOf[S any](resources []resource[S]) []policy.ObjectRef {
+func sourcesOf[S any](resources []entry[S]) []policy.ObjectRef {
 	list := make([]policy.ObjectRef, len(resources))
 	for i, r := range resources {
 		list[i] = r.source
@@ -179,6 +180,6 @@ func (d *declared) sort() {
 	sortByName(d.limits)
 }
 
-func sortByName[S any](resources []resource[S]) {
-	slices.SortStableFunc(resources, func(x, y resource[S]) int { return cmp.Compare(x.source.Name, y.source.Name) })
+func sortByName[S any](resources []entry[S]) {
+	slices.SortStableFunc(resources, func(x, y entry[S]) int { return cmp.Compare(x.source.Name, y.source.Name) })
 }

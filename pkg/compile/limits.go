@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -16,12 +17,12 @@ const kindLimits = clusterPrefix + "Limits"
 // which the first by name that lists a namespace applies to it. One that cannot be
 // used leaves its namespaces with what every namespace may take: limits say who
 // waits, never what is allowed.
-func (c *compiler) limits(resources []resource[v1alpha1.ClusterLimitsSpec]) map[verify.Namespace]verify.Limits {
+func (c *compiler) limits(resources []entry[v1alpha1.ClusterLimitsSpec]) map[verify.Namespace]verify.Limits {
 	found, by := map[verify.Namespace]verify.Limits{}, map[verify.Namespace]policy.ObjectRef{}
 	for _, r := range resources {
 		limits, err := compileLimits(r)
 		if err != nil {
-			c.problem(r.source, reasoned{reasonOf(err), fmt.Errorf("%w; its namespaces have the limits of every namespace", err)})
+			c.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces have the limits of every namespace", err)))
 			continue
 		}
 		var taken []string
@@ -40,7 +41,7 @@ func (c *compiler) limits(resources []resource[v1alpha1.ClusterLimitsSpec]) map[
 	return found
 }
 
-func compileLimits(r resource[v1alpha1.ClusterLimitsSpec]) (verify.Limits, error) {
+func compileLimits(r entry[v1alpha1.ClusterLimitsSpec]) (verify.Limits, error) {
 	spec := r.spec
 	switch {
 	case r.broken != nil:

@@ -1,4 +1,4 @@
-package tenant_test
+package compile_test
 
 import (
 	"reflect"
@@ -7,34 +7,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Whoever adds a kind of verifier or source to the types and forgets the compiler
 // is told here: a field that is not looked at would be one that is ignored.
 func TestCompileKnowsEveryOneOfField(t *testing.T) {
-	compileVerifier := func(spec v1alpha1.VerifierSpec) []tenant.Problem {
+	compileVerifier := func(spec v1alpha1.VerifierSpec) []resource.Problem {
 		v := v1alpha1.Verifier{Spec: spec}
 		v.Name, v.Namespace = "v", "team-a"
-		_, problems := compile(tenant.Objects{Verifiers: []v1alpha1.Verifier{v}})
+		_, problems := compiled(resource.Objects{Verifiers: []v1alpha1.Verifier{v}})
 		return problems
 	}
-	compileSource := func(source v1alpha1.TrustSource) []tenant.Problem {
+	compileSource := func(source v1alpha1.TrustSource) []resource.Problem {
 		s := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: source}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compile(tenant.Objects{TrustStores: []v1alpha1.TrustStore{s}})
+		_, problems := compiled(resource.Objects{TrustStores: []v1alpha1.TrustStore{s}})
 		return problems
 	}
-	compileBundle := func(bundle v1alpha1.CABundle) []tenant.Problem {
+	compileBundle := func(bundle v1alpha1.CABundle) []resource.Problem {
 		s := v1alpha1.Store{Spec: v1alpha1.StoreSpec{Registries: []string{"r.example.com"}, CABundle: &bundle}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compile(tenant.Objects{Stores: []v1alpha1.Store{s}})
+		_, problems := compiled(resource.Objects{Stores: []v1alpha1.Store{s}})
 		return problems
 	}
-	compileRequirement := func(r v1alpha1.Requirement) []tenant.Problem {
+	compileRequirement := func(r v1alpha1.Requirement) []resource.Problem {
 		p := v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{r}}}}}
 		p.Name, p.Namespace = "p", "team-a"
-		_, problems := compile(tenant.Objects{VerificationPolicies: []v1alpha1.VerificationPolicy{p}})
+		_, problems := compiled(resource.Objects{VerificationPolicies: []v1alpha1.VerificationPolicy{p}})
 		return problems
 	}
 	eachField(t, []string{"Images"}, compileVerifier)
@@ -45,7 +45,7 @@ func TestCompileKnowsEveryOneOfField(t *testing.T) {
 
 // eachField sets one field at a time: whatever the compiler says of it, it must
 // not be that none was set.
-func eachField[T any](t *testing.T, besides []string, compile func(T) []tenant.Problem) {
+func eachField[T any](t *testing.T, besides []string, compile func(T) []resource.Problem) {
 	t.Helper()
 	var none T
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {

@@ -1,4 +1,4 @@
-package tenant
+package compile
 
 import (
 	"fmt"
@@ -8,12 +8,16 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // maxMaterialBytes is the size of a key, certificate bundle or pull secret that
 // is looked at; Kubernetes itself allows 1 MiB for the whole object.
 const maxMaterialBytes = 256 << 10
+
+// Fetched is what is known of [Externals].
+type Fetched = map[external.Source]external.Material
 
 // material finds the content of Secrets and ConfigMaps.
 type material struct {
@@ -22,8 +26,8 @@ type material struct {
 	remotes map[external.Source]external.Material
 }
 
-func newMaterial(o Objects) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, remotes: o.Fetched}
+func newMaterial(o resource.Objects, fetched Fetched) material {
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, remotes: fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -46,7 +50,7 @@ func newMaterial(o Objects) material {
 	}
 	for _, b := range o.Broken {
 		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap {
-			m.broken[b.Source] = reasoned{reason: b.Reason, error: b.Err}
+			m.broken[b.Source] = resource.Reasoned(b.Reason, b.Err)
 		}
 	}
 	return m
@@ -81,7 +85,7 @@ func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
 	}
 	content, ok := m.objects[source]
 	if !ok {
-		return nil, reasoned{reason: policy.ReasonNotFound, error: fmt.Errorf("%s is not there", source)}
+		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s is not there", source))
 	}
 	return content, nil
 }

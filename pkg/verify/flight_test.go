@@ -17,12 +17,12 @@ func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
 		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errNoSpare) })
 		admitted, ahead := make(chan error, 1), make(chan error, 1)
 		work := func(context.Context) (Entry, time.Duration, error) { return Entry{}, 0, nil }
-		ask := func(how manner, answer chan error) {
+		ask := func(how mode, answer chan error) {
 			_, err := e.once(t.Context(), 0, key, how, work)
 			answer <- err
 		}
-		go ask(manner{}, admitted)
-		go ask(manner{spare: true}, ahead)
+		go ask(mode{}, admitted)
+		go ask(mode{spare: true}, ahead)
 		synctest.Wait()
 		close(refuse)
 		require.NoError(t, <-admitted)

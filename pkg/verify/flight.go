@@ -1,0 +1,144 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// mode is how an answer may be come by. The zero value is that of an admission.
+type mode struct {
+	fresh bool // what is cached is no answer
+	spare bool // only in a place that nobody is likely to miss
+}
+
+func (m mode) acquire(l *limiter, namespace Namespace, places int) error {
+	if m.spare {
+		return l.acquireSpare(namespace, places)
+	}
+	return l.acquire(namespace, places)
+}
+
+// known is what the cache has for key, unless it is to be found out anew.
+func (e *Engine) known(ctx context.Context, key Key, how mode) (Entry, bool) {
+	if how.fresh {
+		return Entry{}, false
+	}
+	return e.cache.Get(ctx, key)
+}
+
+// once runs work for key, or joins the work that is under way for it, and waits
+// until ctx ends. The work outlives its first caller, so that one caller's deadline
+// is not another's failure and a retry finds a warm cache. places is how many the
+// namespace may have for work, 0 the default.
+func (e *Engine) once(ctx context.Context, places int, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	for {
+		entry, err := e.join(ctx, places, key, how, work)
+		if how.spare || !errors.Is(err, errNoSpare) {
+			return entry, err
+		}
+		// It was another's work of low priority, which found no place; there may be one
+		// for us.
+	}
+}
+
+func (e *Engine) join(ctx context.Context, places int, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	flight := e.flights.DoChan(key.String(), func() (any, error) {
+		if err := how.acquire(e.limit, key.Namespace, places); err != nil {
+			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
+		}
+		defer e.limit.release(key.Namespace)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
+		defer cancel()
+		return e.run(ctx, key, work)
+	})
+	select {
+	case done := <-flight:
+		entry, _ := done.Val.(Entry) // the zero Entry denies
+		return entry, done.Err
+	case <-ctx.Done():
+		return Entry{}, fmt.Errorf("%s was not finished in time, try again: %w", key.Image, ctx.Err())
+	}
+}
+
+// run does the work and keeps its result. A panic below becomes an error: it
+// must neither end the process nor admit anything.
+func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (entry Entry, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			entry, err = Entry{}, fmt.Errorf("%s: internal error: %v", key.Image, r)
+		}
+	}()
+	entry, ttl, err := work(ctx)
+	if err == nil && ttl > 0 {
+		e.cache.Put(ctx, key, entry, ttl)
+	}
+	return entry, err
+}
+
+// errOverloaded is transient: a retry may find room.
+var errOverloaded = errors.New("too many images are being verified, try again")
+
+// errNoSpare says that what is left is kept for work that somebody waits for.
+var errNoSpare = fmt.Errorf("no place is spare: %w", errOverloaded)
+
+// limiter bounds the images that are worked on, in all and per namespace. A
+// namespace may have no more of them than there are places left for others
+// (dynamic thresholds, Choudhury and Hahne 1998): however many namespaces flood,
+// one that comes anew finds a place. It never waits: work that would have to queue
+// is better tried again by the caller, who has a deadline.
+type limiter struct {
+	mu            sync.Mutex
+	total, each   int
+	inFlight      int
+	inFlightEvery map[Namespace]int
+}
+
+func newLimiter(total, each int) *limiter {
+	return &limiter{total: total, each: each, inFlightEvery: map[Namespace]int{}}
+}
+
+// acquire takes a place for a namespace that may have so many; 0 is as many as
+// every namespace.
+func (l *limiter) acquire(namespace Namespace, each int) error {
+	each = orDefault(each, l.each)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inFlight >= l.total {
+		return errOverloaded
+	}
+	if have := l.inFlightEvery[namespace]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
+		return fmt.Errorf("namespace %q: %w", namespace, errOverloaded)
+	}
+	l.take(namespace)
+	return nil
+}
+
+// acquireSpare is acquire for work that nobody waits for: it takes a place only
+// while less than half of all are taken, and less than half of the namespace's own.
+func (l *limiter) acquireSpare(namespace Namespace, each int) error {
+	each = orDefault(each, l.each)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if 2*l.inFlight >= l.total || 2*l.inFlightEvery[namespace] >= each {
+		return fmt.Errorf("namespace %q: %w", namespace, errNoSpare)
+	}
+	l.take(namespace)
+	return nil
+}
+
+func (l *limiter) take(namespace Namespace) {
+	l.inFlight++
+	l.inFlightEvery[namespace]++
+}
+
+func (l *limiter) release(namespace Namespace) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	if l.inFlightEvery[namespace]--; l.inFlightEvery[namespace] == 0 {
+		delete(l.inFlightEvery, namespace)
+	}
+}

@@ -144,7 +144,7 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 // outside is how what is compiled reaches beyond this process.
 func (d *desk) outside() tenant.Outside {
 	return tenant.Outside{
-		Registry:   func(a registry.Access) verify.Registry { return d.client.For(a) },
+		Registry:   d.client.For,
 		Revocation: d.revocation.For,
 	}
 }

@@ -145,10 +145,10 @@ func (c *Client) Forget(namespace verify.Namespace) {
 	c.paces.Invalidate(namespace)
 }
 
-// For returns the way to registries of one tenant. It is cheap and makes no
+// For returns the registries as one tenant may reach them. It is cheap and makes no
 // connection.
-func (c *Client) For(access Access) *Session {
-	return &Session{client: c, access: access}
+func (c *Client) For(access Access) verify.Registry {
+	return &session{client: c, access: access}
 }
 
 // tokenCache returns the tokens of one tenant's credential for one host. An

@@ -64,7 +64,7 @@ type backOffKey struct {
 // guard is the round tripper of one tenant for images of one host. Every
 // request passes it: those of oras-go, to token servers, and after redirects.
 type guard struct {
-	session *Session
+	session *session
 	origin  string // the host that the image names
 	store   Store
 }

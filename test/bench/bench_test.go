@@ -76,7 +76,7 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), namespaces), tenant.Outside{Registry: client.For})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	ref := img.Reference
@@ -158,7 +158,7 @@ func BenchmarkCompile(b *testing.B) {
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
 	for b.Loop() {
-		_, problems := tenant.Compile(objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+		_, problems := tenant.Compile(objects, tenant.Outside{Registry: client.For})
 		require.Empty(b, problems)
 	}
 }
@@ -169,7 +169,7 @@ func BenchmarkChange(b *testing.B) {
 	require.NoError(b, err)
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
-	outside := tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }}
+	outside := tenant.Outside{Registry: client.For}
 	snapshot, _ := tenant.Compile(resources("127.0.0.1:5000", string(key.PEM), 1000), outside)
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {

@@ -44,7 +44,7 @@ func newCrowd(b *testing.B) *crowd {
 	client := registry.NewClient(registry.Options{})
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), 2), tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+	snapshot, problems := tenant.Compile(resources(r.Host(), string(key.PEM), 2), tenant.Outside{Registry: client.For})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	c.desk = tenant.NewDesk(set, verify.NewEngine(noCache{}, time.Now, verify.Options{}), nil)

@@ -86,7 +86,7 @@ func TestVerificationTakesFewRequests(t *testing.T) {
 					for _, tagged := range []bool{false, true} {
 						counted := &waves{}
 						client := registry.NewClient(registry.Options{}) // which knows nothing of the host
-						snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+						snapshot, problems := tenant.Compile(w.objects, tenant.Outside{Registry: client.For})
 						require.Empty(t, problems)
 						ref := w.image.Reference
 						if !tagged {

@@ -80,7 +80,7 @@ func (w *world) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant
 		add(&o)
 	}
 	snapshot, problems := tenant.Compile(o, tenant.Outside{
-		Registry:   func(a registry.Access) verify.Registry { return w.client.For(a) },
+		Registry:   w.client.For,
 		Revocation: func(n verify.Namespace) http.RoundTripper { return w.revocation.For(n) },
 	})
 	w.set.Swap(snapshot)

@@ -40,12 +40,12 @@ func (c *Client) host(name string) *hostState {
 // errCrowded is transient: a retry may find a shorter line.
 var errCrowded = errors.New("too many requests of the namespace wait for the registry, try again")
 
-// pace waits until a namespace may make another request to any registry.
+// pace waits until an account may make another request to any registry.
 func (c *Client) pace(ctx context.Context, access Access) error {
 	perSecond := orDefault(access.PerSecond, c.options.PerSecond)
-	limiter, ok := c.paces.GetIfPresent(access.Namespace)
+	limiter, ok := c.paces.GetIfPresent(access.account())
 	if !ok {
-		limiter, _ = c.paces.SetIfAbsent(access.Namespace, rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
+		limiter, _ = c.paces.SetIfAbsent(access.account(), rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
 	}
 	if limiter.Burst() != 2*perSecond { // another limit is in force now
 		limiter.SetLimit(rate.Limit(perSecond))
@@ -87,14 +87,14 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := client.pace(req.Context(), g.session.access); err != nil {
 		return nil, fmt.Errorf("wait for the share of requests to registries: %w", err)
 	}
-	turns := client.host(host).turns
-	if err := turns.acquire(req.Context(), key.namespace); err != nil {
+	account, turns := g.session.access.account(), client.host(host).turns
+	if err := turns.acquire(req.Context(), account); err != nil {
 		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 	}
 	resp, err := transport.RoundTrip(req)
 	// The place is for waiting, not for reading: oras-go asks a second question
 	// before it has read the first answer, and must not wait for itself.
-	turns.release(key.namespace)
+	turns.release(account)
 	if err != nil {
 		return nil, err
 	}

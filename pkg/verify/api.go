@@ -57,6 +57,16 @@ func (n Namespace) Describe() string {
 	return "namespace " + string(n)
 }
 
+// Account is who pays for work: it is the key of every share of capacity, where a
+// [Namespace] is the key of everything that must stay apart. Today each namespace is
+// its own account; namespaces of one tenant will share theirs. The empty Account is
+// never a key: whoever finds it uses [Namespace.Account] instead.
+type Account string
+
+// Account returns the account of a namespace that shares none. The kind in front of
+// the name keeps it apart from other kinds of accounts.
+func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
+
 // Registry is the one way to a registry, with one tenant's credentials. Every
 // method verifies what it returns against the digest that was asked for, reads
 // no more than a limit, and returns a [PermanentError] when asking again would

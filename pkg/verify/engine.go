@@ -106,7 +106,7 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	key := config.verdictKey(result.Reference)
 	entry, cached := e.known(ctx, key, how)
 	if !cached {
-		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
 			entry := e.examine(ctx, tasks, subject, trace)
 			return entry, e.ttl(entry.Verdict), nil
 		})
@@ -130,7 +130,7 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 	entry, cached := e.known(ctx, key, how)
 	if !cached {
 		var err error
-		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
 			defer trace.start("resolve", ref.String())()
 			descriptor, err := resolve(ctx, registry, ref)
 			return Entry{Descriptor: descriptor}, e.options.TagTTL, err

@@ -14,11 +14,11 @@ type mode struct {
 	spare bool // only in a place that nobody is likely to miss
 }
 
-func (m mode) acquire(l *limiter, namespace Namespace, places int) error {
+func (m mode) acquire(l *limiter, account Account, places int) error {
 	if m.spare {
-		return l.acquireSpare(namespace, places)
+		return l.acquireSpare(account, places)
 	}
-	return l.acquire(namespace, places)
+	return l.acquire(account, places)
 }
 
 // known is what the cache has for key, unless it is to be found out anew.
@@ -31,11 +31,10 @@ func (e *Engine) known(ctx context.Context, key Key, how mode) (Entry, bool) {
 
 // once runs work for key, or joins the work that is under way for it, and waits
 // until ctx ends. The work outlives its first caller, so that one caller's deadline
-// is not another's failure and a retry finds a warm cache. places is how many the
-// namespace may have for work, 0 the default.
-func (e *Engine) once(ctx context.Context, places int, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+// is not another's failure and a retry finds a warm cache. The account of config pays.
+func (e *Engine) once(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	for {
-		entry, err := e.join(ctx, places, key, how, work)
+		entry, err := e.join(ctx, config, key, how, work)
 		if how.spare || !errors.Is(err, errNoSpare) {
 			return entry, err
 		}
@@ -44,12 +43,13 @@ func (e *Engine) once(ctx context.Context, places int, key Key, how mode, work f
 	}
 }
 
-func (e *Engine) join(ctx context.Context, places int, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
+	account := config.account()
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
-		if err := how.acquire(e.limit, key.Namespace, places); err != nil {
+		if err := how.acquire(e.limit, account, config.Limits.ImagesInWork); err != nil {
 			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
-		defer e.limit.release(key.Namespace)
+		defer e.limit.release(account)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
 		defer cancel()
 		return e.run(ctx, key, work)
@@ -84,61 +84,61 @@ var errOverloaded = errors.New("too many images are being verified, try again")
 // errNoSpare says that what is left is kept for work that somebody waits for.
 var errNoSpare = fmt.Errorf("no place is spare: %w", errOverloaded)
 
-// limiter bounds the images that are worked on, in all and per namespace. A
-// namespace may have no more of them than there are places left for others
-// (dynamic thresholds, Choudhury and Hahne 1998): however many namespaces flood,
+// limiter bounds the images that are worked on, in all and per account. An
+// account may have no more of them than there are places left for others
+// (dynamic thresholds, Choudhury and Hahne 1998): however many accounts flood,
 // one that comes anew finds a place. It never waits: work that would have to queue
 // is better tried again by the caller, who has a deadline.
 type limiter struct {
 	mu            sync.Mutex
 	total, each   int
 	inFlight      int
-	inFlightEvery map[Namespace]int
+	inFlightEvery map[Account]int
 }
 
 func newLimiter(total, each int) *limiter {
-	return &limiter{total: total, each: each, inFlightEvery: map[Namespace]int{}}
+	return &limiter{total: total, each: each, inFlightEvery: map[Account]int{}}
 }
 
-// acquire takes a place for a namespace that may have so many; 0 is as many as
-// every namespace.
-func (l *limiter) acquire(namespace Namespace, each int) error {
+// acquire takes a place for an account that may have so many; 0 is as many as
+// every account.
+func (l *limiter) acquire(account Account, each int) error {
 	each = orDefault(each, l.each)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inFlight >= l.total {
 		return errOverloaded
 	}
-	if have := l.inFlightEvery[namespace]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
-		return fmt.Errorf("namespace %q: %w", namespace, errOverloaded)
+	if have := l.inFlightEvery[account]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
+		return fmt.Errorf("%s: %w", account, errOverloaded)
 	}
-	l.take(namespace)
+	l.take(account)
 	return nil
 }
 
 // acquireSpare is acquire for work that nobody waits for: it takes a place only
-// while less than half of all are taken, and less than half of the namespace's own.
-func (l *limiter) acquireSpare(namespace Namespace, each int) error {
+// while less than half of all are taken, and less than half of the account's own.
+func (l *limiter) acquireSpare(account Account, each int) error {
 	each = orDefault(each, l.each)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if 2*l.inFlight >= l.total || 2*l.inFlightEvery[namespace] >= each {
-		return fmt.Errorf("namespace %q: %w", namespace, errNoSpare)
+	if 2*l.inFlight >= l.total || 2*l.inFlightEvery[account] >= each {
+		return fmt.Errorf("%s: %w", account, errNoSpare)
 	}
-	l.take(namespace)
+	l.take(account)
 	return nil
 }
 
-func (l *limiter) take(namespace Namespace) {
+func (l *limiter) take(account Account) {
 	l.inFlight++
-	l.inFlightEvery[namespace]++
+	l.inFlightEvery[account]++
 }
 
-func (l *limiter) release(namespace Namespace) {
+func (l *limiter) release(account Account) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inFlight--
-	if l.inFlightEvery[namespace]--; l.inFlightEvery[namespace] == 0 {
-		delete(l.inFlightEvery, namespace)
+	if l.inFlightEvery[account]--; l.inFlightEvery[account] == 0 {
+		delete(l.inFlightEvery, account)
 	}
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,19 +15,22 @@ import (
 // denies every image.
 type Config struct {
 	Namespace Namespace
+	// Account pays for the work. Namespaces with the same account share its limits;
+	// empty means that the namespace pays for itself.
+	Account Account
 	// UID of the Kubernetes namespace, so that one that is deleted and made again
 	// inherits nothing.
 	UID string
 	// Generation is a hash of every specification and trust material that can
 	// change a verdict.
 	Generation string
-	// Limits are what the namespace may take.
+	// Limits are what the account may take.
 	Limits Limits
 	// Layers must all allow: the namespace's own policy, then each floor.
 	Layers []Layer
 }
 
-// Limits are what a namespace may take; zero is the default of every namespace.
+// Limits are what an account may take; zero is the default of every account.
 // They change no verdict.
 type Limits struct {
 	ImagesInWork      int // at a time
@@ -85,6 +89,9 @@ type Verifier struct {
 	// invalid, and Checker is not called.
 	Broken string
 }
+
+// account returns who pays, which is never empty.
+func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Account()) }
 
 // matches reports whether v is about ref. A broken verifier whose patterns are
 // unknown has none, and is about everything: it must deny, not vanish.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -92,6 +93,7 @@ func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.
 // It is safe for concurrent use.
 type Client struct {
 	options    Options
+	denied     []netip.Prefix
 	transports *otter.Cache[transportKey, *http.Transport]
 	tokens     *otter.Cache[tokenKey, auth.Cache]
 	hosts      *otter.Cache[string, *hostState]
@@ -110,12 +112,17 @@ type tokenKey struct {
 
 // NewClient returns a Client; a process needs one.
 func NewClient(options Options) *Client {
-	options.DialTimeout = orDefault(options.DialTimeout, defaultDialTimeout)
-	options.RequestTimeout = orDefault(options.RequestTimeout, defaultRequestTimeout)
-	options.PerHost = orDefault(options.PerHost, defaultPerHost)
-	options.PerSecond = orDefault(options.PerSecond, defaultPerSecond)
+	options.DialTimeout = cmp.Or(max(options.DialTimeout, 0), defaultDialTimeout)
+	options.RequestTimeout = cmp.Or(max(options.RequestTimeout, 0), defaultRequestTimeout)
+	options.PerHost = cmp.Or(max(options.PerHost, 0), defaultPerHost)
+	options.PerSecond = cmp.Or(max(options.PerSecond, 0), defaultPerSecond)
+	denied := slices.Clone(options.DeniedPrefixes)
+	for _, prefix := range specialPrefixes() {
+		denied = append(denied, netip.MustParsePrefix(prefix))
+	}
 	return &Client{
 		options: options,
+		denied:  denied,
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
@@ -125,13 +132,6 @@ func NewClient(options Options) *Client {
 		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
-}
-
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value <= 0 {
-		return fallback
-	}
-	return value
 }
 
 // Close drops idle connections.

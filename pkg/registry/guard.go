@@ -1,10 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,7 +42,7 @@ var errCrowded = errors.New("too many requests of the namespace wait for the reg
 
 // pace waits until an account may make another request to any registry.
 func (c *Client) pace(ctx context.Context, access Access) error {
-	perSecond := orDefault(access.PerSecond, c.options.PerSecond)
+	perSecond := cmp.Or(max(access.PerSecond, 0), c.options.PerSecond)
 	limiter, ok := c.paces.GetIfPresent(access.account())
 	if !ok {
 		limiter, _ = c.paces.SetIfAbsent(access.account(), rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
@@ -99,7 +99,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if isMetadata(req.URL.Path) {
-		resp.Body = &limitedBody{limitedReader: limitedReader{from: resp.Body, left: maxManifestBytes}, Closer: resp.Body}
+		// It fails past the limit instead of ending: a cut manifest must not pass for a
+		// whole one.
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)
 	}
 	if wait := retryAfter(resp); wait > 0 {
 		client.backOffs.Set(key, time.Now().Add(min(wait, maxBackOff)))
@@ -230,12 +232,6 @@ func isMetadata(path string) bool {
 	return strings.Contains(path, "/manifests/") || strings.Contains(path, "/referrers/")
 }
 
-// limitedBody is an answer that fails past a limit.
-type limitedBody struct {
-	limitedReader
-	io.Closer
-}
-
 // checkRedirect bounds redirects; oras-go takes the Authorization header off
 // when they lead elsewhere, and guard looks at every hop.
 func checkRedirect(req *http.Request, via []*http.Request) error {
@@ -260,16 +256,4 @@ func (s *hostState) recall(now time.Time) (capable, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.capability, now.Before(s.until)
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

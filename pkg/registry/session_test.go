@@ -257,8 +257,8 @@ func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 			require.Empty(t, h.Requests())
 		})
 	}
-	s := session(t, registry.Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, DialTimeout: time.Second}, registry.Access{})
-	for _, address := range []string{"10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "203.0.113.9"} {
+	s := session(t, registry.Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("9.9.9.0/24")}, DialTimeout: time.Second}, registry.Access{})
+	for _, address := range []string{"10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "9.9.9.9"} {
 		_, err := s.Resolve(t.Context(), parse(t, address+":5000/app:v1"))
 		require.Equal(t, policy.ReasonForbidden, reason(t, err), address)
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,20 +34,13 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.WorkTimeout = orDefault(o.WorkTimeout, defaultWorkTimeout)
-	o.InFlight = orDefault(o.InFlight, defaultInFlight)
-	o.InFlightPerNamespace = orDefault(o.InFlightPerNamespace, defaultInFlightEach)
-	o.PassTTL = orDefault(o.PassTTL, defaultPassTTL)
-	o.DenyTTL = orDefault(o.DenyTTL, defaultDenyTTL)
-	o.TagTTL = orDefault(o.TagTTL, defaultTagTTL)
+	o.WorkTimeout = cmp.Or(max(o.WorkTimeout, 0), defaultWorkTimeout)
+	o.InFlight = cmp.Or(max(o.InFlight, 0), defaultInFlight)
+	o.InFlightPerNamespace = cmp.Or(max(o.InFlightPerNamespace, 0), defaultInFlightEach)
+	o.PassTTL = cmp.Or(max(o.PassTTL, 0), defaultPassTTL)
+	o.DenyTTL = cmp.Or(max(o.DenyTTL, 0), defaultDenyTTL)
+	o.TagTTL = cmp.Or(max(o.TagTTL, 0), defaultTagTTL)
 	return o
-}
-
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value <= 0 {
-		return fallback
-	}
-	return value
 }
 
 // Engine answers for images. It is safe for concurrent use.

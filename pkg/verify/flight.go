@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func newLimiter(total, each int) *limiter {
 // acquire takes a place for an account that may have so many; 0 is as many as
 // every account.
 func (l *limiter) acquire(account Account, each int) error {
-	each = orDefault(each, l.each)
+	each = cmp.Or(max(each, 0), l.each)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.inFlight >= l.total {
@@ -119,7 +120,7 @@ func (l *limiter) acquire(account Account, each int) error {
 // acquireSpare is acquire for work that nobody waits for: it takes a place only
 // while less than half of all are taken, and less than half of the account's own.
 func (l *limiter) acquireSpare(account Account, each int) error {
-	each = orDefault(each, l.each)
+	each = cmp.Or(max(each, 0), l.each)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if 2*l.inFlight >= l.total || 2*l.inFlightEvery[account] >= each {

@@ -131,12 +131,12 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 	if d.redis != nil {
 		d.kept = cache.Tiers{Memory: memory, Redis: d.redis}
 	}
-	memory.Shares(func(namespace verify.Namespace) int {
+	memory.Shares(func(namespace verify.Namespace) cache.Share {
 		config, err := d.set.For(namespace)
 		if err != nil {
-			return 0 // nothing is in force yet
+			return cache.Share{} // nothing is in force yet
 		}
-		return config.Limits.CachePercent
+		return cache.Share{Account: config.Account, Percent: config.Limits.CachePercent}
 	})
 	d.engine = verify.NewEngine(d.kept, time.Now, f.engine)
 	d.Desk = tenant.NewDesk(d.set, d.engine, nil)
@@ -146,7 +146,7 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 // outside is how what is compiled reaches beyond this process.
 func (d *desk) outside() compile.Outside {
 	return compile.Outside{
-		Registry:   func(a registry.Access) verify.Registry { return d.client.For(a) },
+		Registry:   d.client.For,
 		Revocation: d.revocation.For,
 	}
 }

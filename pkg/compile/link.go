@@ -62,7 +62,7 @@ func (s *Snapshot) link(own *level) *view {
 
 	attestations := attested(verifiers) || (len(s.cluster.floors) > 0 && attested(s.cluster.verifiers))
 	registry := s.outside.Registry(s.access(own, stores, attestations))
-	config := &verify.Config{Namespace: own.namespace, UID: own.uid, Limits: s.cluster.limits[own.namespace]}
+	config := &verify.Config{Namespace: own.namespace, Account: own.namespace.Account(), UID: own.uid, Limits: s.cluster.limits[own.namespace]}
 	config.Layers = []verify.Layer{policyLayer(own, policies, verifiers, registry)}
 	choices := []Choice{verifierChoice, storeChoice, policyChoice}
 	if floors := s.cluster.floors; len(floors) > 0 {
@@ -81,7 +81,7 @@ func (s *Snapshot) link(own *level) *view {
 
 // access is what the registry client may do for a namespace.
 func (s *Snapshot) access(own *level, stores []store, attestations bool) registry.Access {
-	access := registry.Access{Namespace: own.namespace, UID: own.uid, Hosts: s.cluster.hosts, Attestations: attestations,
+	access := registry.Access{Namespace: own.namespace, Account: own.namespace.Account(), UID: own.uid, Hosts: s.cluster.hosts, Attestations: attestations,
 		PerSecond: s.cluster.limits[own.namespace].RegistryPerSecond}
 	for _, st := range stores {
 		access.Stores = append(access.Stores, st.Store)

@@ -60,7 +60,7 @@ func run(t *testing.T, config *rest.Config, options controller.Options) (*tenant
 	log.SetOutput(io.Discard)
 	set := &tenant.Set{}
 	registries := registry.NewClient(registry.Options{})
-	c, err := controller.New(config, set, compile.Outside{Registry: func(a registry.Access) verify.Registry { return registries.For(a) }}, log, options)
+	c, err := controller.New(config, set, compile.Outside{Registry: registries.For}, log, options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

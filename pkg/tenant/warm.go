@@ -27,6 +27,14 @@ func (d *Desk) Refresh(ctx context.Context, namespace verify.Namespace, ref imag
 	return d.engine.Refresh(ctx, config, ref)
 }
 
+// Account returns who pays for the work of a namespace.
+func (d *Desk) Account(namespace verify.Namespace) verify.Account {
+	if config, err := d.declared(namespace); err == nil && config.Account != "" {
+		return config.Account
+	}
+	return namespace.Account()
+}
+
 // declared is what applies in a namespace that the snapshot has.
 func (d *Desk) declared(namespace verify.Namespace) (*verify.Config, error) {
 	snapshot := d.set.Snapshot()

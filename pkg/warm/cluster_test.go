@@ -76,7 +76,7 @@ func start(t *testing.T, interval time.Duration) *world {
 	require.NoError(t, err)
 	set, registries := &tenant.Set{}, registry.NewClient(registry.Options{})
 	t.Cleanup(registries.Close)
-	resources, err := controller.New(w.Config, set, compile.Outside{Registry: func(a registry.Access) verify.Registry { return registries.For(a) }}, log, controller.Options{})
+	resources, err := controller.New(w.Config, set, compile.Outside{Registry: registries.For}, log, controller.Options{})
 	require.NoError(t, err)
 	w.desk = tenant.NewDesk(set, verify.NewEngine(memory, time.Now, verify.Options{}), resources)
 	watcher, err := warm.New(w.As("watcher"), w.desk, log, warm.Options{Interval: interval, Metrics: prometheus.NewRegistry()})

@@ -78,7 +78,7 @@ func newWorld(b *testing.B, kept verify.Cache, namespaces int) *world {
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := compile.New(resources(r.Host(), string(key.PEM), namespaces), nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+	snapshot, problems := compile.New(resources(r.Host(), string(key.PEM), namespaces), nil, compile.Outside{Registry: client.For})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	ref := img.Reference
@@ -160,7 +160,7 @@ func BenchmarkCompile(b *testing.B) {
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
 	for b.Loop() {
-		_, problems := compile.New(objects, nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+		_, problems := compile.New(objects, nil, compile.Outside{Registry: client.For})
 		require.Empty(b, problems)
 	}
 }
@@ -171,7 +171,7 @@ func BenchmarkChange(b *testing.B) {
 	require.NoError(b, err)
 	client := registry.NewClient(unpaced)
 	b.Cleanup(client.Close)
-	outside := compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }}
+	outside := compile.Outside{Registry: client.For}
 	snapshot, _ := compile.New(resources("127.0.0.1:5000", string(key.PEM), 1000), nil, outside)
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {

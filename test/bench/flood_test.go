@@ -45,7 +45,7 @@ func newCrowd(b *testing.B) *crowd {
 	client := registry.NewClient(registry.Options{})
 	b.Cleanup(client.Close)
 	set := &tenant.Set{}
-	snapshot, problems := compile.New(resources(r.Host(), string(key.PEM), 2), nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+	snapshot, problems := compile.New(resources(r.Host(), string(key.PEM), 2), nil, compile.Outside{Registry: client.For})
 	require.Empty(b, problems)
 	set.Swap(snapshot)
 	c.desk = tenant.NewDesk(set, verify.NewEngine(noCache{}, time.Now, verify.Options{}), nil)

@@ -134,7 +134,7 @@ func BenchmarkFormats(b *testing.B) {
 		w := newFormatWorld(b, f, fixture.RegistryOptions{}, 1)
 		client := registry.NewClient(unpaced)
 		b.Cleanup(client.Close)
-		snapshot, problems := compile.New(w.objects, nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+		snapshot, problems := compile.New(w.objects, nil, compile.Outside{Registry: client.For})
 		require.Empty(b, problems)
 		ref := w.image.Reference
 		ref.Tag = ""

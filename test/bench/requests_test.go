@@ -86,7 +86,7 @@ func TestVerificationTakesFewRequests(t *testing.T) {
 					for _, tagged := range []bool{false, true} {
 						counted := &waves{}
 						client := registry.NewClient(registry.Options{}) // which knows nothing of the host
-						snapshot, problems := compile.New(w.objects, nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return client.For(a) }})
+						snapshot, problems := compile.New(w.objects, nil, compile.Outside{Registry: client.For})
 						require.Empty(t, problems)
 						ref := w.image.Reference
 						if !tagged {

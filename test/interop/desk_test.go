@@ -32,9 +32,7 @@ func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSp
 	t.Helper()
 	client := registry.NewClient(registry.Options{})
 	defer client.Close()
-	snapshot, problems := compile.New(resources(source, verifier, material), nil, compile.Outside{Registry: func(access registry.Access) verify.Registry {
-		return client.For(access)
-	}})
+	snapshot, problems := compile.New(resources(source, verifier, material), nil, compile.Outside{Registry: client.For})
 	require.Empty(t, problems)
 	memory, err := cache.NewMemory(cache.DefaultMemoryBytes, time.Now)
 	require.NoError(t, err)

@@ -100,7 +100,7 @@ func (s *soak) connect(t *testing.T) {
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
 	s.client = registry.NewClient(registry.Options{RequestTimeout: time.Second})
 	t.Cleanup(s.client.Close)
-	s.outside = compile.Outside{Registry: func(a registry.Access) verify.Registry { return s.client.For(a) }}
+	s.outside = compile.Outside{Registry: s.client.For}
 	engine := verify.NewEngine(s.tiers, time.Now, verify.Options{PassTTL: 500 * time.Millisecond, DenyTTL: 100 * time.Millisecond, WorkTimeout: 2 * time.Second})
 	s.desk = tenant.NewDesk(s.set, engine, nil)
 }

@@ -83,7 +83,7 @@ func (w *world) apply(t *testing.T, resources ...func(*resource.Objects)) []reso
 		add(&o)
 	}
 	snapshot, problems := compile.New(o, w.fetched, compile.Outside{
-		Registry:   func(a registry.Access) verify.Registry { return w.client.For(a) },
+		Registry:   w.client.For,
 		Revocation: func(n verify.Namespace) http.RoundTripper { return w.revocation.For(n) },
 	})
 	w.set.Swap(snapshot)

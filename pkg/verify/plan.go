@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,19 +15,22 @@ import (
 // denies every image.
 type Config struct {
 	Namespace Namespace
+	// Account pays for the work. Namespaces with the same account share its limits;
+	// empty means that the namespace pays for itself.
+	Account Account
 	// UID of the Kubernetes namespace, so that one that is deleted and made again
 	// inherits nothing.
 	UID string
 	// Generation is a hash of every specification and trust material that can
 	// change a verdict.
 	Generation string
-	// Limits are what the namespace may take.
+	// Limits are what the account may take.
 	Limits Limits
 	// Layers must all allow: the namespace's own policy, then each floor.
 	Layers []Layer
 }
 
-// Limits are what a namespace may take; zero is the default of every namespace.
+// Limits are what an account may take; zero is the default of every account.
 // They change no verdict.
 type Limits struct {
 	ImagesInWork      int // at a time
@@ -85,6 +89,9 @@ type Verifier struct {
 	// invalid, and Checker is not called.
 	Broken string
 }
+
+// account returns who pays, which is never empty.
+func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Account()) }
 
 // matches reports whether v is about ref. A broken verifier whose patterns are
 // unknown has none, and is about everything: it must deny, not vanish.
@@ -269,4 +276,68 @@ func (t *task) hopes() []policy.Finding {
 func (v *Verifier) finding(f policy.Finding) policy.Finding {
 	f.Verifier, f.Source, f.Type = v.Source.Name, v.Source, v.Type
 	return f
+}
+
+// decided returns the verdict if the tasks can be answered without evidence:
+// one denies, or all allow.
+func decided(tasks []task) (policy.Verdict, bool) {
+	for _, t := range tasks {
+		if t.known && t.softened(t.verdict).Outcome != policy.Allowed {
+			return t.verdict, true
+		}
+	}
+	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {
+		return policy.Verdict{}, false
+	}
+	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
+}
+
+// softened is what a verdict on t comes to if t only warns.
+func (t task) softened(verdict policy.Verdict) policy.Verdict {
+	if t.warns {
+		return verdict.Warn()
+	}
+	return verdict
+}
+
+// failed is the verdict on an image whose verification ended with err. It is a
+// warning if nothing but policies that warn asked for evidence.
+func failed(tasks []task, err error) policy.Verdict {
+	verdict := failure(err)
+	asked := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.known })
+	if len(asked) == 0 || slices.ContainsFunc(asked, func(t task) bool { return !t.warns }) {
+		return verdict
+	}
+	verdict.Policy = asked[0].rules.Source
+	return verdict.Warn()
+}
+
+// missing are the findings that were known without evidence.
+func missing(tasks []task) []policy.Finding {
+	var findings []policy.Finding
+	for _, t := range tasks {
+		findings = append(findings, t.missing...)
+	}
+	return findings
+}
+
+// registryOf returns the registry of the first task that needs one: the
+// namespace's own, unless its policy asks for no evidence.
+func registryOf(tasks []task) Registry {
+	for _, t := range tasks {
+		if !t.known {
+			return t.layer.Registry
+		}
+	}
+	return nil
+}
+
+// verdictKey is the key of the verdict on a reference that has a digest.
+func (c *Config) verdictKey(ref image.Reference) Key {
+	return Key{Namespace: c.Namespace, Kind: KindVerdict, UID: c.UID, Generation: c.Generation, Image: ref.Name() + "@" + ref.Digest.String()}
+}
+
+// tagKey is the key of what the tag of a reference names.
+func (c *Config) tagKey(ref image.Reference) Key {
+	return Key{Namespace: c.Namespace, Kind: KindTag, UID: c.UID, Generation: c.Generation, Image: ref.String()}
 }

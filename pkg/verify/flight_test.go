@@ -17,12 +17,12 @@ func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
 		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errNoSpare) })
 		admitted, ahead := make(chan error, 1), make(chan error, 1)
 		work := func(context.Context) (Entry, time.Duration, error) { return Entry{}, 0, nil }
-		ask := func(how manner, answer chan error) {
-			_, err := e.once(t.Context(), 0, key, how, work)
+		ask := func(how mode, answer chan error) {
+			_, err := e.once(t.Context(), &Config{Namespace: "team-a"}, key, how, work)
 			answer <- err
 		}
-		go ask(manner{}, admitted)
-		go ask(manner{spare: true}, ahead)
+		go ask(mode{}, admitted)
+		go ask(mode{spare: true}, ahead)
 		synctest.Wait()
 		close(refuse)
 		require.NoError(t, <-admitted)
@@ -37,28 +37,28 @@ func (none) Get(context.Context, Key) (Entry, bool)         { return Entry{}, fa
 func (none) Recall(Key) (Entry, bool)                       { return Entry{}, false }
 func (none) Put(context.Context, Key, Entry, time.Duration) {}
 
-// However many namespaces take all that they can get, one that comes anew finds a
+// However many accounts take all that they can get, one that comes anew finds a
 // place.
-func TestANewNamespaceAlwaysFindsAPlace(t *testing.T) {
+func TestANewAccountAlwaysFindsAPlace(t *testing.T) {
 	for _, flooding := range []int{1, 2, 4, 16, 100} {
 		l := newLimiter(512, 128)
-		held := map[Namespace]int{}
+		held := map[Account]int{}
 		for range 512 {
 			for i := range flooding {
-				if namespace := Namespace(fmt.Sprint(i)); l.acquire(namespace, 0) == nil {
-					held[namespace]++
+				if account := Account(fmt.Sprint(i)); l.acquire(account, 0) == nil {
+					held[account]++
 				}
 			}
 		}
-		for namespace, n := range held {
-			require.LessOrEqual(t, n, 128, namespace)
+		for account, n := range held {
+			require.LessOrEqual(t, n, 128, account)
 		}
 		require.Len(t, held, flooding)
 		require.NoError(t, l.acquire("new", 0), "%d flood", flooding)
 		l.release("new")
-		for namespace, n := range held {
+		for account, n := range held {
 			for range n {
-				l.release(namespace)
+				l.release(account)
 			}
 		}
 		require.Zero(t, l.inFlight)

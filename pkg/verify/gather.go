@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -22,7 +24,7 @@ type search struct {
 	board     *board
 	trace     *trace
 	now       func() time.Time
-	blobs     blobs
+	blobs     *blobs
 }
 
 // run ends when every candidate is checked or ctx is over; all it learns is on
@@ -33,7 +35,7 @@ func (s *search) run(ctx context.Context) {
 			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
-	s.blobs = blobs{registry: s.registry, repo: s.subject.Reference, left: MaxImageBytes, byDigest: map[string]*blob{}}
+	s.blobs = newBlobs(s.registry, s.subject.Reference)
 	listed, ok := s.list(ctx)
 	if !ok {
 		return
@@ -238,4 +240,74 @@ func (s *search) tellAll(rank int, finding policy.Finding) {
 	for _, v := range s.verifiers {
 		s.board.add(v, rank, finding)
 	}
+}
+
+// byRegistry groups the verifiers that have to run by where they look.
+func byRegistry(tasks []task) map[Registry][]*Verifier {
+	groups := map[Registry][]*Verifier{}
+	for _, t := range tasks {
+		if t.known {
+			continue
+		}
+		for _, v := range t.verifiers {
+			if group := groups[t.layer.Registry]; !slices.Contains(group, v) {
+				groups[t.layer.Registry] = append(group, v)
+			}
+		}
+	}
+	return groups
+}
+
+// blobs reads content of one repository for one image: each digest once, whoever
+// asks, and at most left bytes in all. All who ask do so under the context of the
+// image's work.
+type blobs struct {
+	registry Registry
+	repo     image.Reference
+
+	mu    sync.Mutex
+	left  int64
+	reads map[string]func() ([]byte, error)
+}
+
+func newBlobs(registry Registry, repo image.Reference) *blobs {
+	return &blobs{registry: registry, repo: repo, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
+}
+
+// fetch is a [Fetch].
+func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
+		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
+	}
+	read, err := b.read(ctx, desc, limit)
+	if err != nil {
+		return nil, err
+	}
+	return read()
+}
+
+// read returns the one read of a descriptor, which the first call of it starts.
+func (b *blobs) read(ctx context.Context, desc ocispec.Descriptor, limit int64) (func() ([]byte, error), error) {
+	// Size and media type are part of the identity: with them the registry
+	// client decides what it reads and how.
+	key := fmt.Sprintf("%s %d %s", desc.Digest, desc.Size, desc.MediaType)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if read, ok := b.reads[key]; ok {
+		return read, nil
+	}
+	if desc.Size > b.left {
+		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
+	}
+	b.left -= desc.Size
+	b.reads[key] = sync.OnceValues(func() (content []byte, err error) {
+		// A panic becomes an error, because others wait for this blob.
+		defer func() {
+			if p := recover(); p != nil {
+				content, err = nil, fmt.Errorf("internal error while fetching: %v", p)
+			}
+		}()
+		return b.registry.Fetch(ctx, b.repo, desc, limit)
+	})
+	return b.reads[key], nil
 }

@@ -7,6 +7,9 @@ package verify
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -53,6 +56,16 @@ func (n Namespace) Describe() string {
 	}
 	return "namespace " + string(n)
 }
+
+// Account is who pays for work: it is the key of every share of capacity, where a
+// [Namespace] is the key of everything that must stay apart. Today each namespace is
+// its own account; namespaces of one tenant will share theirs. The empty Account is
+// never a key: whoever finds it uses [Namespace.Account] instead.
+type Account string
+
+// Account returns the account of a namespace that shares none. The kind in front of
+// the name keeps it apart from other kinds of accounts.
+func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
 
 // Registry is the one way to a registry, with one tenant's credentials. Every
 // method verifies what it returns against the digest that was asked for, reads
@@ -142,6 +155,21 @@ type Key struct {
 	UID        string
 	Generation string // of the configuration that the value was made with
 	Image      string // normalised reference
+}
+
+// String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules
+// on the prefix "landwaiter:<namespace>:" fence a tenant in. The namespace of
+// cluster scope is "-", which no Kubernetes namespace can be called. The hash
+// covers every field with its length, so that no two keys run together.
+func (k Key) String() string {
+	hash := sha256.New()
+	for _, part := range []string{string(k.Namespace), string(k.Kind), k.UID, k.Generation, k.Image} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		hash.Write(length[:])
+		hash.Write([]byte(part))
+	}
+	return "landwaiter:" + k.Namespace.Label() + ":" + string(k.Kind) + ":" + hex.EncodeToString(hash.Sum(nil))
 }
 
 // Kind is the sort of a cached value.

@@ -18,7 +18,7 @@ const (
 	firstThatLogs    = 4 // below, facts are returned
 	evidenceLayer    = 2 // this and below know nothing of Kubernetes, but for resources
 	resources        = "pkg/resource"
-	maxMeanImports   = 3.2
+	maxMeanImports   = 3.3
 	maxDepth         = 7
 	programThatDemos = "cmd/landwaiter"
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -166,7 +167,9 @@ func TestColdVerificationAsksNoMoreThanItMust(t *testing.T) {
 	require.LessOrEqual(t, w.registry.Count(), 4, w.registry.Requests())
 	w.registry.Reset()
 	requireOutcome(t, policy.Allowed, w.outcome(t, "team-a", img))
-	require.Equal(t, 3, w.registry.Count(), "the subject, the .sig tag and the referrers; the payload is rebuilt: %v", w.registry.Requests())
+	// A request for the first image may still be on its way after its verdict.
+	about := slices.DeleteFunc(w.registry.Requests(), func(r fixture.Request) bool { return strings.Contains(r.Path, first.Descriptor.Digest.Encoded()) })
+	require.Len(t, about, 3, "the subject, the .sig tag and the referrers; the payload is rebuilt")
 }
 
 func TestARegistryThatFailsLeavesItUndecided(t *testing.T) {

@@ -143,7 +143,7 @@ func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer digest
 			"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
 		switch {
 		case ctx.Err() != nil:
-			return verify.FetchFailure(ctx.Err())
+			return verify.FindingOf(ctx.Err())
 		case err != nil:
 			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
 				Remediation: "look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)"}

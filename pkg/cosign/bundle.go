@@ -181,7 +181,7 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 				continue
 			}
 			if ctx.Err() != nil {
-				return signer{}, verify.FetchFailure(ctx.Err())
+				return signer{}, verify.FindingOf(ctx.Err())
 			}
 			asked, artifact, err := parsed.question(want)
 			if err != nil {

@@ -180,7 +180,7 @@ func (k *identities) admit(ctx context.Context, by signer) policy.Finding {
 	matched, err := k.demand.Match(limited, by.facts)
 	switch {
 	case ctx.Err() != nil:
-		return verify.FetchFailure(ctx.Err())
+		return verify.FindingOf(ctx.Err())
 	case err != nil:
 		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
 			Remediation: "look at the certificate's claims, and guard missing ones in the expression with has(…)"}

@@ -63,7 +63,7 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 	for _, key := range c.keys {
 		for _, algorithm := range key.algorithms {
 			if ctx.Err() != nil {
-				return verify.FetchFailure(ctx.Err())
+				return verify.FindingOf(ctx.Err())
 			}
 			switch err := verifyLegacy(ctx, algorithm, data, b64, want); {
 			case err == nil:
@@ -89,7 +89,7 @@ func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, p
 	for _, key := range c.keys {
 		for _, algorithm := range key.algorithms {
 			if ctx.Err() != nil {
-				return signer{}, verify.FetchFailure(ctx.Err())
+				return signer{}, verify.FindingOf(ctx.Err())
 			}
 			if algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))) == nil {
 				return key.signer(), policy.Finding{}
@@ -118,7 +118,7 @@ func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, wha
 	data, err := fetch(ctx, layer, int64(limit))
 	switch {
 	case err != nil:
-		finding := verify.FetchFailure(err)
+		finding := verify.FindingOf(err)
 		if finding.Reason == policy.ReasonContentMismatch {
 			return nil, tampered("the content of the " + what + " is not what its digest says")
 		}

@@ -27,7 +27,7 @@ func (c *Checker) valid(leaf *x509.Certificate, caveat string) policy.Finding {
 }
 
 func fetchFailure(err error) policy.Finding {
-	finding := verify.FetchFailure(err)
+	finding := verify.FindingOf(err)
 	if finding.Reason == policy.ReasonContentMismatch {
 		finding.Reason = policy.ReasonTamperedEnvelope
 	}

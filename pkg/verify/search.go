@@ -82,11 +82,11 @@ func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 	subjectErr := s.describe(ctx)
 	lists.Wait()
 	if subjectErr != nil {
-		s.tellAll(0, FetchFailure(subjectErr))
+		s.tellAll(0, FindingOf(subjectErr))
 		return nil, false
 	}
 	if listErr != nil {
-		s.tellAll(rankFirst, FetchFailure(listErr))
+		s.tellAll(rankFirst, FindingOf(listErr))
 	}
 	if over := len(listed) - MaxReferrers; over > 0 {
 		listed = listed[:MaxReferrers]
@@ -149,7 +149,7 @@ func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor
 func (s *search) candidates(manifests []referring, limit int) (signatures []Signature, over int) {
 	for i, m := range manifests {
 		if m.err != nil {
-			s.tellAll(rankLast+i, FetchFailure(m.err))
+			s.tellAll(rankLast+i, FindingOf(m.err))
 			continue
 		}
 		var manifest ocispec.Manifest
@@ -211,7 +211,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 		return
 	}
 	if ctx.Err() != nil {
-		s.board.add(v, rank, FetchFailure(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, ctx.Err())))
+		s.board.add(v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, ctx.Err())))
 		return
 	}
 	end := s.trace.start("check", v.Source.String()+" "+signature.Descriptor.Digest.String())

@@ -133,16 +133,6 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &permanent)
 }
 
-// FetchFailure turns the error of a Fetch into the finding that a Checker must
-// return for it: Invalid if it is permanent, else Unknown.
-func FetchFailure(err error) policy.Finding {
-	var permanent *PermanentError
-	if errors.As(err, &permanent) {
-		return policy.Finding{Result: policy.Invalid, Reason: permanent.Reason, Message: err.Error()}
-	}
-	return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonUnreachable, Message: err.Error()}
-}
-
 // Key names one cached value. Every field is part of its identity; Namespace
 // and UID keep tenants apart, and a namespace apart from a later one of the
 // same name.

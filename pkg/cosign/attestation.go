@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -68,23 +67,33 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 
 // Check says whether s is an attestation of subject as it is wanted.
 func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
-	want, ok := soleDigest(subject)
-	if !ok {
-		return malformed("the image to check has no single sha256 digest")
+	proven, err := a.check(ctx, subject, s, fetch, now)
+	if err != nil {
+		return verify.FindingOf(err)
 	}
-	data, failure := read(ctx, fetch, s.Layer, "attestation", maxBundle)
-	if data == nil {
-		return failure
+	return valid(proven)
+}
+
+func (a *Attestation) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
+	if err := checkSubject(subject); err != nil {
+		return proof{}, err
 	}
-	evidence, failure := a.evidence(ctx, s.Layer, data, want)
-	if evidence.Signer == "" {
-		return failure
+	data, err := read(ctx, fetch, s.Layer, "attestation", maxBundle)
+	if err != nil {
+		return proof{}, err
 	}
-	return a.judge(ctx, evidence, s.Layer.Digest, now)
+	evidence, err := a.evidence(ctx, s.Layer, data, subject.Descriptor.Digest)
+	if err != nil {
+		return proof{}, err
+	}
+	if err := a.checkStatement(ctx, evidence, now); err != nil {
+		return proof{}, err
+	}
+	return proof{signer: signer{id: evidence.Signer, facts: evidence.Facts}, layer: s.Layer.Digest, predicateType: a.predicateType}, nil
 }
 
 // evidence returns the signed statement and who signed it.
-func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, policy.Finding) {
+func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
 		return a.signers.VerifyBundle(ctx, data, want)
 	}
@@ -126,35 +135,31 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
 }
 
-// judge looks at what was signed. Only it makes a Valid finding.
-func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer digest.Digest, now time.Time) policy.Finding {
-	if evidence.Statement == nil {
-		return policy.Finding{Reason: policy.ReasonWrongPredicate, Message: "the bundle signs the image itself, it is no attestation"}
-	}
+// checkStatement refuses evidence without a statement of the wanted predicate type, or
+// whose predicate does not satisfy the expression.
+func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now time.Time) error {
 	statement := evidence.Statement
-	if statement.PredicateType != a.predicateType {
-		return policy.Finding{Reason: policy.ReasonWrongPredicate,
-			Message: fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType)}
+	switch {
+	case statement == nil:
+		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle signs the image itself, it is no attestation", "")
+	case statement.PredicateType != a.predicateType:
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType), "")
+	case a.expression == nil:
+		return nil
 	}
-	if a.expression != nil {
-		limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
-		defer cancel()
-		matched, err := a.expression.Match(limited, map[string]any{
-			"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
-		switch {
-		case ctx.Err() != nil:
-			return verify.FindingOf(ctx.Err())
-		case err != nil:
-			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
-				Remediation: "look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)"}
-		case !matched:
-			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
-				Remediation: "look at the predicate with cosign download attestation"}
-		}
+	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+	defer cancel()
+	matched, err := a.expression.Match(limited, map[string]any{
+		"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
+			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")
+	case !matched:
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
+			"look at the predicate with cosign download attestation")
 	}
-	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true, "predicateType": a.predicateType, "signer": evidence.Signer}
-	maps.Copy(facts, evidence.Facts)
-	return policy.Finding{Result: policy.Valid, Signer: evidence.Signer,
-		Message:    fmt.Sprintf("attestation of type %s verified, signed by %s", a.predicateType, evidence.Signer),
-		Extensions: map[string]any{"signatures": []map[string]any{facts}}}
+	return nil
 }

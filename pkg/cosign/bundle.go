@@ -13,35 +13,42 @@ import (
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
 	"github.com/landwaiter/landwaiter/pkg/intoto"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3): an
 // in-toto statement of cosign's own predicate type
 // in a DSSE envelope, or a plain signature of the manifest's bytes.
-func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) policy.Finding {
-	data, failure := read(ctx, fetch, layer, "bundle", maxBundle)
-	if data == nil {
-		return failure
+func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (proof, error) {
+	data, err := read(ctx, fetch, layer, "bundle", maxBundle)
+	if err != nil {
+		return proof{}, err
 	}
-	parsed, failure := c.open(data)
-	if failure.Reason != "" {
-		return failure
+	parsed, err := c.open(data)
+	if err != nil {
+		return proof{}, err
 	}
-	said := []claims{{}} // a message signature says nothing but the digest
-	if parsed.message {
-		if failure := c.messageProblem(parsed, subject.Descriptor.Digest); failure.Reason != "" {
-			return failure
-		}
-	} else if said, failure = readStatement(parsed.payload, subject.Descriptor.Digest); said == nil {
-		return failure
+	said, err := c.signedClaims(parsed, subject.Descriptor.Digest)
+	if err != nil {
+		return proof{}, err
 	}
-	by, failure := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
-	if by.id == "" {
-		return failure
+	by, err := c.signerOf(ctx, parsed, subject.Descriptor.Digest)
+	if err != nil {
+		return proof{}, err
 	}
 	return c.accept(subject, layer.Digest, by, said...)
+}
+
+// signedClaims returns what a bundle says about the image want. Nothing of it is verified
+// yet: refusing here only spares the work of verifying what would not count.
+func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claims, error) {
+	if !parsed.message {
+		return readStatement(parsed.payload, want)
+	}
+	if err := c.checkMessage(parsed, want); err != nil {
+		return nil, err
+	}
+	return []claims{{}}, nil // a message signature says nothing but the digest
 }
 
 // Evidence is what a bundle proves.
@@ -57,25 +64,25 @@ type Evidence struct {
 }
 
 // VerifyBundle verifies a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) as
-// about the artifact with a SHA-256 digest, by whom the checker trusts. Its finding
-// is empty unless there is no evidence, and then says why. What predicate type a
+// about the artifact with a SHA-256 digest, by whom the checker trusts. The error of
+// evidence that does not count is a [verify.Refusal]. What predicate type a
 // statement has, annotations and repository are not looked at.
-func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, policy.Finding) {
+func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {
 	if artifact.Validate() != nil || artifact.Algorithm() != digest.SHA256 {
 		return Evidence{}, malformed("the artifact has no sha256 digest")
 	}
 	if len(data) > maxBundle {
 		return Evidence{}, limitExceeded("bundle", maxBundle)
 	}
-	parsed, failure := c.open(data)
-	if failure.Reason != "" {
-		return Evidence{}, failure
+	parsed, err := c.open(data)
+	if err != nil {
+		return Evidence{}, err
 	}
 	return c.proven(ctx, parsed, artifact)
 }
 
 // prove verifies a bundle that was made of a legacy attestation.
-func (c *Checker) prove(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, policy.Finding) {
+func (c *Checker) prove(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, error) {
 	parsed := parsedBundle{Bundle: rebuilt}
 	if err := guard(func() error { return parsed.read(c.logged) }); err != nil {
 		return Evidence{}, malformed("the attestation is malformed")
@@ -83,19 +90,19 @@ func (c *Checker) prove(ctx context.Context, rebuilt *bundle.Bundle, artifact di
 	return c.proven(ctx, parsed, artifact)
 }
 
-func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact digest.Digest) (Evidence, policy.Finding) {
+func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact digest.Digest) (Evidence, error) {
 	if parsed.message {
-		if failure := c.messageProblem(parsed, artifact); failure.Reason != "" {
-			return Evidence{}, failure
+		if err := c.checkMessage(parsed, artifact); err != nil {
+			return Evidence{}, err
 		}
 	}
-	by, failure := c.signerOf(ctx, parsed, artifact)
-	if by.id == "" {
-		return Evidence{}, failure
+	by, err := c.signerOf(ctx, parsed, artifact)
+	if err != nil {
+		return Evidence{}, err
 	}
 	proven := Evidence{Signer: by.id, Facts: by.facts}
 	if parsed.message {
-		return proven, policy.Finding{}
+		return proven, nil
 	}
 	statement, err := intoto.ParseStatement(parsed.payload)
 	switch {
@@ -105,11 +112,11 @@ func (c *Checker) proven(ctx context.Context, parsed parsedBundle, artifact dige
 		return Evidence{}, wrongDigest(artifact, digest.SHA256.String()+":"+statement.Digests[0])
 	}
 	proven.Statement = &statement
-	return proven, policy.Finding{}
+	return proven, nil
 }
 
 // open takes a bundle apart that is signed in the way that the checker wants.
-func (c *Checker) open(data []byte) (parsedBundle, policy.Finding) {
+func (c *Checker) open(data []byte) (parsedBundle, error) {
 	parsed, err := parseBundle(data, c.logged)
 	switch {
 	case err != nil:
@@ -119,13 +126,11 @@ func (c *Checker) open(data []byte) (parsedBundle, policy.Finding) {
 	case !parsed.certificate && c.identities != nil:
 		return parsed, keyed()
 	}
-	return parsed, policy.Finding{}
+	return parsed, nil
 }
 
-// readStatement returns what an envelope's payload says about the image want;
-// without that, the finding says why it cannot count. Nothing of it is verified
-// yet: it only spares the work of verifying what would not count.
-func readStatement(payload []byte, want digest.Digest) ([]claims, policy.Finding) {
+// readStatement returns what an envelope's payload says about the image want.
+func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
 	parsed, err := parseStatement(payload)
 	switch {
 	case errors.Is(err, errPredicate):
@@ -139,12 +144,12 @@ func readStatement(payload []byte, want digest.Digest) ([]claims, policy.Finding
 	if said == nil {
 		return nil, wrongDigest(want, parsed.digests()...)
 	}
-	return said, policy.Finding{}
+	return said, nil
 }
 
-// messageProblem says why a message signature cannot count; its finding is
-// empty if it can.
-func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy.Finding {
+// checkMessage refuses a message signature that is not for want, or that cannot be
+// verified knowing only the digest.
+func (c *Checker) checkMessage(parsed parsedBundle, want digest.Digest) error {
 	if parsed.algorithm != protocommon.HashAlgorithm_SHA2_256 {
 		return unsupported()
 	}
@@ -152,12 +157,12 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 		return wrongDigest(want, digest.SHA256.String()+":"+signed)
 	}
 	if c.identities != nil {
-		return policy.Finding{}
+		return nil
 	}
 	for _, key := range c.keys {
 		for _, algorithm := range key.algorithms {
 			if algorithm.digestOnly {
-				return policy.Finding{}
+				return nil
 			}
 		}
 	}
@@ -165,9 +170,9 @@ func (c *Checker) messageProblem(parsed parsedBundle, want digest.Digest) policy
 }
 
 // signerOf returns who signed the bundle as a signature of want, if want is what its
-// statement is about, which the caller reads. If it is nobody who is trusted, the
-// finding says so; the bundle's hint at a key plays no part but in that finding.
-func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
+// statement is about, which the caller reads. The bundle's hint at a key only chooses
+// the words of a refusal.
+func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
 	if c.identities != nil {
 		return c.identities.checkIdentity(ctx, parsed, want)
 	}
@@ -181,7 +186,7 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 				continue
 			}
 			if ctx.Err() != nil {
-				return signer{}, verify.FindingOf(ctx.Err())
+				return signer{}, ctx.Err()
 			}
 			asked, artifact, err := parsed.question(want)
 			if err != nil {
@@ -189,7 +194,7 @@ func (c *Checker) signerOf(ctx context.Context, parsed parsedBundle, want digest
 			}
 			switch err := algorithm.verifyBundle(asked, artifact); {
 			case err == nil:
-				return key.signer(), policy.Finding{}
+				return key.signer(), nil
 			case errors.Is(err, errPanic):
 				return signer{}, malformed("the bundle is malformed")
 			}

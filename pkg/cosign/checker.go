@@ -130,8 +130,16 @@ func isBundle(mediaType string) bool {
 // Check says whether s is a signature of subject by one of the keys, over the
 // wanted annotations. Keys do not expire, so now is not looked at.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) policy.Finding {
-	if _, ok := soleDigest(subject); !ok {
-		return malformed("the image to check has no single sha256 digest")
+	proven, err := c.check(ctx, subject, s, fetch)
+	if err != nil {
+		return verify.FindingOf(err)
+	}
+	return valid(proven)
+}
+
+func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch) (proof, error) {
+	if err := checkSubject(subject); err != nil {
+		return proof{}, err
 	}
 	switch {
 	case s.Layer.MediaType == MediaTypeSimpleSigning:
@@ -139,7 +147,7 @@ func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Si
 	case isBundle(s.Layer.MediaType):
 		return c.checkBundle(ctx, subject, s.Layer, fetch)
 	}
-	return malformed("the layer is neither a cosign payload nor a Sigstore bundle")
+	return proof{}, malformed("the layer is neither a cosign payload nor a Sigstore bundle")
 }
 
 // signer is who made a signature that was verified.
@@ -154,11 +162,13 @@ func (k trustedKey) signer() signer {
 		facts: map[string]any{"keyFingerprint": k.Fingerprint}}
 }
 
-// soleDigest returns the digest of the image to check, if it has one SHA-256
-// digest and no other.
-func soleDigest(subject verify.Subject) (digest.Digest, bool) {
+// checkSubject refuses an image without a SHA-256 digest, or with two digests.
+func checkSubject(subject verify.Subject) error {
 	d := subject.Descriptor.Digest
-	return d, d == subject.Reference.Digest && d.Validate() == nil && d.Algorithm() == digest.SHA256
+	if d != subject.Reference.Digest || d.Validate() != nil || d.Algorithm() != digest.SHA256 {
+		return malformed("the image to check has no single sha256 digest")
+	}
+	return nil
 }
 
 // claims is what a signed document says beyond the digest of the image.
@@ -167,25 +177,22 @@ type claims struct {
 	annotations map[string]any // signed annotations
 }
 
-// accept is the end of every check: it compares verified claims with what is
-// wanted. Only it makes a Valid finding.
-func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by signer, said ...claims) policy.Finding {
-	failure := malformed("the signed document says nothing about the image")
+// accept is the end of every check. It requires that one of the verified claims has
+// the repository and annotations that the verifier wants.
+func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by signer, said ...claims) (proof, error) {
+	err := malformed("the signed document says nothing about the image")
 	for _, s := range said {
-		failure = c.mismatch(subject, s)
-		if failure.Reason == "" {
-			return valid(by, layer)
+		if err = c.checkClaims(subject, s); err == nil {
+			return proof{signer: by, layer: layer}, nil
 		}
 	}
-	return failure
+	return proof{}, err
 }
 
-// mismatch returns the finding that says how what was said is not what is
-// wanted; its reason is empty if it is.
-func (c *Checker) mismatch(subject verify.Subject, said claims) policy.Finding {
+func (c *Checker) checkClaims(subject verify.Subject, said claims) error {
 	if c.matchRepository {
-		if finding := wrongRepository(subject.Reference, said.repository); finding.Reason != "" {
-			return finding
+		if err := checkRepository(subject.Reference, said.repository); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.annotations)) {
@@ -193,5 +200,5 @@ func (c *Checker) mismatch(subject verify.Subject, said claims) policy.Finding {
 			return wrongAnnotations(name, c.annotations[name])
 		}
 	}
-	return policy.Finding{}
+	return nil
 }

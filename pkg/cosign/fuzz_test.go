@@ -84,6 +84,14 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
+func TestProofWithoutSignerIsNotValid(t *testing.T) {
+	for _, p := range []proof{{}, {layer: fuzzedDigest, predicateType: PredicateTypeSignature}} {
+		finding := valid(p)
+		require.Equal(t, policy.Invalid, finding.Result)
+		require.NotEmpty(t, finding.Reason)
+	}
+}
+
 func TestPanicOfALibraryIsAnError(t *testing.T) {
 	require.ErrorIs(t, guard(func() error { panic("hostile input") }), errPanic)
 	require.NoError(t, guard(func() error { return nil }))

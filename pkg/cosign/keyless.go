@@ -169,32 +169,30 @@ func claimsOf(extensions certificate.Extensions) map[string]any {
 	return found
 }
 
-// admit asks the expression about a signer; the finding has a reason if the
-// signer is not one that is wanted.
-func (k *identities) admit(ctx context.Context, by signer) policy.Finding {
+// checkExpression refuses a signer that does not satisfy the expression.
+func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	if k.demand == nil {
-		return policy.Finding{}
+		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
 	defer cancel()
 	matched, err := k.demand.Match(limited, by.facts)
 	switch {
 	case ctx.Err() != nil:
-		return verify.FindingOf(ctx.Err())
+		return ctx.Err()
 	case err != nil:
-		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
-			Remediation: "look at the certificate's claims, and guard missing ones in the expression with has(…)"}
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
+			"look at the certificate's claims, and guard missing ones in the expression with has(…)")
 	case !matched:
-		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: "the signer's certificate does not say what the verifier's keyless expression demands",
-			Remediation: "sign as the expression demands: from the named repository, workflow or runner"}
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not say what the verifier's keyless expression demands",
+			"sign as the expression demands: from the named repository, workflow or runner")
 	}
-	return policy.Finding{}
+	return nil
 }
 
 // checkIdentity returns who signed the bundle as a signature of want, if want is what
-// its statement is about, which the caller reads; without a signer, the finding says
-// why.
-func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
+// its statement is about, which the caller reads.
+func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
 	// A plain Ed25519 signature cannot be verified knowing a digest only, and the
 	// library would verify it over no bytes at all.
 	if parsed.message && parsed.ed25519 {
@@ -204,52 +202,47 @@ func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, wan
 	if err != nil {
 		return signer{}, malformed("the image to check has a damaged digest")
 	}
-	by, err := k.verify(asked, artifact)
-	if err != nil {
-		return signer{}, k.refused(err)
-	}
-	return k.admitted(ctx, by)
-}
-
-// admitted returns by, if it is wanted.
-func (k *identities) admitted(ctx context.Context, by signer) (signer, policy.Finding) {
-	if failure := k.admit(ctx, by); failure.Reason != "" {
-		return signer{}, failure
-	}
-	return by, policy.Finding{}
+	return k.signerOf(ctx, asked, artifact)
 }
 
 // checkPayload returns who signed a payload whose bytes are known.
-func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, policy.Finding) {
-	by, err := k.verify(rebuilt, bundleverify.WithArtifact(payload))
+func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, error) {
+	return k.signerOf(ctx, rebuilt, bundleverify.WithArtifact(payload))
+}
+
+// signerOf returns who signed a bundle that is about what artifact says, if the
+// verifier trusts that identity.
+func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
+	by, err := k.verify(parsed, artifact)
 	if err != nil {
-		return signer{}, k.refused(err)
+		return signer{}, k.refusal(err)
 	}
-	return k.admitted(ctx, by)
+	if err := k.checkExpression(ctx, by); err != nil {
+		return signer{}, err
+	}
+	return by, nil
 }
 
 // maxRefusal bounds what is repeated of the library's words: some of them are the
 // signer's.
 const maxRefusal = 300
 
-// refused says why a certificate's signature does not count.
-func (k *identities) refused(err error) policy.Finding {
+// refusal says in our words why the library did not accept a bundle.
+func (k *identities) refusal(err error) error {
 	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
 	switch {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody):
-		return policy.Finding{Reason: policy.ReasonWrongIdentity,
-			Message:     "the signature is by another identity than the verifier trusts",
-			Remediation: "sign as one of spec.cosign.keyless.identities, or have the signer added there"}
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by another identity than the verifier trusts",
+			"sign as one of spec.cosign.keyless.identities, or have the signer added there")
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
 	if len(text) > maxRefusal {
 		text = strings.ToValidUTF8(text[:maxRefusal], "") + "…"
 	}
-	return policy.Finding{Reason: policy.ReasonUntrusted,
-		Message:     fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
-		Remediation: "sign with the services that the verifier's trust store names, or have its trusted root updated"}
+	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
+		"sign with the services that the verifier's trust store names, or have its trusted root updated")
 }
 
 // isEd25519 tells the kind of a certificate's key.

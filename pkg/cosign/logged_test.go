@@ -18,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -160,11 +161,13 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 		}
 		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
 		requireInvalid(t, check(c.checker, other, c.e), policy.ReasonWrongDigest)
-		evidence, failure := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
-		require.NotEmpty(t, evidence.Signer, "%s: %s", name, failure.Message)
-		evidence, failure = c.checker.VerifyBundle(t.Context(), c.e.data, other.Descriptor.Digest)
+		evidence, err := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
+		require.NoError(t, err, name)
+		require.NotEmpty(t, evidence.Signer, name)
+		evidence, err = c.checker.VerifyBundle(t.Context(), c.e.data, other.Descriptor.Digest)
 		require.Empty(t, evidence, name)
-		require.NotEmpty(t, failure.Reason, name)
+		var refusal *verify.Refusal
+		require.ErrorAs(t, err, &refusal, name)
 		changed := edited(t, c.e, func(bundle map[string]any) {
 			bundle["dsseEnvelope"].(map[string]any)["payload"] = append([]byte(" "), opened(t, c.e).payload...)
 		})
@@ -243,9 +246,9 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 		e := enclosed(t, key, statement)
 		bundle := e.bundle(t, good)
 		for form, bundle := range map[string]*evidence{"intoto": logged(t, instance, bundle, intoto(e)), "hashedrekord": logged(t, instance, bundle, hashedRekord(e))} {
-			evidence, failure := checker.VerifyBundle(t.Context(), bundle.data, img.Descriptor.Digest)
-			require.Equal(t, valid, evidence.Signer != "", "%s, %s: %s", kind, form, failure.Message)
-			require.Equal(t, valid, failure.Reason == "", "%s, %s", kind, form)
+			evidence, err := checker.VerifyBundle(t.Context(), bundle.data, img.Descriptor.Digest)
+			require.Equal(t, valid, evidence.Signer != "", "%s, %s: %v", kind, form, err)
+			require.Equal(t, valid, err == nil, "%s, %s: %v", kind, form, err)
 		}
 	}
 }

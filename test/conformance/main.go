@@ -26,6 +26,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func main() {
@@ -71,9 +72,8 @@ func (r request) verify(ctx context.Context, artifact string) error {
 	if err != nil {
 		return err
 	}
-	evidence, failure := checker.VerifyBundle(ctx, data, subject)
-	if evidence.Signer == "" {
-		return fmt.Errorf("%s: %s", failure.Reason, failure.Message)
+	if _, err := checker.VerifyBundle(ctx, data, subject); err != nil {
+		return fmt.Errorf("%s: %w", verify.FindingOf(err).Reason, err)
 	}
 	return nil
 }

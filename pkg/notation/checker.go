@@ -135,20 +135,31 @@ func (c *Checker) Accepts(s verify.Signature) bool {
 // Strict, the signature and its whole certificate chain must be valid at now,
 // and also by the machine's clock, which the notation library looks at itself.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
+	proven, err := c.check(ctx, subject, s, fetch, now)
+	if err != nil {
+		return verify.FindingOf(err)
+	}
+	return valid(proven)
+}
+
+func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
 	want := subject.Descriptor.Digest
 	switch {
 	case want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256:
-		return malformed("the image to check has no single sha256 digest")
+		return proof{}, malformed("the image to check has no single sha256 digest")
 	case !c.Accepts(s):
-		return malformed("the manifest is not a notation signature")
+		return proof{}, malformed("the manifest is not a notation signature")
 	case len(s.Manifest.Layers) != 1:
-		return malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
+		return proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
 	case s.Layer.Size > maxEnvelope:
-		return limitExceeded(fmt.Sprintf("the signature envelope has %d bytes", s.Layer.Size), maxEnvelope)
+		return proof{}, limitExceeded(fmt.Sprintf("the signature envelope has %d bytes", s.Layer.Size), maxEnvelope)
 	}
 	content, err := fetch(ctx, s.Layer, maxEnvelope)
-	if err != nil {
-		return fetchFailure(err)
+	switch {
+	case verify.HasReason(err, policy.ReasonContentMismatch):
+		return proof{}, verify.Permanent(policy.ReasonTamperedEnvelope, err)
+	case err != nil:
+		return proof{}, err
 	}
 	return c.examine(ctx, subject, s.Layer.MediaType, content, now)
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/veraison/go-cose"
-
-	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // anchors are certificates that are trusted.
@@ -35,10 +33,10 @@ func (a anchors) contain(chain []*x509.Certificate) bool {
 	})
 }
 
-// presented returns the certificates that an envelope comes with, unverified.
-// The finding has a reason if it has none or they would cost too much to check:
-// the library verifies the whole chain before it asks whom to trust.
-func presented(mediaType string, envelope []byte) ([]*x509.Certificate, policy.Finding) {
+// presented returns the certificates that an envelope comes with, unverified. It
+// refuses an envelope without certificates, and one whose certificates would cost too
+// much to check: the library verifies the whole chain before it asks whom to trust.
+func presented(mediaType string, envelope []byte) ([]*x509.Certificate, error) {
 	raw, timestamp, err := rawHeaders(mediaType, envelope)
 	switch {
 	case err != nil:
@@ -61,7 +59,7 @@ func presented(mediaType string, envelope []byte) ([]*x509.Certificate, policy.F
 		}
 		chain = append(chain, certificate)
 	}
-	return chain, policy.Finding{}
+	return chain, nil
 }
 
 // rawHeaders returns the certificates of an envelope and the size of its

@@ -17,28 +17,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// permitted begins what a finding says of a check that failed and is not enforced.
-const permitted = "; the verifier is permissive: "
-
-// unlessRevoked returns valid, or what keeps it from being so: a certificate of
-// the chain is revoked, or nobody can tell.
-func (c *Checker) unlessRevoked(ctx context.Context, chain []*x509.Certificate, valid policy.Finding) policy.Finding {
-	finding := c.revoked(ctx, chain, purpose.CodeSigning)
-	switch {
-	case finding.Reason == "":
-		return valid
-	case c.logs.revocation:
-		valid.Message += permitted + finding.Message
-		return valid
-	}
-	return finding
-}
-
-// revoked returns the finding about the first certificate of a verified chain
-// that is revoked, or of which it cannot be told (RFC 6960, RFC 5280 section 6.3;
-// the library's rules: OCSP first, lists where it gives no answer). Its reason is
-// empty if there is none. The root is trusted by name and not checked.
-func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) policy.Finding {
+// checkRevocation refuses a verified chain for its first certificate that is revoked,
+// or else for the first one whose status is not known (RFC 6960, RFC 5280 section 6.3;
+// the library's rules: OCSP first, lists where it gives no answer). The root is trusted
+// by name and not checked.
+func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
 	noted := &noting{next: c.revocation}
 	client := &http.Client{Transport: noted}
 	lists, err := crl.NewHTTPFetcher(client)
@@ -53,7 +36,7 @@ func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why pu
 	if err != nil || len(results) != len(chain) {
 		return invalidCertificate()
 	}
-	var unknown policy.Finding
+	var unknown error
 	for i, status := range results {
 		name := shown(chain[i].Subject.String())
 		switch {
@@ -61,9 +44,9 @@ func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why pu
 			return malformed("revocation cannot be checked")
 		case status.Result == result.ResultOK, status.Result == result.ResultNonRevokable:
 		case status.Result == result.ResultRevoked:
-			return policy.Finding{Reason: policy.ReasonRevokedCertificate, Message: fmt.Sprintf("certificate %q is revoked", name),
-				Remediation: "sign the image again with another certificate, and find out why this one was revoked"}
-		case unknown.Reason == "":
+			return verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
+				"sign the image again with another certificate, and find out why this one was revoked")
+		case unknown == nil:
 			unknown = noted.explain(name)
 		}
 	}
@@ -95,26 +78,23 @@ func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // explain says why it is not known whether a certificate is revoked. An answer
 // that is still to come may tell.
-func (n *noting) explain(name string) policy.Finding {
+func (n *noting) explain(name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	message := fmt.Sprintf("it is not known whether certificate %q is revoked", name)
 	switch {
 	case n.pending != nil:
-		return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonRevocationUnknown, Message: message + ": " + n.pending.Error()}
+		return verify.Inconclusive(policy.ReasonRevocationUnknown, message+": "+n.pending.Error())
 	case n.definite != nil:
-		return policy.Finding{Reason: policy.ReasonRevocationUnknown, Message: message + ": " + n.definite.Error(),
-			Remediation: "have the responder allowed, or set spec.notation.revocation of the Verifier"}
+		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+n.definite.Error(),
+			"have the responder allowed, or set spec.notation.revocation of the Verifier")
 	}
-	return policy.Finding{Reason: policy.ReasonRevocationUnknown, Message: message + ": the responder's answer does not tell, is not signed by the issuer, or is too old",
-		Remediation: "ask the certificate's issuer to publish a current answer"}
+	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer does not tell, is not signed by the issuer, or is too old",
+		"ask the certificate's issuer to publish a current answer")
 }
 
-// revocationError carries a finding through the library, which wraps it.
-type revocationError struct{ finding policy.Finding }
-
-// Error returns the finding's message.
-func (e revocationError) Error() string { return e.finding.Message }
+// revocationError carries our error through the library, which wraps it.
+type revocationError struct{ error }
 
 // timestampRevocation checks the chains of timestamp authorities, which the
 // library always asks for.
@@ -123,8 +103,8 @@ type timestampRevocation struct{ checker *Checker }
 // ValidateContext returns that every certificate is good, or a [revocationError].
 func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	if t.checker.revocation != nil && !t.checker.logs.revocation {
-		if finding := t.checker.revoked(ctx, options.CertChain, purpose.Timestamping); finding.Reason != "" {
-			return nil, revocationError{finding}
+		if err := t.checker.checkRevocation(ctx, options.CertChain, purpose.Timestamping); err != nil {
+			return nil, revocationError{err}
 		}
 	}
 	good := make([]*result.CertRevocationResult, len(options.CertChain))

@@ -23,35 +23,40 @@ import (
 // attaches attestations under the tag "sha256-<hex>.att".
 const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
 
+// AttestationOptions says which attestations an Attestation accepts.
+type AttestationOptions struct {
+	Signers
+	// PredicateType must be that of the statement, exactly.
+	PredicateType string
+	// Expression, unless it is empty, is CEL that must say true of predicate,
+	// predicateType, now, and signer, which has keyFingerprint or issuer, subject and
+	// claims.
+	Expression string
+}
+
 // Attestation implements [verify.Checker] for in-toto attestations, in Sigstore
 // bundles and in cosign's legacy envelopes. It has no mutable state.
 type Attestation struct {
-	signers       *Checker
+	*signers
 	predicateType string
 	expression    *cel.Expression // nil without one
 }
 
 var _ verify.Checker = (*Attestation)(nil)
 
-// NewAttestation returns a checker of attestations by the keys or identities of
-// options, whose predicate type is exactly the given one and of which condition,
-// unless it is empty, says true: CEL over predicate, predicateType, now, and
-// signer, which has keyFingerprint or issuer, subject and claims. Annotations and
-// MatchRepository of options are not for attestations.
-func NewAttestation(options Options, predicateType, condition string) (*Attestation, error) {
-	if predicateType == "" {
+// NewAttestation returns an Attestation. It returns an error unless options name
+// signers that can be verified, a predicate type, and an expression that compiles.
+func NewAttestation(options AttestationOptions) (*Attestation, error) {
+	if options.PredicateType == "" {
 		return nil, errors.New("an attestation verifier without a predicate type would take any statement for any other")
 	}
-	if len(options.Annotations) > 0 || options.MatchRepository {
-		return nil, errors.New("annotations and repository are not for attestations")
-	}
-	signers, err := New(options)
+	trusted, err := newSigners(options.Signers)
 	if err != nil {
 		return nil, err
 	}
-	made := &Attestation{signers: signers, predicateType: predicateType}
-	if condition != "" {
-		made.expression, err = cel.Compile(condition, cel.Variables{
+	made := &Attestation{signers: trusted, predicateType: options.PredicateType}
+	if options.Expression != "" {
+		made.expression, err = cel.Compile(options.Expression, cel.Variables{
 			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any})
 		if err != nil {
 			return nil, fmt.Errorf("expression: %w", err)
@@ -95,20 +100,20 @@ func (a *Attestation) check(ctx context.Context, subject verify.Subject, s verif
 // evidence returns the signed statement and who signed it.
 func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
-		return a.signers.VerifyBundle(ctx, data, want)
+		return a.verifyBundle(ctx, data, want)
 	}
 	content, err := envelopeOf(data)
 	if err != nil {
 		return Evidence{}, malformed("the attestation " + err.Error())
 	}
-	if a.signers.identities != nil && layer.Annotations[annotationCertificate] == "" {
+	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	rebuilt, err := a.signers.rebuild(layer, content)
+	rebuilt, err := a.rebuild(layer, content)
 	if err != nil {
 		return Evidence{}, malformed(err.Error())
 	}
-	return a.signers.prove(ctx, rebuilt, want)
+	return a.prove(ctx, rebuilt, want)
 }
 
 // envelopeOf reads a DSSE envelope (DSSE protocol v1.0.2) with one signature.

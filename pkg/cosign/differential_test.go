@@ -25,7 +25,7 @@ func TestAgreesWithPlainCryptography(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			key := newKey(t, algorithm)
 			img := newImage(t, "registry.example.com/team-a/app")
-			checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+			checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 			random := rand.New(rand.NewPCG(1, 2))
 			payload, err := fixture.CosignPayload(img.Reference, map[string]string{"note": "abcdefghijklmnopqrstuvwxyz"})
 			require.NoError(t, err)
@@ -94,7 +94,7 @@ func benchmarkCheck(b *testing.B, sign func(testing.TB, fixture.Image, *fixture.
 	key := newKey(b, fixture.ECDSAP256)
 	img := newImage(b, "registry.example.com/team-a/app")
 	e := sign(b, img, key, fixture.CosignOptions{})
-	checker := newChecker(b, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(b, cosign.Options{Signers: signedBy(key)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if check(checker, img, e).Result != policy.Valid {

@@ -47,6 +47,11 @@ func trusted(keys ...*fixture.CosignKey) []cosign.Key {
 	return all
 }
 
+// signedBy trusts keys, and asks for no transparency log.
+func signedBy(keys ...*fixture.CosignKey) cosign.Signers {
+	return cosign.Signers{Keys: trusted(keys...), InsecureIgnoreLog: true}
+}
+
 func newChecker(t testing.TB, options cosign.Options) *cosign.Checker {
 	t.Helper()
 	checker, err := cosign.New(options)

@@ -37,10 +37,9 @@ type Keyless struct {
 	// says in messages where it comes from.
 	Root root.TrustedMaterial
 	Name string
-	// IgnoreLog accepts signatures that are in no transparency log; a timestamp
-	// authority must then vouch for the time. IgnoreSCT accepts certificates that
-	// are in no certificate transparency log.
-	IgnoreLog, IgnoreSCT bool
+	// InsecureIgnoreSCT accepts certificates that are in no certificate transparency
+	// log.
+	InsecureIgnoreSCT bool
 	// Thresholds are how many different logs or authorities must vouch; 0 is 1.
 	Thresholds Thresholds
 	// Expression, unless it is empty, is CEL that must say true of who signed:
@@ -63,7 +62,7 @@ type identities struct {
 	demand   *cel.Expression // nil without one
 }
 
-func newIdentities(k Keyless) (*identities, error) {
+func newIdentities(k Keyless, logged bool) (*identities, error) {
 	switch {
 	case len(k.Identities) == 0:
 		return nil, errors.New("a keyless verifier without identities would trust everybody")
@@ -89,14 +88,14 @@ func newIdentities(k Keyless) (*identities, error) {
 	}
 	atLeast := func(n int) int { return max(n, 1) }
 	options := []bundleverify.VerifierOption{bundleverify.WithoutStatementPredicate()}
-	if !k.IgnoreSCT {
+	if !k.InsecureIgnoreSCT {
 		options = append(options, bundleverify.WithSignedCertificateTimestamps(atLeast(k.Thresholds.SCT)))
 	}
-	if k.IgnoreLog {
-		options = append(options, bundleverify.WithSignedTimestamps(atLeast(k.Thresholds.Timestamps)))
-	} else {
+	if logged {
 		options = append(options, bundleverify.WithTransparencyLog(atLeast(k.Thresholds.Log)),
 			bundleverify.WithObserverTimestamps(atLeast(k.Thresholds.Timestamps)))
+	} else {
+		options = append(options, bundleverify.WithSignedTimestamps(atLeast(k.Thresholds.Timestamps)))
 	}
 	var err error
 	if made.bundles, err = bundleverify.NewVerifier(k.Root, options...); err != nil {

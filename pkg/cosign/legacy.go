@@ -14,13 +14,8 @@ import (
 	"github.com/sigstore/cosign/v2/pkg/oci/static"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
-
-// errPanic stands for a panic of a library: whatever made it do so is not a
-// signature.
-var errPanic = errors.New("the library gave up")
 
 // checkLegacy checks a simple-signing payload and the signature in the layer's
 // annotation. For a key alone, certificate, chain, log entry and timestamp
@@ -78,15 +73,15 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 
 // rebuiltSigner returns who signed a payload, judged as a bundle made of the
 // layer's annotations.
-func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
-	rebuilt, err := c.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
+func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
+	rebuilt, err := s.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
 	if err != nil {
 		return signer{}, malformed(err.Error())
 	}
-	if c.identities != nil {
-		return c.identities.checkPayload(ctx, rebuilt, bytes.NewReader(payload))
+	if s.identities != nil {
+		return s.identities.checkPayload(ctx, rebuilt, bytes.NewReader(payload))
 	}
-	for _, key := range c.keys {
+	for _, key := range s.keys {
 		for _, algorithm := range key.algorithms {
 			if ctx.Err() != nil {
 				return signer{}, ctx.Err()
@@ -96,7 +91,7 @@ func (c *Checker) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, p
 			}
 		}
 	}
-	return signer{}, c.wrongKey()
+	return signer{}, s.wrongKey()
 }
 
 // payload returns the bytes that were signed.
@@ -107,27 +102,6 @@ func (c *Checker) payload(ctx context.Context, subject verify.Subject, layer oci
 		}
 	}
 	return read(ctx, fetch, layer, "signed payload", maxPayload)
-}
-
-// read fetches a layer of at most limit bytes.
-func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int) ([]byte, error) {
-	if layer.Size > int64(limit) {
-		return nil, limitExceeded(what, limit)
-	}
-	data, err := fetch(ctx, layer, int64(limit))
-	switch {
-	case verify.HasReason(err, policy.ReasonContentMismatch):
-		return nil, tampered("the content of the " + what + " is not what its digest says")
-	case err != nil:
-		return nil, err
-	case len(data) == 0:
-		return nil, malformed("the " + what + " is empty")
-	case len(data) > limit:
-		return nil, limitExceeded(what, limit)
-	case digest.FromBytes(data) != layer.Digest:
-		return nil, tampered("the content of the " + what + " is not what its digest says")
-	}
-	return data, nil
 }
 
 // verifyLegacy verifies one signature with one key, and that the payload is
@@ -150,14 +124,4 @@ func verifyLegacy(ctx context.Context, by algorithm, payload []byte, b64 string,
 		})
 		return err
 	})
-}
-
-// guard runs a library call and turns a panic into an error.
-func guard(call func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errPanic
-		}
-	}()
-	return call()
 }

@@ -127,7 +127,7 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 	keyed.signer = key.PEM
 	anotherCertificate := opened(t, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))
 	byStranger := enclosed(t, stranger, keyed.payload)
-	keys, identities := newChecker(t, cosign.Options{Keys: trusted(key), Log: root}), newChecker(t, keylessOptions(root, nil))
+	keys, identities := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}}), newChecker(t, keylessOptions(root, nil))
 	for name, c := range map[string]struct {
 		checker *cosign.Checker
 		e       *evidence
@@ -193,7 +193,7 @@ func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
 		digest.Write(e.encoded())
 		name := map[crypto.Hash]string{crypto.SHA384: "sha384", crypto.SHA512: "sha512"}[hash]
 		body := hashedRekordOf(e, map[string]any{"algorithm": name, "value": hex.EncodeToString(digest.Sum(nil))})
-		finding := check(newChecker(t, cosign.Options{Keys: trusted(key), Log: root}), img, logged(t, instance, e.bundle(t, bundle), body))
+		finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}}), img, logged(t, instance, e.bundle(t, bundle), body))
 		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
 	}
 }
@@ -204,8 +204,8 @@ func TestLogEntriesChangeNothingWhereNoLogIsDemanded(t *testing.T) {
 	instance, root := newSigstore(t)
 	img, key, stranger := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
 	foreign := hashedRekord(enclosed(t, stranger, []byte("{}")))
-	keys := newChecker(t, cosign.Options{Keys: trusted(key)})
-	identities := newChecker(t, keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreLog = true }))
+	keys := newChecker(t, cosign.Options{Signers: signedBy(key)})
+	identities := newChecker(t, keylessOptions(root, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }))
 	byKey := bundled(t, img, key, fixture.CosignOptions{})
 	// The library refuses such a subject, which nothing else looks at.
 	odd := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","predicateType":%q,"subject":[{"name":1,"digest":{"sha256":%q}}]}`, cosign.PredicateTypeSignature, img.Descriptor.Digest.Encoded())
@@ -234,7 +234,7 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 	instance, root := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
 	good := bundled(t, img, key, fixture.CosignOptions{})
-	checker := newChecker(t, cosign.Options{Keys: trusted(key), Log: root})
+	checker := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}})
 	for kind, valid := range map[string]bool{
 		`"_type":"https://in-toto.io/Statement/v1",`:   true,
 		`"_type":"https://in-toto.io/Statement/v0.1",`: true,
@@ -272,7 +272,7 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 		"third after":                 {sigstore.SignOptions{Stamped: []time.Time{within, within, late}}, false},
 		"second after, beside no log": {sigstore.SignOptions{Stamped: []time.Time{within, late}, WithoutLog: true}, false},
 	} {
-		options := keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreLog = c.options.WithoutLog })
+		options := keylessOptions(root, func(k *cosign.Signers) { k.InsecureIgnoreLog = c.options.WithoutLog })
 		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, c.options)
 		finding := check(newChecker(t, options), img, e)
 		if c.valid {
@@ -328,6 +328,6 @@ func TestAnAuthorityOfTheSameNameDoesNotHideTheIssuer(t *testing.T) {
 	})
 	img := newImage(t, "r.example.com/app")
 	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
-	finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.IgnoreSCT = false })), img, e)
+	finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT = false })), img, e)
 	require.Equal(t, policy.Valid, finding.Result, finding.Message)
 }

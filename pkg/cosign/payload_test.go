@@ -18,7 +18,7 @@ func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 	const identity, kind = `"identity":{"docker-reference":"x"}`, `"type":"cosign container image signature"`
 	subject := `"image":{"docker-manifest-digest":"` + sum + `"}`
 	good := `{"critical":{` + identity + `,` + subject + `,` + kind + `},"optional":null}`
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	requireValid(t, check(checker, img, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(good)})), key)
 	for name, payload := range map[string]string{
 		"duplicate critical":     `{"critical":{},` + good[1:],

@@ -45,8 +45,8 @@ type rekorBundle struct {
 //
 // For keys alone, log entry and timestamp are left out: they prove nothing about
 // a key, and can only do harm.
-func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
-	vouchers := c.identities != nil || c.logged
+func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
+	vouchers := s.identities != nil || s.logged
 	material := &protobundle.VerificationMaterial{}
 	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
 	switch content := content.(type) {
@@ -57,7 +57,7 @@ func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle
 	default:
 		return nil, fmt.Errorf("%T is no content of a bundle", content)
 	}
-	if c.identities == nil {
+	if s.identities == nil {
 		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: legacyHint}}
 	} else {
 		certificate, err := leafOf(layer.Annotations[annotationCertificate])

@@ -2,8 +2,6 @@ package cosign
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/opencontainers/go-digest"
 
@@ -23,20 +21,6 @@ func limitExceeded(what string, limit int) error {
 func noSignature() error {
 	return verify.Refuse(policy.ReasonNoSignature, "the cosign payload comes without a signature annotation",
 		"sign the image again, and copy signatures with cosign copy or another tool that keeps annotations")
-}
-
-func (c *Checker) wrongKey() error {
-	stores := c.stores()
-	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature%s", stores, c.orLog()),
-		fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores))
-}
-
-// orLog adds to a message what else may be wrong where a log is demanded.
-func (c *Checker) orLog() string {
-	if c.logged {
-		return ", or it is not in a trusted transparency log"
-	}
-	return ""
 }
 
 func tampered(message string) error {
@@ -96,15 +80,4 @@ func keyed() error {
 func unsupported() error {
 	return verify.Refuse(policy.ReasonUnsupported, "the bundle signs the image's bytes in a way that cannot be checked from its sha256 digest",
 		"sign the image with cosign sign")
-}
-
-// stores names where the keys come from, each once.
-func (c *Checker) stores() string {
-	var names []string
-	for _, key := range c.keys {
-		if !slices.Contains(names, key.Name) {
-			names = append(names, key.Name)
-		}
-	}
-	return strings.Join(names, " or ")
 }

@@ -18,11 +18,11 @@ func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Che
 	case spec.Keyless != nil && len(spec.Keys) > 0:
 		return nil, nil, errors.New("spec.cosign must have exactly one of keys, keyless; it has both")
 	case spec.Keyless != nil:
-		used, err = keyless("spec.cosign", &options, *spec.Keyless, spec.TransparencyLog, stores)
+		used, err = keyless("spec.cosign", &options.Signers, *spec.Keyless, spec.TransparencyLog, stores)
 	default:
-		used, err = keys("spec.cosign", &options, spec.Keys, stores)
+		used, err = keys("spec.cosign", &options.Signers, spec.Keys, stores)
 		if err == nil {
-			used, err = logged("spec.cosign", &options, spec.TransparencyLog, spec.LogTrustStore, used, stores)
+			used, err = logged("spec.cosign", &options.Signers, spec.TransparencyLog, spec.LogTrustStore, used, stores)
 		}
 	}
 	if err != nil {
@@ -36,7 +36,7 @@ func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Che
 }
 
 // keys adds the keys of trust stores, and returns the fingerprints of the stores.
-func keys(field string, options *cosign.Options, refs []v1alpha1.TrustStoreRef, stores trustStores) ([]string, error) {
+func keys(field string, signers *cosign.Signers, refs []v1alpha1.TrustStoreRef, stores trustStores) ([]string, error) {
 	if len(refs) == 0 {
 		return nil, fmt.Errorf("%s.keys is empty: without a key nothing can be verified", field)
 	}
@@ -48,14 +48,14 @@ func keys(field string, options *cosign.Options, refs []v1alpha1.TrustStoreRef, 
 		}
 		used = append(used, store.fingerprint)
 		for _, key := range store.keys {
-			options.Keys = append(options.Keys, cosignKey(store, key))
+			signers.Keys = append(signers.Keys, cosignKey(store, key))
 		}
 	}
 	return used, nil
 }
 
 // logged adds the logs that signatures by keys must be in, if they must.
-func logged(field string, options *cosign.Options, mode v1alpha1.TransparencyLogMode, ref *v1alpha1.TrustStoreRef, used []string,
+func logged(field string, signers *cosign.Signers, mode v1alpha1.TransparencyLogMode, ref *v1alpha1.TrustStoreRef, used []string,
 	stores trustStores,
 ) ([]string, error) {
 	switch mode {
@@ -63,6 +63,7 @@ func logged(field string, options *cosign.Options, mode v1alpha1.TransparencyLog
 		if ref != nil {
 			return nil, fmt.Errorf("%s.logTrustStore is for transparencyLog Required; remove it", field)
 		}
+		signers.InsecureIgnoreLog = true
 		return used, nil
 	case v1alpha1.TransparencyLogRequired:
 	default:
@@ -78,12 +79,12 @@ func logged(field string, options *cosign.Options, mode v1alpha1.TransparencyLog
 	if len(store.root.RekorLogs()) == 0 {
 		return nil, fmt.Errorf("%s.logTrustStore: %s has no transparency log", field, store.source)
 	}
-	options.Log = store.root
+	signers.Log = store.root
 	return append(used, store.fingerprint), nil
 }
 
 // keyless adds identities and the root that vouches for them.
-func keyless(field string, options *cosign.Options, spec v1alpha1.Keyless, log v1alpha1.TransparencyLogMode, stores trustStores) ([]string, error) {
+func keyless(field string, signers *cosign.Signers, spec v1alpha1.Keyless, log v1alpha1.TransparencyLogMode, stores trustStores) ([]string, error) {
 	store, err := stores.publicGood, error(nil)
 	if spec.TrustStore != nil {
 		store, err = stores.find(*spec.TrustStore, v1alpha1.SigstoreRoot)
@@ -94,10 +95,10 @@ func keyless(field string, options *cosign.Options, spec v1alpha1.Keyless, log v
 		return nil, fmt.Errorf("%s.keyless.trustStore: %w", field, err)
 	}
 	k := &cosign.Keyless{Root: store.root, Name: store.source.String(), Expression: spec.Expression}
-	if k.IgnoreLog, err = ignored(field+".transparencyLog", log); err != nil {
+	if signers.InsecureIgnoreLog, err = ignored(field+".transparencyLog", log); err != nil {
 		return nil, err
 	}
-	if k.IgnoreSCT, err = ignored(field+".keyless.signedCertificateTimestamps", spec.SignedCertificateTimestamps); err != nil {
+	if k.InsecureIgnoreSCT, err = ignored(field+".keyless.signedCertificateTimestamps", spec.SignedCertificateTimestamps); err != nil {
 		return nil, err
 	}
 	for _, identity := range spec.Identities {
@@ -107,7 +108,7 @@ func keyless(field string, options *cosign.Options, spec v1alpha1.Keyless, log v
 	if t := spec.Thresholds; t != nil {
 		k.Thresholds, err = thresholds(field+".keyless.thresholds", *t)
 	}
-	options.Keyless = k
+	signers.Keyless = k
 	return []string{store.fingerprint}, err
 }
 
@@ -145,24 +146,24 @@ func thresholds(field string, spec v1alpha1.Thresholds) (cosign.Thresholds, erro
 
 // attestationChecker makes the checker of in-toto attestations.
 func attestationChecker(spec v1alpha1.AttestationVerifier, stores trustStores) (verify.Checker, []string, error) {
-	var options cosign.Options
+	options := cosign.AttestationOptions{PredicateType: spec.PredicateType, Expression: spec.Expression}
 	var used []string
 	var err error
 	switch {
 	case spec.Keyless != nil && len(spec.Keys) > 0:
 		return nil, nil, errors.New("spec.attestation must have exactly one of keys, keyless; it has both")
 	case spec.Keyless != nil:
-		used, err = keyless("spec.attestation", &options, *spec.Keyless, spec.TransparencyLog, stores)
+		used, err = keyless("spec.attestation", &options.Signers, *spec.Keyless, spec.TransparencyLog, stores)
 	default:
-		used, err = keys("spec.attestation", &options, spec.Keys, stores)
+		used, err = keys("spec.attestation", &options.Signers, spec.Keys, stores)
 		if err == nil {
-			used, err = logged("spec.attestation", &options, spec.TransparencyLog, spec.LogTrustStore, used, stores)
+			used, err = logged("spec.attestation", &options.Signers, spec.TransparencyLog, spec.LogTrustStore, used, stores)
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	checker, err := cosign.NewAttestation(options, spec.PredicateType, spec.Expression)
+	checker, err := cosign.NewAttestation(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spec.attestation: %w", err)
 	}

@@ -18,16 +18,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-const (
-	// maxExpression is the length of an expression.
-	maxExpression = 8 << 10
-	// maxCost bounds one evaluation, in CEL's units: enough to look at each of
-	// some 10,000 packages a few times, and over in a fifth of a second.
-	maxCost = 500_000
-	// checkEvery is after how many iterations a deadline is noticed.
-	checkEvery = 100
-)
-
 // Expression is a condition on values. It is compiled once and safe for concurrent
 // use.
 type Expression struct{ program celgo.Program }

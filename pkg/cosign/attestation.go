@@ -160,7 +160,7 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation's predicate cannot be judged: %.*s", maxQuote, err.Error()),
 			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")
 	case !matched:
 		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),

@@ -16,6 +16,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 // trustedKey is a key with every way in which cosign may have signed with it.
@@ -75,8 +77,8 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		}
 		return []crypto.Hash{crypto.SHA512, 0}, nil
 	case *rsa.PublicKey:
-		if k == nil || k.N == nil || k.N.BitLen() < minRSABits {
-			return nil, fmt.Errorf("RSA keys need at least %d bits", minRSABits)
+		if k == nil || k.N == nil || k.N.BitLen() < trust.MinRSABits {
+			return nil, fmt.Errorf("RSA keys need at least %d bits", trust.MinRSABits)
 		}
 		usual = []crypto.Hash{crypto.SHA256}
 	case *ecdsa.PublicKey:

@@ -180,7 +180,7 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signer's certificate cannot be judged: %.*s", maxQuote, err.Error()),
 			"look at the certificate's claims, and guard missing ones in the expression with has(…)")
 	case !matched:
 		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not say what the verifier's keyless expression demands",
@@ -222,10 +222,6 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 	return by, nil
 }
 
-// maxRefusal bounds what is repeated of the library's words: some of them are the
-// signer's.
-const maxRefusal = 300
-
 // refusal says in our words why the library did not accept a bundle.
 func (k *identities) refusal(err error) error {
 	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
@@ -237,8 +233,8 @@ func (k *identities) refusal(err error) error {
 			"sign as one of spec.cosign.keyless.identities, or have the signer added there")
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
-	if len(text) > maxRefusal {
-		text = strings.ToValidUTF8(text[:maxRefusal], "") + "…"
+	if len(text) > maxQuote {
+		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
 	}
 	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
 		"sign with the services that the verifier's trust store names, or have its trusted root updated")

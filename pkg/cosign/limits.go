@@ -1,6 +1,10 @@
 package cosign
 
-import "time"
+import (
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
+)
 
 // Limits on what one signature may cost; past a limit it does not count.
 const (
@@ -18,9 +22,9 @@ const (
 	// maxDepth is how deep the JSON of a signed document may nest. cosign's own
 	// documents nest four deep.
 	maxDepth = 16
-	// maxKeys is how many keys one verifier may have: each signature is tried
-	// with all of them.
-	maxKeys = 64
+	// maxKeys is how many keys one verifier may have, those of four full trust
+	// stores: each signature is tried with all of them.
+	maxKeys = 4 * trust.MaxKeys
 	// maxIdentities is how many identities one keyless verifier may have.
 	maxIdentities = 16
 	// maxAnnotation is the length of a legacy signature's certificate, log entry
@@ -29,6 +33,7 @@ const (
 	// maxExpressionTime is how long one expression may look at one attestation; it
 	// is far above what its cost limit lets it take.
 	maxExpressionTime = time.Second
-	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
-	minRSABits = 2048
+	// maxQuote is how much of a library's words a message repeats, in bytes: some of
+	// them are the signer's.
+	maxQuote = 300
 )

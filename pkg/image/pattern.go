@@ -26,9 +26,6 @@ var (
 	patternSegment = regexp.MustCompile(`^[a-z0-9*]([a-z0-9._*-]*[a-z0-9*])?$`)
 )
 
-// maxPatternSegments bounds the work of one match.
-const maxPatternSegments = 32
-
 // ParsePattern parses a pattern such as "registry.example.com/team-a/**". It
 // refuses patterns that can never match a normalised image, with the fix.
 func ParsePattern(s string) (Pattern, error) {

@@ -13,10 +13,6 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// MaxLength is the longest reference that Parse accepts, in bytes. A tagged
-// and digested reference with a 255-byte name stays far below it.
-const MaxLength = 1024
-
 // dockerHub is the host that images without a host belong to.
 const dockerHub = "docker.io"
 

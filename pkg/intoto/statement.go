@@ -16,13 +16,6 @@ const (
 	statementV1  = "https://in-toto.io/Statement/v1"
 )
 
-const (
-	// maxStatement is the size of a statement in bytes; SBOMs are the large ones.
-	maxStatement = 4 << 20
-	// maxDepth is how deep its JSON may nest; components of an SBOM nest.
-	maxDepth = 64
-)
-
 // Statement is what was attested of some subjects.
 type Statement struct {
 	// PredicateType says what the predicate is about.

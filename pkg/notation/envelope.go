@@ -11,6 +11,8 @@ import (
 
 	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/veraison/go-cose"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 // anchors are certificates that are trusted.
@@ -54,8 +56,9 @@ func presented(mediaType string, envelope []byte) ([]*x509.Certificate, error) {
 		if err != nil {
 			return nil, malformed("the signature envelope has a certificate that is not well-formed")
 		}
-		if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
-			return nil, limitExceeded(fmt.Sprintf("the signature envelope has an RSA key of %d bits", key.N.BitLen()), maxRSABits)
+		// The keys are a stranger's choice; see trust.MaxRSABits for what they cost.
+		if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > trust.MaxRSABits {
+			return nil, limitExceeded(fmt.Sprintf("the signature envelope has an RSA key of %d bits", key.N.BitLen()), trust.MaxRSABits)
 		}
 		chain = append(chain, certificate)
 	}

@@ -14,7 +14,7 @@ const wantedCertificates = `"CERTIFICATE" PEM blocks`
 // times nor whether a certificate may sign others: the verifier that uses it
 // does.
 func ParseCertificates(pem []byte) ([]*x509.Certificate, error) {
-	blocks, err := decode(pem, wantedCertificates, maxCertificatesInput, maxCertificates)
+	blocks, err := decode(pem, wantedCertificates, maxCertificatesInput, MaxCertificates)
 	if err != nil {
 		return nil, fmt.Errorf("parse certificates: %w", err)
 	}

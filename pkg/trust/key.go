@@ -32,7 +32,7 @@ type PublicKey struct {
 // (RFC 8017 appendix A.1.1). One block that is not a strong public key refuses
 // the whole text; the error says what was found and what is wanted.
 func ParsePublicKeys(pem []byte) ([]PublicKey, error) {
-	blocks, err := decode(pem, wantedKeys, maxKeysInput, maxKeys)
+	blocks, err := decode(pem, wantedKeys, maxKeysInput, MaxKeys)
 	if err != nil {
 		return nil, fmt.Errorf("parse public keys: %w", err)
 	}
@@ -92,7 +92,7 @@ func checkStrength(key crypto.PublicKey) error {
 		found = "damaged Ed25519"
 	case *rsa.PublicKey:
 		bits := k.N.BitLen()
-		if bits >= minRSABits && bits <= maxRSABits {
+		if bits >= MinRSABits && bits <= MaxRSABits {
 			return nil
 		}
 		found = fmt.Sprintf("%d-bit RSA", bits)

@@ -57,8 +57,9 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if _, err := parsed.SignatureContent(); err != nil {
 		return err
 	}
-	// A bundle's envelope has exactly one signature (sigstore_bundle.proto),
-	// and only in-toto statements say what image they are about.
+	// "During verification a client MUST reject an envelope if the number of signatures
+	// is not equal to one" (sigstore_bundle.proto). Only in-toto statements say what
+	// image they are about.
 	envelope := parsed.GetDsseEnvelope()
 	if envelope != nil && (len(envelope.GetSignatures()) != 1 || envelope.GetPayloadType() != bundle.IntotoMediaType) {
 		return errEnvelope
@@ -79,7 +80,8 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if hash == 0 {
 		return nil
 	}
-	// An envelope's signature is of its pre-authentication encoding (DSSE v1.0.2).
+	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
+	// "Signature Definition").
 	parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
 	parsed.byHash, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
 		Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig(), hash)})

@@ -23,9 +23,10 @@ type simpleSigning struct {
 	optional  map[string]any
 }
 
-// parsePayload reads a simple-signing payload. It refuses any name that is not
-// defined within "critical", as containers-signature(5) demands, and any type
-// but cosign's.
+// parsePayload reads a simple-signing payload of cosign's type. "consumers MUST reject
+// the signature if the `critical` object, or any of its subobjects, contain any member
+// or data value which is unrecognized, unsupported, invalid, or in any other way
+// unexpected" (containers-signature(5), "JSON processing and forward compatibility").
 func parsePayload(data []byte) (simpleSigning, error) {
 	document, err := intoto.ParseObject(data, maxDepth)
 	if err != nil {

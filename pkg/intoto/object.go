@@ -10,7 +10,8 @@ import (
 // ParseObject reads one JSON object that nests no deeper than maxDepth. Unlike
 // encoding/json it refuses duplicate names, invalid UTF-8 and deep nesting, and
 // names keep their case: two readers must not see two documents in the same
-// signed bytes (RFC 8259 section 4). Numbers are json.Number.
+// signed bytes. "The names within an object SHOULD be unique" (RFC 8259 section 4) is
+// not enough for that. Numbers are json.Number.
 func ParseObject(data []byte, maxDepth int) (map[string]any, error) {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return nil, errors.New("is not JSON")

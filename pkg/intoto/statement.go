@@ -66,8 +66,8 @@ func ParseStatement(data []byte) (Statement, error) {
 }
 
 // ReadSubject returns one of a statement's subjects (in-toto "ResourceDescriptor") and
-// its digests by algorithm, or an error if it is no object with digests. What the
-// digests are is not looked at.
+// its digests by algorithm. "Each element MUST have `digest` set" (in-toto attestation
+// framework, "Statement"); the digests themselves are not checked.
 func ReadSubject(entry any) (subject, digests map[string]any, err error) {
 	subject, ok := entry.(map[string]any)
 	if !ok {

@@ -24,8 +24,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Media types of signature manifests and their one layer (Notary Project
-// signature specification, section "OCI Signatures").
+// Media types of signature manifests and of their layer (Notary Project signature
+// specification, "Storage":
+// https://github.com/notaryproject/specifications/blob/main/specs/signature-specification.md).
 const (
 	ArtifactType  = "application/vnd.cncf.notary.signature"
 	MediaTypeJWS  = "application/jose+json"
@@ -149,7 +150,7 @@ func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Si
 		return proof{}, malformed("the image to check has no single sha256 digest")
 	case !c.Accepts(s):
 		return proof{}, malformed("the manifest is not a notation signature")
-	case len(s.Manifest.Layers) != 1:
+	case len(s.Manifest.Layers) != 1: // "collection of only one OCI descriptor referencing the signature envelope"
 		return proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
 	case s.Layer.Size > maxEnvelope:
 		return proof{}, limitExceeded(fmt.Sprintf("the signature envelope has %d bytes", s.Layer.Size), maxEnvelope)

@@ -130,8 +130,9 @@ func checkAnchors(certificates []*x509.Certificate) error {
 	return nil
 }
 
-// checkAuthorities accepts roots only (trust store specification, section
-// "Trust Store": a tsa store holds self-signed roots).
+// checkAuthorities accepts roots only: "The `x509/tsa` trust store contains named stores
+// with Timestamping Authority (TSA) root certificates" (trust store and trust policy
+// specification, "Trust Store").
 func checkAuthorities(certificates []*x509.Certificate) error {
 	if len(certificates) == 0 {
 		return nil

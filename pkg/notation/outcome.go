@@ -62,8 +62,9 @@ func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify
 	if len(signer.CertificateChain) == 0 {
 		return proof{}, malformed("the signature envelope has no certificates")
 	}
-	// Signature specification, section "Extended Attributes": a verifier must
-	// reject critical attributes that it does not process.
+	// "unknown critical attributes MUST cause signature verification to fail" (signature
+	// specification, "Extended attributes"). The library lets them
+	// pass.
 	if slices.ContainsFunc(signer.SignedAttributes.ExtendedAttributes, func(a signature.Attribute) bool { return a.Critical }) {
 		return proof{}, unknownCritical()
 	}
@@ -94,8 +95,9 @@ func (p proof) unless(failure error, logged bool) (proof, error) {
 	return proof{}, failure
 }
 
-// checkArtifact refuses an envelope whose signed artifact is not subject (signature
-// specification, section "Payload").
+// checkArtifact refuses an envelope whose signed artifact is not subject. "Descriptor
+// MUST contain `mediaType`, `digest`, and `size` fields" (signature specification,
+// "Payload"), so all three are compared.
 func checkArtifact(outcome *notationgo.VerificationOutcome, subject verify.Subject) error {
 	var payload struct {
 		TargetArtifact ocispec.Descriptor `json:"targetArtifact"`

@@ -69,7 +69,10 @@ func wrongDigest(want, signed digest.Digest) error {
 		"sign this image by its digest: signatures of other images or platforms do not carry over")
 }
 
-// checkValidity refuses a chain for its first certificate that is not valid at now.
+// checkValidity refuses a chain for its first certificate that is not valid at now. "In
+// the absence of an Authentic timestamp, a signature is considered invalid if the time
+// of verification is outside the signing certificate or chain's validity period" (trust
+// store and trust policy specification, "Signature Verification details").
 func checkValidity(chain []*x509.Certificate, now time.Time) error {
 	for _, certificate := range chain {
 		name := shown(certificate.Subject.String())
@@ -85,7 +88,10 @@ func checkValidity(chain []*x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// checkExpiry refuses a signature that has expired at now. The zero expiry is none.
+// checkExpiry refuses a signature that has expired at now: "The artifact is considered
+// expired when the current time is greater than or equal to expiry time" (trust store
+// and trust policy specification, "Signature Verification details"). The zero expiry is
+// none.
 func checkExpiry(expiry, now time.Time) error {
 	if expiry.IsZero() || now.Before(expiry) {
 		return nil

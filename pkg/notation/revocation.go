@@ -18,9 +18,11 @@ import (
 )
 
 // checkRevocation refuses a verified chain for its first certificate that is revoked,
-// or else for the first one whose status is not known (RFC 6960, RFC 5280 section 6.3;
-// the library's rules: OCSP first, lists where it gives no answer). The root is trusted
-// by name and not checked.
+// or else for the first one whose status is not known: "If the revocation status of any
+// of the certificates is revoked or cannot be determined (revocation unavailable), fail
+// this step" (trust store and trust policy specification, "Certificate Revocation
+// Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
+// if OCSP gives no answer. The root is trusted by name and not checked.
 func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
 	noted := &noting{next: c.revocation}
 	client := &http.Client{Transport: noted}

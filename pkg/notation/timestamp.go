@@ -38,6 +38,9 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	if err != nil {
 		return invalidTimestamp("the timestamp is not one of this signature")
 	}
+	// "Validate that the time range from `timeStampLowerLimit` to `timeStampUpperLimit`
+	// timestamp is entirely within the signing certificate and certificate chain's
+	// validity period" (trust store and trust policy specification, "Steps").
 	for _, certificate := range signer.CertificateChain {
 		if !at.BoundedAfter(certificate.NotBefore) || !at.BoundedBefore(certificate.NotAfter) {
 			return verify.Refuse(policy.ReasonTimestampOutOfTime, fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",

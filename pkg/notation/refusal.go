@@ -35,8 +35,7 @@ func invalidCertificate() error {
 		"sign with a code-signing certificate and give its whole chain, the root last")
 }
 
-// untrustedIdentity repeats the subject: an authority that is trusted has
-// certified it.
+// untrustedIdentity repeats the subject, which a trusted authority has certified.
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
 	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
 		fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name))

@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// checkTimestamp says in our words why the library did not accept the timestamp, and
-// returns nil if it did.
+// checkTimestamp explains in our words why the library did not accept the timestamp. It
+// returns nil if the library did.
 func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	var failure error
 	checked := false
@@ -56,8 +56,8 @@ func invalidTimestamp(message string) error {
 		"sign the image again with a timestamp of a trusted authority, or have the authority's root added to the trust store")
 }
 
-// timestampOf reads the time from a token (RFC 3161 section 2.4.2) that is about
-// signature, without saying who made it.
+// timestampOf reads the time from a token (RFC 3161 section 2.4.2) for signature. It does
+// not verify the authority.
 func timestampOf(token, signature []byte) (*tspclient.Timestamp, error) {
 	signed, err := tspclient.ParseSignedToken(token)
 	if err != nil {

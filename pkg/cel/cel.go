@@ -85,16 +85,16 @@ func checkGrowth(checked *celast.AST) error {
 		switch e.Kind() {
 		case celast.CallKind:
 			if e.AsCall().FunctionName() == operators.Add && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), joins) {
-				refuse("the expression adds what may be texts or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
+				refuse("the expression may add strings or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
 			}
 		case celast.ListKind:
 			if slices.ContainsFunc(e.AsList().Elements(), func(element celast.Expr) bool { return element.Kind() != celast.LiteralKind }) {
-				refuse("the expression has a list of something else than constants")
+				refuse("the expression has a list with elements that are not constants")
 			}
 		case celast.MapKind, celast.StructKind:
-			refuse("the expression makes a map, which is not available")
+			refuse("the expression makes a map, which is not supported")
 		case celast.UnspecifiedExprKind:
-			refuse("the expression has a part of no kind")
+			refuse("the expression has a part of unknown kind")
 		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make no new values
 		}
 	}))
@@ -127,7 +127,7 @@ func (e *Expression) Holds(values map[string]any) (bool, error) {
 func (e *Expression) match(values map[string]any, evaluate func(map[string]any) (ref.Val, error)) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			matched, err = false, fmt.Errorf("the expression gave up: %v", r)
+			matched, err = false, fmt.Errorf("the expression failed: %v", r)
 		}
 	}()
 	facts := make(map[string]any, len(values))
@@ -144,7 +144,7 @@ func (e *Expression) match(values map[string]any, evaluate func(map[string]any) 
 func isTrue(result ref.Val) (bool, error) {
 	value, ok := result.(types.Bool)
 	if !ok {
-		return false, errors.New("the expression is neither true nor false")
+		return false, errors.New("the expression is not a bool")
 	}
 	return bool(value), nil
 }

@@ -48,7 +48,7 @@ var _ verify.Checker = (*Attestation)(nil)
 // can be verified, a predicate type, and an expression that compiles.
 func NewAttestation(options AttestationOptions) (*Attestation, error) {
 	if options.PredicateType == "" {
-		return nil, errors.New("an attestation verifier without a predicate type would take any statement for any other")
+		return nil, errors.New("an attestation verifier needs a predicate type: without one it would accept any statement")
 	}
 	trusted, err := newSigners(options.Signers)
 	if err != nil {
@@ -147,9 +147,9 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	statement := evidence.Statement
 	switch {
 	case statement == nil:
-		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle signs the image itself, it is no attestation", "")
+		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation", "")
 	case statement.PredicateType != a.predicateType:
-		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType), "")
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType), "")
 	case a.expression == nil:
 		return nil
 	}
@@ -161,10 +161,10 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation's predicate cannot be judged: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
 			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")
 	case !matched:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not satisfy the verifier's expression", a.predicateType),
 			"look at the predicate with cosign download attestation")
 	}
 	return nil

@@ -142,7 +142,7 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 		}
 		summary := result.Signature.Certificate
 		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
-			return errors.New("the certificate names nobody")
+			return errors.New("the certificate has no issuer or subject")
 		}
 		if err := k.checkTimestamps(parsed); err != nil {
 			return err
@@ -182,11 +182,11 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signer's certificate cannot be judged: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"look at the certificate's claims, and guard missing ones in the expression with has(…)")
 	case !matched:
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not say what the verifier's keyless expression demands",
-			"sign as the expression demands: from the named repository, workflow or runner")
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not satisfy the verifier's keyless expression",
+			"sign as the expression requires: from its repository, workflow or runner")
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (k *identities) refusal(err error) error {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody):
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by another identity than the verifier trusts",
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the verifier does not trust",
 			"sign as one of spec.cosign.keyless.identities, or have the signer added there")
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")

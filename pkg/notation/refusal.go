@@ -26,7 +26,7 @@ func (c *Checker) untrustedCertificate() error {
 }
 
 func (c *Checker) unsupportedScheme() error {
-	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is of a signing authority, %s trusts certificate authorities only", c.name),
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s only trusts certificate authorities", c.name),
 		"sign with the signing scheme notary.x509, which is notation's default")
 }
 
@@ -47,12 +47,12 @@ func tampered() error {
 }
 
 func unknownCritical() error {
-	return verify.Refuse(policy.ReasonUnknownCriticalAttribute, "the signature demands that an attribute is understood which is not known here",
+	return verify.Refuse(policy.ReasonUnknownCriticalAttribute, "the signature has a critical attribute that is not supported",
 		"sign the image without extended critical attributes")
 }
 
 func pluginRequired() error {
-	return verify.Refuse(policy.ReasonPluginRequired, "the signature demands a verification plugin, and there are none",
+	return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a verification plugin, and plugins are not supported",
 		"sign the image with a key that needs no verification plugin")
 }
 

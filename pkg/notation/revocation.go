@@ -91,7 +91,7 @@ func (r *recorder) explain(name string) error {
 		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+r.permanent.Error(),
 			"have the responder allowed, or set spec.notation.revocation of the Verifier")
 	}
-	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer does not tell, is not signed by the issuer, or is too old",
+	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the issuer, or is too old",
 		"ask the certificate's issuer to publish a current answer")
 }
 

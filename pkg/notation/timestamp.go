@@ -31,12 +31,12 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	case errors.As(failure, &revoked):
 		return revoked.error
 	case len(signer.UnsignedAttributes.TimestampSignature) == 0:
-		return verify.Refuse(policy.ReasonNoTimestamp, "the signature has no timestamp, and one is needed",
+		return verify.Refuse(policy.ReasonNoTimestamp, "the signature has no timestamp, and one is required",
 			"sign the image again with a timestamp (notation sign --timestamp-url)")
 	}
 	at, err := timestampOf(signer.UnsignedAttributes.TimestampSignature, signer.Signature)
 	if err != nil {
-		return invalidTimestamp("the timestamp is not one of this signature")
+		return invalidTimestamp("the timestamp is not for this signature")
 	}
 	// "Validate that the time range from `timeStampLowerLimit` to `timeStampUpperLimit`
 	// timestamp is entirely within the signing certificate and certificate chain's
@@ -48,12 +48,12 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 				"sign the image again with a certificate that is valid")
 		}
 	}
-	return invalidTimestamp("the timestamp is of no trusted timestamp authority")
+	return invalidTimestamp("the timestamp is not from a trusted timestamp authority")
 }
 
 func invalidTimestamp(message string) error {
 	return verify.Refuse(policy.ReasonInvalidTimestamp, message,
-		"sign the image again with a timestamp of a trusted authority, or have the authority's root added to the trust store")
+		"sign the image again with a timestamp from a trusted authority, or have the authority's root added to the trust store")
 }
 
 // timestampOf reads the time from a token (RFC 3161 section 2.4.2) for signature. It does

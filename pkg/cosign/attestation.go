@@ -19,18 +19,18 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// MediaTypeEnvelope is that of a layer with a DSSE envelope, in which cosign v2
-// attaches attestations under the tag "sha256-<hex>.att".
+// MediaTypeEnvelope is the media type of a DSSE envelope, in which cosign v2 attaches
+// attestations under the tag "sha256-<hex>.att".
 const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
 
 // AttestationOptions says which attestations an Attestation accepts.
 type AttestationOptions struct {
 	Signers
-	// PredicateType must be that of the statement, exactly.
+	// PredicateType must equal that of the statement. It is required: without it any
+	// statement would do.
 	PredicateType string
-	// Expression, unless it is empty, is CEL that must say true of predicate,
-	// predicateType, now, and signer, which has keyFingerprint or issuer, subject and
-	// claims.
+	// Expression is an optional CEL condition over predicate, predicateType, now and
+	// signer, which has either keyFingerprint, or issuer, subject and claims.
 	Expression string
 }
 
@@ -39,16 +39,16 @@ type AttestationOptions struct {
 type Attestation struct {
 	*signers
 	predicateType string
-	expression    *cel.Expression // nil without one
+	expression    *cel.Expression // may be nil
 }
 
 var _ verify.Checker = (*Attestation)(nil)
 
-// NewAttestation returns an Attestation. It returns an error unless options name
-// signers that can be verified, a predicate type, and an expression that compiles.
+// NewAttestation returns an Attestation, or an error unless options have signers that
+// can be verified, a predicate type, and an expression that compiles.
 func NewAttestation(options AttestationOptions) (*Attestation, error) {
 	if options.PredicateType == "" {
-		return nil, errors.New("an attestation verifier without a predicate type would take any statement for any other")
+		return nil, errors.New("an attestation verifier needs a predicate type: without one it would accept any statement")
 	}
 	trusted, err := newSigners(options.Signers)
 	if err != nil {
@@ -70,7 +70,8 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 	return s.Layer.MediaType == MediaTypeEnvelope || isBundle(s.Layer.MediaType)
 }
 
-// Check says whether s is an attestation of subject as it is wanted.
+// Check says whether s is an attestation of subject by one of the signers, with the
+// wanted predicate.
 func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
 	proven, err := a.check(ctx, subject, s, fetch, now)
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *Attestation) check(ctx context.Context, subject verify.Subject, s verif
 	return proof{signer: signer{id: evidence.Signer, facts: evidence.Facts}, layer: s.Layer.Digest, predicateType: a.predicateType}, nil
 }
 
-// evidence returns the signed statement and who signed it.
+// evidence verifies a layer and returns the signed statement and its signer.
 func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
 		return a.verifyBundle(ctx, data, want)
@@ -113,10 +114,10 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	if err != nil {
 		return Evidence{}, malformed(err.Error())
 	}
-	return a.prove(ctx, rebuilt, want)
+	return a.verifyRebuilt(ctx, rebuilt, want)
 }
 
-// envelopeOf reads a DSSE envelope (DSSE protocol v1.0.2) with one signature.
+// envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.
 func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 	var envelope struct {
 		PayloadType string `json:"payloadType"`
@@ -126,7 +127,7 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 		} `json:"signatures"`
 	}
 	if err := json.Unmarshal(data, &envelope); err != nil {
-		return nil, errors.New("is no DSSE envelope")
+		return nil, errors.New("is not a DSSE envelope")
 	}
 	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
 	if err != nil || len(envelope.Signatures) != 1 || envelope.PayloadType != bundle.IntotoMediaType {
@@ -146,9 +147,9 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	statement := evidence.Statement
 	switch {
 	case statement == nil:
-		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle signs the image itself, it is no attestation", "")
+		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation", "")
 	case statement.PredicateType != a.predicateType:
-		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType), "")
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType), "")
 	case a.expression == nil:
 		return nil
 	}
@@ -160,10 +161,10 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation's predicate cannot be judged: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
 			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")
 	case !matched:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not satisfy the verifier's expression", a.predicateType),
 			"look at the predicate with cosign download attestation")
 	}
 	return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3): an
-// in-toto statement of cosign's own predicate type
-// in a DSSE envelope, or a plain signature of the manifest's bytes.
+// checkBundle checks a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) that holds
+// an in-toto statement of cosign's own predicate type in a DSSE envelope, or a plain
+// signature of the manifest's bytes.
 func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (proof, error) {
 	data, err := read(ctx, fetch, layer, "bundle", maxBundle)
 	if err != nil {
@@ -33,8 +33,8 @@ func (c *Checker) checkBundle(ctx context.Context, subject verify.Subject, layer
 	return c.accept(subject, layer.Digest, by, said...)
 }
 
-// signedClaims returns what a bundle says about the image want. Nothing of it is verified
-// yet: refusing here only spares the work of verifying what would not count.
+// signedClaims returns what a bundle claims about the image want. The claims are not
+// verified yet: refusing here only saves verifying evidence that would not count.
 func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claims, error) {
 	if !parsed.message {
 		return readStatement(parsed.payload, want)
@@ -42,10 +42,10 @@ func (c *Checker) signedClaims(parsed parsedBundle, want digest.Digest) ([]claim
 	if err := c.checkMessage(parsed, want); err != nil {
 		return nil, err
 	}
-	return []claims{{}}, nil // a message signature says nothing but the digest
+	return []claims{{}}, nil // a message signature only covers the digest
 }
 
-// readStatement returns what an envelope's payload says about the image want.
+// readStatement returns what an envelope's payload claims about the image want.
 func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
 	parsed, err := parseStatement(payload)
 	switch {

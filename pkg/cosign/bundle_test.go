@@ -82,9 +82,9 @@ func TestDeniesTamperedStatement(t *testing.T) {
 	requireInvalid(t, check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e), policy.ReasonTamperedPayload)
 }
 
-// A pure Ed25519 signature cannot be checked from a digest: a library that
-// tries checks it over no bytes at all, and a signature of an empty file would
-// be one of every image.
+// A pure Ed25519 signature cannot be verified from a digest. A library that tries
+// verifies it over no bytes at all, and the signature of an empty file would be a valid
+// signature of every image.
 func TestDeniesEd25519SignatureOfEmptyMessage(t *testing.T) {
 	key, ecdsa := newKey(t, fixture.Ed25519), newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")

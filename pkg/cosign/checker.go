@@ -1,12 +1,12 @@
-// Package cosign checks image signatures and attestations in cosign's forms, legacy
-// layers and Sigstore bundles, made with a key or keyless. It takes bytes and
-// trust material and returns a finding. Log entries, certificates and timestamps
-// are verified with what the signature brings along: it never talks to a network
-// but through the fetch function that it is given.
+// Package cosign checks image signatures and attestations in cosign's formats, legacy
+// layers and Sigstore bundles, made with a key or keyless. It takes bytes and trust
+// material and returns a finding. It verifies log entries, certificates and timestamps
+// offline, from the signature itself, and only reaches a network through the fetch
+// function of its caller.
 //
-// Only per-signature functions of the libraries are called, each under
-// recover: what a registry serves can make them panic, and the image-level
-// functions of cosign would do so in goroutines of their own.
+// It calls only per-signature functions of the libraries, each under recover: hostile
+// evidence can make them panic, and the image-level functions of cosign panic in
+// goroutines of their own.
 package cosign
 
 import (
@@ -24,17 +24,17 @@ import (
 // Options says which image signatures a Checker accepts.
 type Options struct {
 	Signers
-	// Annotations must all be signed with exactly these values. Message
-	// signatures sign none, so they fail if there are any.
+	// Annotations must all be signed with exactly these values. Message signatures
+	// carry no annotations, so they fail if any are set.
 	Annotations map[string]string
-	// MatchRepository demands that the signed document names the image's host
-	// and repository, so that a signature copied from elsewhere does not count.
-	// cosign v3 writes no repository into its bundles: they fail, since it
-	// cannot be proven, unless a subject of the statement is named so.
+	// MatchRepository requires that the signed document names the image's host and
+	// repository, so that a signature copied from another repository does not count.
+	// cosign v3 writes no repository into its bundles: they fail, unless a subject of
+	// the statement has the repository as its name.
 	MatchRepository bool
 }
 
-// Checker implements [verify.Checker] for image signatures in cosign's forms. It has
+// Checker implements [verify.Checker] for image signatures in cosign's formats. It has
 // no mutable state.
 type Checker struct {
 	*signers
@@ -44,8 +44,7 @@ type Checker struct {
 
 var _ verify.Checker = (*Checker)(nil)
 
-// New returns a Checker. It returns an error unless options name signers that can be
-// verified.
+// New returns a Checker, or an error unless options name signers that can be verified.
 func New(options Options) (*Checker, error) {
 	trusted, err := newSigners(options.Signers)
 	if err != nil {
@@ -55,13 +54,14 @@ func New(options Options) (*Checker, error) {
 }
 
 // Accepts reports whether the layer is a simple-signing payload or a Sigstore
-// bundle. The artifact type is not looked at: registries report it wrongly.
+// bundle. It ignores the artifact type, which registries report wrongly.
 func (c *Checker) Accepts(s verify.Signature) bool {
 	return s.Layer.MediaType == MediaTypeSimpleSigning || isBundle(s.Layer.MediaType)
 }
 
-// Check says whether s is a signature of subject by one of the keys, over the
-// wanted annotations. Keys do not expire, so now is not looked at.
+// Check says whether s is a signature of subject by one of the signers, with the wanted
+// repository and annotations. It ignores now: keys do not expire, and certificates must
+// be valid at the time that a log or a timestamp authority vouches for.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) policy.Finding {
 	proven, err := c.check(ctx, subject, s, fetch)
 	if err != nil {
@@ -83,14 +83,14 @@ func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Si
 	return proof{}, malformed("the layer is neither a cosign payload nor a Sigstore bundle")
 }
 
-// claims is what a signed document says beyond the digest of the image.
+// claims are the statements of a signed document beyond the digest of the image.
 type claims struct {
-	repository  string         // as written; empty if it names none
-	annotations map[string]any // signed annotations
+	repository  string // as written; may be empty
+	annotations map[string]any
 }
 
-// accept is the end of every check. It requires that one of the verified claims has
-// the repository and annotations that the verifier wants.
+// accept is the last step of every check. It requires that one of the verified claims
+// has the repository and annotations that the verifier wants.
 func (c *Checker) accept(subject verify.Subject, layer digest.Digest, by signer, said ...claims) (proof, error) {
 	err := malformed("the signed document says nothing about the image")
 	for _, s := range said {

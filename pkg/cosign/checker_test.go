@@ -23,7 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// formats are the carriers of a signature, each through a real registry.
+// formats are the formats of a signature, each stored in a real registry.
 var formats = map[string]func(*fixture.Registry, context.Context, fixture.Image, *fixture.CosignKey, fixture.CosignOptions) (ocispec.Descriptor, error){
 	"legacy tag":      (*fixture.Registry).SignCosign,
 	"legacy referrer": (*fixture.Registry).SignCosignReferrer,

@@ -18,8 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// TestAgreesWithPlainCryptography changes single bytes of payloads and
-// signatures and holds every answer against the standard library's.
+// TestAgreesWithPlainCryptography changes single bytes of payloads and signatures, and
+// compares every finding with the standard library's answer.
 func TestAgreesWithPlainCryptography(t *testing.T) {
 	for _, algorithm := range []fixture.Algorithm{fixture.ECDSAP256, fixture.Ed25519, fixture.RSA2048} {
 		t.Run(string(algorithm), func(t *testing.T) {

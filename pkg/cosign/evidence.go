@@ -14,20 +14,20 @@ import (
 
 // Evidence is what a bundle proves.
 type Evidence struct {
-	// Signer tells who signed; distinct for distinct signers.
+	// Signer identifies the signer, and differs between signers.
 	Signer string
 	// Facts about the signer: keyFingerprint, or issuer, subject and claims.
 	Facts map[string]any
-	// Statement is the signed in-toto statement, nil for a signature of the
-	// artifact's bytes. It is about the artifact, by a subject's digest; whether
-	// its predicate means anything is for the caller to say.
+	// Statement is the signed in-toto statement, nil for a signature of the artifact's
+	// bytes. One of its subjects has the artifact's digest. The caller judges its
+	// predicate.
 	Statement *intoto.Statement
 }
 
-// VerifyBundle verifies a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) as
-// about the artifact with a SHA-256 digest, by whom the checker trusts. The error of
-// evidence that does not count is a [verify.Refusal]. What predicate type a
-// statement has, annotations and repository are not looked at.
+// VerifyBundle verifies that a Sigstore bundle (sigstore_bundle.proto, v0.1 to v0.3) is
+// about the artifact with a SHA-256 digest, and made by a signer that the checker trusts.
+// It returns a [verify.Refusal] for evidence that does not count. It ignores the
+// statement's predicate type, annotations and repository.
 func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {
 	return c.signers.verifyBundle(ctx, data, artifact)
 }
@@ -43,19 +43,19 @@ func (s *signers) verifyBundle(ctx context.Context, data []byte, artifact digest
 	if err != nil {
 		return Evidence{}, err
 	}
-	return s.proven(ctx, parsed, artifact)
+	return s.verifyParsed(ctx, parsed, artifact)
 }
 
-// prove verifies a bundle that was made of a legacy attestation.
-func (s *signers) prove(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, error) {
+// verifyRebuilt verifies a bundle that was rebuilt from a legacy attestation.
+func (s *signers) verifyRebuilt(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, error) {
 	parsed := parsedBundle{Bundle: rebuilt}
 	if err := guard(func() error { return parsed.read(s.logged) }); err != nil {
 		return Evidence{}, malformed("the attestation is malformed")
 	}
-	return s.proven(ctx, parsed, artifact)
+	return s.verifyParsed(ctx, parsed, artifact)
 }
 
-func (s *signers) proven(ctx context.Context, parsed parsedBundle, artifact digest.Digest) (Evidence, error) {
+func (s *signers) verifyParsed(ctx context.Context, parsed parsedBundle, artifact digest.Digest) (Evidence, error) {
 	if parsed.message {
 		if err := s.checkMessage(parsed, artifact); err != nil {
 			return Evidence{}, err
@@ -80,7 +80,8 @@ func (s *signers) proven(ctx context.Context, parsed parsedBundle, artifact dige
 	return proven, nil
 }
 
-// open takes a bundle apart that is signed in the way that the checker wants.
+// open parses a bundle. It refuses a certificate where keys are trusted, and a key where
+// identities are.
 func (s *signers) open(data []byte) (parsedBundle, error) {
 	parsed, err := parseBundle(data, s.logged)
 	switch {

@@ -12,7 +12,7 @@ import (
 // proof is evidence that passed every check. The zero value proves nothing.
 type proof struct {
 	signer        signer
-	layer         digest.Digest // with the signature or attestation
+	layer         digest.Digest // of the signature or attestation
 	predicateType string        // empty for a signature
 }
 

@@ -2,11 +2,10 @@ package cosign
 
 import "errors"
 
-// errPanic stands for a panic of a library: whatever made it do so is not a
-// signature.
+// errPanic stands for the panic of a library. Evidence that causes one is malformed.
 var errPanic = errors.New("the library gave up")
 
-// guard runs a library call and turns a panic into an error.
+// guard runs a library call and turns a panic into errPanic.
 func guard(call func() error) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -21,45 +21,46 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Identity matches who a signing certificate was issued to. Exactly one of each
-// pair is set. Regular expressions are RE2 and must match the whole value.
+// Identity matches the issuer and subject of a signing certificate. Exactly one field of
+// each pair is set. Regular expressions are RE2 and must match the whole value.
 type Identity struct {
 	Issuer, IssuerRegExp   string
 	Subject, SubjectRegExp string
 }
 
-// Keyless trusts identities instead of keys: certificates that a Sigstore root
-// leads to, at the time that a log or a timestamp authority vouches for.
+// Keyless trusts identities: certificates that chain to a Sigstore root and were valid
+// at a time that a log or a timestamp authority vouches for.
 type Keyless struct {
-	// Identities of which a signer must match one, 1 to 16.
+	// Identities are 1 to 16 identities; a signer must match one of them.
 	Identities []Identity
-	// Root holds certificate authorities, logs and timestamp authorities; Name
-	// says in messages where it comes from.
+	// Root holds certificate authorities, logs and timestamp authorities. Name is its
+	// source in messages.
 	Root root.TrustedMaterial
 	Name string
 	// InsecureIgnoreSCT accepts certificates that are in no certificate transparency
 	// log.
 	InsecureIgnoreSCT bool
-	// Thresholds are how many different logs or authorities must vouch; 0 is 1.
+	// Thresholds say how many different logs and authorities must vouch.
 	Thresholds Thresholds
-	// Expression, unless it is empty, is CEL that must say true of who signed:
-	// issuer and subject, and claims, the extensions of the certificate by their
-	// names in Fulcio's certificate specification, such as sourceRepositoryURI.
+	// Expression is an optional CEL condition over issuer, subject and claims: the
+	// extensions of the certificate by their names in Fulcio's certificate
+	// specification, such as sourceRepositoryURI.
 	Expression string
 }
 
-// Thresholds are numbers of different logs or authorities.
+// Thresholds are minimum numbers of different logs and authorities. Zero means one; for
+// Timestamps of logged signatures, the time of a log counts too.
 type Thresholds struct {
 	Log, SCT, Timestamps int
 }
 
-// identities verifies certificates.
+// identities verifies signatures by certificates.
 type identities struct {
-	name     string
-	root     root.TrustedMaterial
-	bundles  *bundleverify.Verifier
-	policies []bundleverify.PolicyOption
-	demand   *cel.Expression // nil without one
+	name       string
+	root       root.TrustedMaterial
+	bundles    *bundleverify.Verifier
+	policies   []bundleverify.PolicyOption
+	expression *cel.Expression // may be nil
 }
 
 func newIdentities(k Keyless, logged bool) (*identities, error) {
@@ -74,7 +75,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	made := &identities{name: k.Name, root: k.Root}
 	if k.Expression != "" {
 		var err error
-		made.demand, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
+		made.expression, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
 		if err != nil {
 			return nil, fmt.Errorf("expression: %w", err)
 		}
@@ -104,7 +105,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	return made, nil
 }
 
-// policy makes the library's matcher of one identity.
+// policy returns the library's matcher for the identity.
 func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	if (i.Issuer == "") == (i.IssuerRegExp == "") {
 		return nil, errors.New("exactly one of issuer and issuerRegExp must be set")
@@ -119,7 +120,7 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	return bundleverify.WithCertificateIdentity(identity), nil
 }
 
-// whole makes an expression match nothing less than the whole value.
+// whole anchors a regular expression, so that it must match the whole value.
 func whole(expression string) string {
 	if expression == "" {
 		return ""
@@ -127,7 +128,8 @@ func whole(expression string) string {
 	return "^(?:" + expression + ")$"
 }
 
-// verify returns who signed a bundle that is about what artifact says.
+// verify verifies a bundle against an artifact and returns its signer. Its errors are the
+// library's: see refusal.
 func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
 	var by signer
 	err := guard(func() error {
@@ -140,9 +142,9 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 		}
 		summary := result.Signature.Certificate
 		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
-			return errors.New("the certificate names nobody")
+			return errors.New("the certificate has no issuer or subject")
 		}
-		if err := k.timely(parsed); err != nil {
+		if err := k.checkTimestamps(parsed); err != nil {
 			return err
 		}
 		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
@@ -153,8 +155,8 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 	return by, err
 }
 
-// claimsOf are the extensions that a certificate has (Fulcio's certificate
-// specification, "Extension values"), by their names there.
+// claimsOf returns the extensions of a certificate by their names in Fulcio's
+// certificate specification ("Extension values").
 func claimsOf(extensions certificate.Extensions) map[string]any {
 	found := map[string]any{}
 	text, err := json.Marshal(extensions)
@@ -170,47 +172,47 @@ func claimsOf(extensions certificate.Extensions) map[string]any {
 
 // checkExpression refuses a signer that does not satisfy the expression.
 func (k *identities) checkExpression(ctx context.Context, by signer) error {
-	if k.demand == nil {
+	if k.expression == nil {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
 	defer cancel()
-	matched, err := k.demand.Match(limited, by.facts)
+	matched, err := k.expression.Match(limited, by.facts)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the signer's certificate cannot be judged: %.*s", maxQuote, err.Error()),
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"look at the certificate's claims, and guard missing ones in the expression with has(…)")
 	case !matched:
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not say what the verifier's keyless expression demands",
-			"sign as the expression demands: from the named repository, workflow or runner")
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not satisfy the verifier's keyless expression",
+			"sign as the expression requires: from its repository, workflow or runner")
 	}
 	return nil
 }
 
-// checkIdentity returns who signed the bundle as a signature of want, if want is what
-// its statement is about, which the caller reads.
+// checkIdentity verifies a bundle as a signature of want and returns its signer. The
+// caller checks that the statement, if there is one, is about want.
 func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
-	// A plain Ed25519 signature cannot be verified knowing a digest only, and the
-	// library would verify it over no bytes at all.
+	// Given only a digest, the library verifies a plain Ed25519 signature over no bytes
+	// at all.
 	if parsed.message && parsed.ed25519 {
 		return signer{}, unsupported()
 	}
-	asked, artifact, err := parsed.question(want)
+	content, artifact, err := parsed.target(want)
 	if err != nil {
 		return signer{}, malformed("the image to check has a damaged digest")
 	}
-	return k.signerOf(ctx, asked, artifact)
+	return k.signerOf(ctx, content, artifact)
 }
 
-// checkPayload returns who signed a payload whose bytes are known.
+// checkPayload verifies a bundle against the signed bytes and returns its signer.
 func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, error) {
 	return k.signerOf(ctx, rebuilt, bundleverify.WithArtifact(payload))
 }
 
-// signerOf returns who signed a bundle that is about what artifact says, if the
-// verifier trusts that identity.
+// signerOf verifies a bundle against an artifact and returns its signer if the verifier
+// trusts that identity.
 func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
 	by, err := k.verify(parsed, artifact)
 	if err != nil {
@@ -229,7 +231,7 @@ func (k *identities) refusal(err error) error {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody):
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by another identity than the verifier trusts",
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the verifier does not trust",
 			"sign as one of spec.cosign.keyless.identities, or have the signer added there")
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
@@ -240,7 +242,7 @@ func (k *identities) refusal(err error) error {
 		"sign with the services that the verifier's trust store names, or have its trusted root updated")
 }
 
-// isEd25519 tells the kind of a certificate's key.
+// isEd25519 reports whether the certificate has an Ed25519 key.
 func isEd25519(content bundleverify.VerificationContent) bool {
 	certificate := content.Certificate()
 	if certificate == nil {

@@ -33,7 +33,7 @@ func newSigstore(t testing.TB) (*sigstore.Sigstore, root.TrustedMaterial) {
 	return instance, trusted
 }
 
-// keylessOptions trust someone, and demand no SCT, which the instance has not.
+// keylessOptions trusts someone and ignores SCTs, which the instance does not issue.
 func keylessOptions(trusted root.TrustedMaterial, change func(*cosign.Signers)) cosign.Options {
 	signers := cosign.Signers{Keyless: &cosign.Keyless{Identities: []cosign.Identity{{Issuer: vouched, Subject: someone}}, Root: trusted,
 		Name: "ClusterTrustStore root", InsecureIgnoreSCT: true}}
@@ -205,7 +205,7 @@ func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
 	requireInvalid(t, check(newChecker(t, keylessOptions(foreign, demand(1))), img, e), policy.ReasonUntrusted)
 }
 
-// What one log or authority says twice counts once.
+// Two entries of one log, or two timestamps of one authority, count once.
 func TestThresholdsCountDifferentWitnesses(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
@@ -235,7 +235,7 @@ func TestThresholdsCountDifferentWitnesses(t *testing.T) {
 	}
 }
 
-// A key that comes with the signature is the signer's word for itself.
+// A signer can put any key into a bundle.
 func TestBundlesThatBringTheirOwnKeyProveNothing(t *testing.T) {
 	key, stranger := newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "r.example.com/app")
@@ -268,8 +268,7 @@ func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
 	}
 	ours := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
 	require.Equal(t, policy.Valid, check(checker, img, ours).Result)
-	// Without a log the timestamp is all that vouches; beside a log's time it is
-	// one more that does not count.
+	// Without a log only the timestamp vouches for the time; with a log it is not needed.
 	byTimestamp := newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }))
 	require.Equal(t, policy.Valid, check(byTimestamp, img, ours).Result)
 	for name, checker := range map[string]*cosign.Checker{"tlogEntries": checker, "timestampVerificationData": byTimestamp, "certificate": checker} {

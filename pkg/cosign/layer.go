@@ -12,10 +12,10 @@ import (
 
 // Media types of the layers that hold signatures.
 const (
-	// MediaTypeSimpleSigning is that of a legacy payload; its signature is an
-	// annotation of the layer.
+	// MediaTypeSimpleSigning is a legacy payload, whose signature is an annotation of
+	// the layer.
 	MediaTypeSimpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json"
-	// MediaTypeBundle is that of a Sigstore bundle v0.3, which cosign v3 writes.
+	// MediaTypeBundle is a Sigstore bundle v0.3, which cosign v3 writes.
 	MediaTypeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 	mediaTypeBundleOld = "application/vnd.dev.sigstore.bundle+json;version=0."
@@ -38,7 +38,7 @@ func checkSubject(subject verify.Subject) error {
 	return nil
 }
 
-// read fetches a layer of at most limit bytes.
+// read fetches a layer of at most limit bytes. what names the layer in refusals.
 func read(ctx context.Context, fetch verify.Fetch, layer ocispec.Descriptor, what string, limit int) ([]byte, error) {
 	if layer.Size > int64(limit) {
 		return nil, limitExceeded(what, limit)

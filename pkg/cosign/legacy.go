@@ -18,8 +18,8 @@ import (
 )
 
 // checkLegacy checks a simple-signing payload and the signature in the layer's
-// annotation. For a key alone, certificate, chain, log entry and timestamp
-// annotations are dropped: they prove nothing about it, and can only do harm.
+// annotation. With keys and no log, it ignores the annotations for certificate, chain,
+// log entry and timestamp: they prove nothing about a key, and can only do harm.
 func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) (proof, error) {
 	b64 := layer.Annotations[static.SignatureAnnotationKey]
 	switch {
@@ -71,8 +71,8 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 	return proof{}, c.wrongKey()
 }
 
-// rebuiltSigner returns who signed a payload, judged as a bundle made of the
-// layer's annotations.
+// rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's
+// annotations, and returns its signer.
 func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
 	rebuilt, err := s.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
 	if err != nil {
@@ -94,7 +94,8 @@ func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, p
 	return signer{}, s.wrongKey()
 }
 
-// payload returns the bytes that were signed.
+// payload returns the signed bytes. It only fetches them if they cannot be derived from
+// the image's name.
 func (c *Checker) payload(ctx context.Context, subject verify.Subject, layer ocispec.Descriptor, fetch verify.Fetch) ([]byte, error) {
 	if len(c.annotations) == 0 {
 		if built, ok := rebuildPayload(subject.Reference, layer.Digest); ok {
@@ -104,8 +105,7 @@ func (c *Checker) payload(ctx context.Context, subject verify.Subject, layer oci
 	return read(ctx, fetch, layer, "signed payload", maxPayload)
 }
 
-// verifyLegacy verifies one signature with one key, and that the payload is
-// about want.
+// verifyLegacy verifies a signature with one key, and that the payload names want.
 func verifyLegacy(ctx context.Context, by algorithm, payload []byte, b64 string, want digest.Digest) error {
 	hash, err := v1.NewHash(want.String())
 	if err != nil {

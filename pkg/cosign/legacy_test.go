@@ -189,8 +189,8 @@ func TestLyingSizeIsReadNoFurtherThanTheLimit(t *testing.T) {
 	requireInvalid(t, check(checker, img, e), policy.ReasonLimitExceeded)
 }
 
-// These annotations make cosign v2's image-level functions panic in goroutines
-// of their own, or have an expired certificate fail a good signature.
+// These annotations make cosign v2's image-level functions panic in goroutines of their
+// own, or make an expired certificate invalidate a good signature.
 func TestHostileAnnotationsNeitherCrashNorSpoilAGoodSignature(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")

@@ -23,7 +23,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
-// envelope is what a bundle's envelope holds, and PEM of who signed it.
+// envelope is the content of a bundle's envelope, and the signer's key or certificate as
+// PEM.
 type envelope struct{ payload, signature, signer []byte }
 
 func (e envelope) encoded() []byte {
@@ -35,7 +36,7 @@ func sum(data []byte) map[string]any {
 	return map[string]any{"algorithm": "sha256", "value": hex.EncodeToString(hash[:])}
 }
 
-// hashedRekord is the body of a Rekor v1 entry that has the hash of what was signed.
+// hashedRekord is the body of a Rekor v1 entry with the hash of the signed bytes.
 func hashedRekord(e envelope) map[string]any { return hashedRekordOf(e, sum(e.encoded())) }
 
 func hashedRekordOf(e envelope, hash map[string]any) map[string]any {
@@ -51,7 +52,7 @@ func intoto(e envelope) map[string]any {
 		"hash": sum([]byte("the envelope")), "payloadHash": sum(e.payload)}}}
 }
 
-// opened returns what the envelope of a bundle holds, and PEM of its certificate.
+// opened returns the content of a bundle's envelope, and its certificate as PEM.
 func opened(t testing.TB, e *evidence) envelope {
 	t.Helper()
 	var bundle struct {
@@ -78,7 +79,7 @@ func enclosed(t testing.TB, key *fixture.CosignKey, payload []byte) envelope {
 	return e
 }
 
-// bundle returns e as a bundle, beside the material of like.
+// bundle returns e as a bundle with the verification material of like.
 func (e envelope) bundle(t testing.TB, like *evidence) *evidence {
 	t.Helper()
 	return edited(t, like, func(bundle map[string]any) {
@@ -181,7 +182,7 @@ func newInstance(t testing.TB) *sigstore.Sigstore {
 	return instance
 }
 
-// The log has the hash that the signer made.
+// The log entry has the signer's hash algorithm.
 func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
@@ -198,8 +199,8 @@ func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
 	}
 }
 
-// Where no log is demanded nobody looks at its entries: they must not change how a
-// bundle is read.
+// If no log is required, log entries are ignored: they must not change how a bundle is
+// parsed.
 func TestLogEntriesChangeNothingWhereNoLogIsDemanded(t *testing.T) {
 	instance, root := newSigstore(t)
 	img, key, stranger := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
@@ -207,7 +208,7 @@ func TestLogEntriesChangeNothingWhereNoLogIsDemanded(t *testing.T) {
 	keys := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	identities := newChecker(t, keylessOptions(root, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }))
 	byKey := bundled(t, img, key, fixture.CosignOptions{})
-	// The library refuses such a subject, which nothing else looks at.
+	// Only the library checks such a subject.
 	odd := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","predicateType":%q,"subject":[{"name":1,"digest":{"sha256":%q}}]}`, cosign.PredicateTypeSignature, img.Descriptor.Digest.Encoded())
 	certified, err := instance.Bundle(someone, vouched, odd, sigstore.SignOptions{})
 	require.NoError(t, err)
@@ -253,11 +254,11 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 	}
 }
 
-// The library looks at the first timestamp of each authority only.
+// The library only checks the first timestamp of each authority.
 func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
-	// Certificates hold for ten minutes from when they are made.
+	// Certificates are valid for ten minutes.
 	within, late, early := time.Now().Add(time.Minute), time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for name, c := range map[string]struct {
 		options sigstore.SignOptions
@@ -283,7 +284,7 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 	}
 }
 
-// Also the authorities must have been trusted at each of the times.
+// The authorities, too, must have been valid at each of the times.
 func TestEveryTimestampMustBeWithinItsAuthoritysTime(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
@@ -317,8 +318,8 @@ func rootWith(t testing.TB, s *sigstore.Sigstore, edit func(parsed map[string]an
 	return made
 }
 
-// An SCT is for the key of the certificate's issuer, which a name alone does not
-// tell: Fulcio's instances share theirs.
+// An SCT covers the key of the certificate's issuer. The name of the issuer is not
+// enough: Fulcio's instances share one.
 func TestAnAuthorityOfTheSameNameDoesNotHideTheIssuer(t *testing.T) {
 	instance, decoy := newInstance(t), newInstance(t)
 	var theirs []any

@@ -9,8 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Each payload is signed by the trusted key, so that nothing but its form is
-// wrong.
+// Each payload is signed by the trusted key, so only its form is wrong.
 func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")

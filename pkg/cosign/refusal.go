@@ -19,7 +19,7 @@ func limitExceeded(what string, limit int) error {
 }
 
 func noSignature() error {
-	return verify.Refuse(policy.ReasonNoSignature, "the cosign payload comes without a signature annotation",
+	return verify.Refuse(policy.ReasonNoSignature, "the cosign payload has no signature annotation",
 		"sign the image again, and copy signatures with cosign copy or another tool that keeps annotations")
 }
 

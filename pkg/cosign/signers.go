@@ -19,7 +19,7 @@ import (
 
 // Key is one trusted public key.
 type Key struct {
-	// Name says in messages where the key comes from, such as "TrustStore
+	// Name is the source of the key in messages, such as "TrustStore
 	// team-a/team-keys".
 	Name string
 	// Public is an *ecdsa.PublicKey (P-256, P-384, P-521), an ed25519.PublicKey,
@@ -27,25 +27,25 @@ type Key struct {
 	Public crypto.PublicKey
 	// Fingerprint identifies the signer in findings.
 	Fingerprint string
-	// Hash is what the signer hashes the signed bytes with: SHA-256, SHA-384 or
-	// SHA-512. Zero stands for what cosign uses: SHA-256, and for ECDSA P-384
-	// and P-521 also the hash of the curve's strength. Ed25519 keys ignore it.
+	// Hash is the signer's hash algorithm: SHA-256, SHA-384 or SHA-512. Zero means
+	// cosign's choice: SHA-256, and for ECDSA P-384 and P-521 also the hash of the
+	// curve's strength. Ed25519 keys ignore it.
 	Hash crypto.Hash
 }
 
-// Signers says whose signatures count: those by keys, or those by identities that a
+// Signers says whose signatures count: either trusted keys, or identities that a
 // Sigstore root certifies. Image signatures and attestations share it.
 type Signers struct {
 	// Keys are the trusted keys, 1 to 64; any one of them suffices.
 	Keys []Key
-	// Log is where signatures by keys must be logged: a Sigstore root with at least one
-	// transparency log. Identities have the logs of their own root.
+	// Log is a Sigstore root whose transparency logs must contain signatures by keys. It
+	// has at least one log. Signatures by identities must be in a log of Keyless.Root.
 	Log root.TrustedMaterial
-	// Keyless trusts identities instead of keys. Exactly one of both is set.
+	// Keyless trusts identities instead of keys. Exactly one of Keys and Keyless is set.
 	Keyless *Keyless
-	// InsecureIgnoreLog accepts signatures that are in no transparency log. With keys it
-	// stands in for Log. With identities a timestamp authority must then vouch for the
-	// time of signing.
+	// InsecureIgnoreLog accepts signatures that are in no transparency log. With keys,
+	// exactly one of Log and InsecureIgnoreLog is set. With identities, a timestamp
+	// authority must then vouch for the time of signing.
 	InsecureIgnoreLog bool
 }
 
@@ -53,11 +53,11 @@ type Signers struct {
 type signers struct {
 	keys       []trustedKey
 	logged     bool        // signatures must be in a log
-	identities *identities // instead of keys
+	identities *identities // nil if keys are trusted
 }
 
-// newSigners returns an error if there are neither keys nor identities or too many of
-// them, if one of them is not supported, or if nothing says what log counts.
+// newSigners returns an error if there are no keys and no identities, or too many, if
+// one of them is not supported, or if options do not say which log counts.
 func newSigners(options Signers) (*signers, error) {
 	s := &signers{logged: !options.InsecureIgnoreLog}
 	switch {
@@ -88,9 +88,9 @@ func newSigners(options Signers) (*signers, error) {
 	return s, nil
 }
 
-// signer is who made a signature that was verified.
+// signer is the author of a verified signature.
 type signer struct {
-	id      string         // distinct for distinct signers
+	id      string         // differs between signers
 	message string         // one sentence
 	facts   map[string]any // for the extensions of the finding
 }
@@ -100,9 +100,9 @@ func (k trustedKey) signer() signer {
 		facts: map[string]any{"keyFingerprint": k.Fingerprint}}
 }
 
-// signerOf returns who signed the bundle as a signature of want, if want is what its
-// statement is about, which the caller reads. The bundle's hint at a key only chooses
-// the words of a refusal.
+// signerOf verifies a bundle as a signature of want and returns its signer. The caller
+// checks that the statement, if there is one, is about want. The bundle's key hint is
+// not trusted: it only selects the words of a refusal.
 func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
 	if s.identities != nil {
 		return s.identities.checkIdentity(ctx, parsed, want)
@@ -111,19 +111,19 @@ func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest
 	for _, key := range s.keys {
 		hinted = hinted || parsed.hint == key.hint
 		for _, algorithm := range key.algorithms {
-			// Without the artifact the library would verify a plain Ed25519
-			// signature over no bytes at all, whatever the digest.
+			// Given only a digest, the library verifies a plain Ed25519 signature over
+			// no bytes at all.
 			if parsed.message && !algorithm.digestOnly {
 				continue
 			}
 			if ctx.Err() != nil {
 				return signer{}, ctx.Err()
 			}
-			asked, artifact, err := parsed.question(want)
+			content, artifact, err := parsed.target(want)
 			if err != nil {
 				return signer{}, malformed("the image to check has a damaged digest")
 			}
-			switch err := algorithm.verifyBundle(asked, artifact); {
+			switch err := algorithm.verifyBundle(content, artifact); {
 			case err == nil:
 				return key.signer(), nil
 			case errors.Is(err, errPanic):
@@ -137,10 +137,10 @@ func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest
 	return signer{}, s.wrongKey()
 }
 
-// verifyBundle verifies what a bundle says of an artifact with one key.
-func (a algorithm) verifyBundle(asked *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) error {
+// verifyBundle verifies a bundle against an artifact with one key.
+func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) error {
 	return guard(func() error {
-		_, err := a.bundles.Verify(asked, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
+		_, err := a.bundles.Verify(content, bundleverify.NewPolicy(artifact, bundleverify.WithKey()))
 		return err
 	})
 }
@@ -151,7 +151,8 @@ func (s *signers) wrongKey() error {
 		fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores))
 }
 
-// orLog adds to a message what else may be wrong where a log is demanded.
+// orLog adds a missing log entry as a possible cause to a message if signatures must be
+// logged.
 func (s *signers) orLog() string {
 	if s.logged {
 		return ", or it is not in a trusted transparency log"
@@ -159,7 +160,7 @@ func (s *signers) orLog() string {
 	return ""
 }
 
-// stores names where the keys come from, each once.
+// stores lists the sources of the keys, without duplicates.
 func (s *signers) stores() string {
 	var names []string
 	for _, key := range s.keys {

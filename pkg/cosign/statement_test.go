@@ -12,8 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Each statement is signed by the trusted key, so that nothing but its form is
-// wrong.
+// Each statement is signed by the trusted key, so only its form is wrong.
 func TestDeniesStatementsThatAreNotOneSignatureOfTheImage(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img, other := newImage(t, "registry.example.com/team-a/app"), newImage(t, "registry.example.com/team-a/other")

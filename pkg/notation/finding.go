@@ -13,7 +13,7 @@ import (
 // proof is a signature that passed every check. The zero value proves nothing.
 type proof struct {
 	leaf *x509.Certificate // of the signer
-	// permitted are the checks that failed and that the verifier does not enforce.
+	// permitted holds the failures of checks that the verifier does not enforce.
 	permitted []error
 }
 

@@ -32,7 +32,7 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		return proof{}, err
 	}
 	if !c.anchors.contain(chain) {
-		// Before any cryptography: strangers' signatures cost next to nothing.
+		// Checked before any cryptography, so that untrusted signatures are cheap.
 		return proof{}, c.untrustedCertificate()
 	}
 	stamped := c.stamped != nil && (!c.afterExpiry || verify.HasReason(checkValidity(chain, now), policy.ReasonExpiredCertificate))
@@ -54,16 +54,16 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	return proven.unless(revoked, c.logs.revocation)
 }
 
-// accept judges what the library has accepted once more, by what the library ignores:
-// other critical attributes, and the time that the caller gives. Revocation comes
-// after it.
+// accept makes the checks that the library does not: critical attributes, the signed
+// artifact, and the time of the caller. Revocation is checked after it.
 func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (proof, error) {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if len(signer.CertificateChain) == 0 {
 		return proof{}, malformed("the signature envelope has no certificates")
 	}
-	// Signature specification, section "Extended Attributes": a verifier must
-	// reject critical attributes that it does not process.
+	// "unknown critical attributes MUST cause signature verification to fail" (signature
+	// specification, "Extended attributes"). The library lets them
+	// pass.
 	if slices.ContainsFunc(signer.SignedAttributes.ExtendedAttributes, func(a signature.Attribute) bool { return a.Critical }) {
 		return proof{}, unknownCritical()
 	}
@@ -81,8 +81,8 @@ func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify
 	return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)
 }
 
-// unless returns p if a check did not fail, or if its failure is only logged; then p
-// repeats it.
+// unless returns p if a check did not fail, or if its failure is only logged. Then p
+// records the failure.
 func (p proof) unless(failure error, logged bool) (proof, error) {
 	switch {
 	case failure == nil:
@@ -94,8 +94,9 @@ func (p proof) unless(failure error, logged bool) (proof, error) {
 	return proof{}, failure
 }
 
-// checkArtifact refuses an envelope whose signed artifact is not subject (signature
-// specification, section "Payload").
+// checkArtifact refuses an envelope whose signed artifact is not subject. "Descriptor
+// MUST contain `mediaType`, `digest`, and `size` fields" (signature specification,
+// "Payload"), so all three are compared.
 func checkArtifact(outcome *notationgo.VerificationOutcome, subject verify.Subject) error {
 	var payload struct {
 		TargetArtifact ocispec.Descriptor `json:"targetArtifact"`
@@ -110,11 +111,11 @@ func checkArtifact(outcome *notationgo.VerificationOutcome, subject verify.Subje
 	return nil
 }
 
-// unverifiable is said of an envelope that the library rejects without saying why.
+// unverifiable is the message for an envelope that the library rejects without a reason.
 const unverifiable = "the signature envelope cannot be verified"
 
-// rejection says in our words why the library did not accept an envelope. The
-// library's own texts repeat what strangers wrote into the envelope.
+// rejection explains in our words why the library did not accept an envelope. The
+// library's own messages repeat content of the envelope.
 func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) error {
 	if outcome == nil {
 		return malformed(unverifiable)
@@ -150,7 +151,7 @@ func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject ver
 	return orElse(checkArtifact(outcome, subject), policy.ReasonMalformed, unverifiable)
 }
 
-// broken tells apart why an envelope has no integrity.
+// broken explains why the integrity check failed.
 func broken(err error, chain []*x509.Certificate) error {
 	var integrity *signature.SignatureIntegrityError
 	switch {
@@ -162,8 +163,8 @@ func broken(err error, chain []*x509.Certificate) error {
 	return malformed("the signature envelope does not follow the signature specification")
 }
 
-// unauthentic tells apart why an envelope whose chain has a trust anchor is not
-// authentic.
+// unauthentic explains why the authenticity check failed for a chain with a trust
+// anchor.
 func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if signer.SignedAttributes.SigningScheme != signature.SigningSchemeX509 {
@@ -175,8 +176,8 @@ func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
 	return c.untrustedIdentity(signer.CertificateChain[0])
 }
 
-// orElse returns err, or a refusal with the given reason if err is nil: the library's
-// clock and now may differ.
+// orElse returns err, or a refusal with the given reason if err is nil. The library may
+// reject what our own check accepts, because its clock and now may differ.
 func orElse(err error, reason policy.Reason, message string) error {
 	if err == nil {
 		return verify.Refuse(reason, message, "")

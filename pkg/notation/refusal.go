@@ -26,7 +26,7 @@ func (c *Checker) untrustedCertificate() error {
 }
 
 func (c *Checker) unsupportedScheme() error {
-	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is of a signing authority, %s trusts certificate authorities only", c.name),
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s only trusts certificate authorities", c.name),
 		"sign with the signing scheme notary.x509, which is notation's default")
 }
 
@@ -35,8 +35,7 @@ func invalidCertificate() error {
 		"sign with a code-signing certificate and give its whole chain, the root last")
 }
 
-// untrustedIdentity repeats the subject: an authority that is trusted has
-// certified it.
+// untrustedIdentity repeats the subject, which a trusted authority has certified.
 func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
 	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
 		fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name))
@@ -48,12 +47,12 @@ func tampered() error {
 }
 
 func unknownCritical() error {
-	return verify.Refuse(policy.ReasonUnknownCriticalAttribute, "the signature demands that an attribute is understood which is not known here",
+	return verify.Refuse(policy.ReasonUnknownCriticalAttribute, "the signature has a critical attribute that is not supported",
 		"sign the image without extended critical attributes")
 }
 
 func pluginRequired() error {
-	return verify.Refuse(policy.ReasonPluginRequired, "the signature demands a verification plugin, and there are none",
+	return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a verification plugin, and plugins are not supported",
 		"sign the image with a key that needs no verification plugin")
 }
 
@@ -69,7 +68,10 @@ func wrongDigest(want, signed digest.Digest) error {
 		"sign this image by its digest: signatures of other images or platforms do not carry over")
 }
 
-// checkValidity refuses a chain for its first certificate that is not valid at now.
+// checkValidity refuses a chain for its first certificate that is not valid at now. "In
+// the absence of an Authentic timestamp, a signature is considered invalid if the time
+// of verification is outside the signing certificate or chain's validity period" (trust
+// store and trust policy specification, "Signature Verification details").
 func checkValidity(chain []*x509.Certificate, now time.Time) error {
 	for _, certificate := range chain {
 		name := shown(certificate.Subject.String())
@@ -85,7 +87,10 @@ func checkValidity(chain []*x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// checkExpiry refuses a signature that has expired at now. The zero expiry is none.
+// checkExpiry refuses a signature that has expired at now: "The artifact is considered
+// expired when the current time is greater than or equal to expiry time" (trust store
+// and trust policy specification, "Signature Verification details"). The zero expiry is
+// none.
 func checkExpiry(expiry, now time.Time) error {
 	if expiry.IsZero() || now.Before(expiry) {
 		return nil

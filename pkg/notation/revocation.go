@@ -18,12 +18,14 @@ import (
 )
 
 // checkRevocation refuses a verified chain for its first certificate that is revoked,
-// or else for the first one whose status is not known (RFC 6960, RFC 5280 section 6.3;
-// the library's rules: OCSP first, lists where it gives no answer). The root is trusted
-// by name and not checked.
+// or else for the first one whose status is not known: "If the revocation status of any
+// of the certificates is revoked or cannot be determined (revocation unavailable), fail
+// this step" (trust store and trust policy specification, "Certificate Revocation
+// Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
+// if OCSP gives no answer. The root is trusted by name and not checked.
 func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
-	noted := &noting{next: c.revocation}
-	client := &http.Client{Transport: noted}
+	recorded := &recorder{next: c.revocation}
+	client := &http.Client{Transport: recorded}
 	lists, err := crl.NewHTTPFetcher(client)
 	if err != nil {
 		return malformed("revocation cannot be checked")
@@ -47,60 +49,60 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 			return verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
 				"sign the image again with another certificate, and find out why this one was revoked")
 		case unknown == nil:
-			unknown = noted.explain(name)
+			unknown = recorded.explain(name)
 		}
 	}
 	return unknown
 }
 
-// noting remembers why requests failed: the library keeps only texts.
-type noting struct {
+// recorder records why requests failed: the library keeps only messages.
+type recorder struct {
 	next http.RoundTripper
 
-	mu                sync.Mutex
-	pending, definite error
+	mu                 sync.Mutex
+	pending, permanent error
 }
 
-// RoundTrip passes a request on.
-func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := n.next.RoundTrip(r)
+// RoundTrip passes a request on and records its error.
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
 	if err != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if verify.IsPermanent(err) {
-			n.definite = err
+			r.permanent = err
 		} else {
-			n.pending = err
+			r.pending = err
 		}
 	}
 	return response, err
 }
 
-// explain says why it is not known whether a certificate is revoked. An answer
-// that is still to come may tell.
-func (n *noting) explain(name string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// explain says why the revocation status of a certificate is unknown. It is inconclusive
+// if an answer is still being fetched.
+func (r *recorder) explain(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	message := fmt.Sprintf("it is not known whether certificate %q is revoked", name)
 	switch {
-	case n.pending != nil:
-		return verify.Inconclusive(policy.ReasonRevocationUnknown, message+": "+n.pending.Error())
-	case n.definite != nil:
-		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+n.definite.Error(),
+	case r.pending != nil:
+		return verify.Inconclusive(policy.ReasonRevocationUnknown, message+": "+r.pending.Error())
+	case r.permanent != nil:
+		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+r.permanent.Error(),
 			"have the responder allowed, or set spec.notation.revocation of the Verifier")
 	}
-	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer does not tell, is not signed by the issuer, or is too old",
+	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the issuer, or is too old",
 		"ask the certificate's issuer to publish a current answer")
 }
 
 // revocationError carries our error through the library, which wraps it.
 type revocationError struct{ error }
 
-// timestampRevocation checks the chains of timestamp authorities, which the
-// library always asks for.
+// timestampRevocation checks the chains of timestamp authorities for the library, which
+// always requires that.
 type timestampRevocation struct{ checker *Checker }
 
-// ValidateContext returns that every certificate is good, or a [revocationError].
+// ValidateContext reports every certificate as good, or returns a [revocationError].
 func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	if t.checker.revocation != nil && !t.checker.logs.revocation {
 		if err := t.checker.checkRevocation(ctx, options.CertChain, purpose.Timestamping); err != nil {
@@ -114,8 +116,8 @@ func (t timestampRevocation) ValidateContext(ctx context.Context, options revoca
 	return good, nil
 }
 
-// offline stands where the library would check signing certificates: they are
-// checked after it, and the policy says so. Should it be called, it fails.
+// offline replaces the library's revocation check of signing certificates, which the
+// policy skips: checkRevocation does it. It fails if it is called.
 type offline struct{}
 
 // ValidateContext fails.

@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// checkTimestamp says in our words why the library did not accept the timestamp, and
-// returns nil if it did.
+// checkTimestamp explains in our words why the library did not accept the timestamp. It
+// returns nil if the library did.
 func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	var failure error
 	checked := false
@@ -31,13 +31,16 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	case errors.As(failure, &revoked):
 		return revoked.error
 	case len(signer.UnsignedAttributes.TimestampSignature) == 0:
-		return verify.Refuse(policy.ReasonNoTimestamp, "the signature has no timestamp, and one is needed",
+		return verify.Refuse(policy.ReasonNoTimestamp, "the signature has no timestamp, and one is required",
 			"sign the image again with a timestamp (notation sign --timestamp-url)")
 	}
 	at, err := timestampOf(signer.UnsignedAttributes.TimestampSignature, signer.Signature)
 	if err != nil {
-		return invalidTimestamp("the timestamp is not one of this signature")
+		return invalidTimestamp("the timestamp is not for this signature")
 	}
+	// "Validate that the time range from `timeStampLowerLimit` to `timeStampUpperLimit`
+	// timestamp is entirely within the signing certificate and certificate chain's
+	// validity period" (trust store and trust policy specification, "Steps").
 	for _, certificate := range signer.CertificateChain {
 		if !at.BoundedAfter(certificate.NotBefore) || !at.BoundedBefore(certificate.NotAfter) {
 			return verify.Refuse(policy.ReasonTimestampOutOfTime, fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
@@ -45,16 +48,16 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 				"sign the image again with a certificate that is valid")
 		}
 	}
-	return invalidTimestamp("the timestamp is of no trusted timestamp authority")
+	return invalidTimestamp("the timestamp is not from a trusted timestamp authority")
 }
 
 func invalidTimestamp(message string) error {
 	return verify.Refuse(policy.ReasonInvalidTimestamp, message,
-		"sign the image again with a timestamp of a trusted authority, or have the authority's root added to the trust store")
+		"sign the image again with a timestamp from a trusted authority, or have the authority's root added to the trust store")
 }
 
-// timestampOf reads the time from a token (RFC 3161 section 2.4.2) that is about
-// signature, without saying who made it.
+// timestampOf reads the time from a token (RFC 3161 section 2.4.2) for signature. It does
+// not verify the authority.
 func timestampOf(token, signature []byte) (*tspclient.Timestamp, error) {
 	signed, err := tspclient.ParseSignedToken(token)
 	if err != nil {

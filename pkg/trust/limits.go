@@ -1,7 +1,7 @@
 package trust
 
-// Limits on one source of trust material, which teams write. They are checked when it
-// is parsed, so that verification can rely on them.
+// Limits on one source of trust material, which tenants write. Parsing checks them, so
+// that verification can rely on them.
 const (
 	// MaxKeys is how many keys one source may have: every signature is tried with each
 	// of them, on the request path.

@@ -172,8 +172,8 @@ func TestRefusesWhatIsNotACertificate(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that whatever parses is strong, within the limits, and the
-// same when written again.
+// FuzzParse checks that every parsed key and certificate is strong and within the limits,
+// and survives a round trip.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(publicPEM(f, ecdsaKey(f, elliptic.P256()).Public())))
 	f.Add([]byte(publicPEM(f, &rsaKey(f, 2048).PublicKey)))

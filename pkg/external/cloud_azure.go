@@ -17,8 +17,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/sigstore/sigstore/pkg/signature/kms/azure"
 	sigoptions "github.com/sigstore/sigstore/pkg/signature/options"
-
-	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // azureKey reads a key of Azure Key Vault, by the process's own identity only:

@@ -63,7 +63,7 @@ type desk struct {
 	redis  *cache.Redis // nil without one
 
 	revocation *revocation.Ahead
-	remote     *external.Keeper
+	remote     *external.Fetcher
 
 	compiling sync.Mutex
 	objects   tenant.Objects    // as compiled last

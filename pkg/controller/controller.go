@@ -49,7 +49,7 @@ type Options struct {
 	Forget func(verify.Namespace)
 	// Remote fetches what resources keep outside of the cluster; nil leaves it
 	// unknown. The controller says what is wanted and is told of changes.
-	Remote *external.Keeper
+	Remote *external.Fetcher
 	// Rotation makes and renews the serving certificate; nil leaves that to others.
 	Rotation *Rotation
 }

@@ -25,10 +25,9 @@ const (
 	maxFetchesEach = 2
 	// tellEvery is how old the time of the last fetch in a status may become.
 	tellEvery = time.Hour
-	// sharedFor and sharedFailure are how long what Sigstore's own repository said, or
-	// did not, answers for all namespaces.
-	sharedFor     = time.Hour
-	sharedFailure = 30 * time.Second
+	// publicGoodRefresh is how often Sigstore's own repository is asked, at most: it
+	// is a public service, and it changes a few times a year.
+	publicGoodRefresh = time.Hour
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

@@ -54,8 +54,21 @@ func (s Source) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", s.Kind, s.Address, s.Path))
 }
 
-// Material is what is known of a source.
-type Material struct {
+// publicGood is Sigstore's own root, which is the same for everybody.
+func publicGood() Source { return Source{Kind: TUF} }
+
+// key is what tells values apart: each owner's are its own, but for Sigstore's
+// public-good root, which hundreds of namespaces may want and which is fetched once
+// for all of them.
+func (s Source) key() Source {
+	if anybodys := (Source{Owner: s.Owner, Kind: TUF}); s == anybodys {
+		return publicGood()
+	}
+	return s
+}
+
+// Value is what is known of a source.
+type Value struct {
 	// Content is the last good one, nil if there is none or it is too old.
 	Content []byte
 	// FetchedAt is when it was fetched.

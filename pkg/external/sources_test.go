@@ -103,7 +103,7 @@ func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
 	require.Equal(t, edwards, ed[0].Key)
 	for path, says := range map[string]string{
 		"transit/keys/aes": "symmetric", "transit/keys/none": "not a key of the transit engine", "transit/keys/odd": "not a number", "transit/keys/short": "malformed",
-		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "", "large": "",
+		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "", "large": "too large",
 	} {
 		_, err := read(path)
 		require.ErrorContains(t, err, says, path)

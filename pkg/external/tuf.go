@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/tuf"
 	"github.com/theupdateframework/go-tuf/v2/metadata/fetcher"
@@ -43,33 +41,6 @@ func fetchTUF(ctx context.Context, source Source) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", trustedRootTarget, err)
 	}
 	return content, nil
-}
-
-// sharedRoot is Sigstore's public-good root, which hundreds of namespaces may want:
-// it is asked for once, and they share what it said.
-type sharedRoot struct {
-	mu      sync.Mutex
-	content []byte
-	err     error
-	until   time.Time
-}
-
-// fetch returns what is known, or asks.
-func (s *sharedRoot) fetch(ctx context.Context, source Source, now func() time.Time, ask Fetch) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now().Before(s.until) {
-		return s.content, s.err
-	}
-	s.content, s.err = ask(ctx, source)
-	if ctx.Err() != nil {
-		return nil, ctx.Err() // it says nothing about the repository
-	}
-	s.until = now().Add(sharedFor)
-	if s.err != nil {
-		s.until = now().Add(sharedFailure)
-	}
-	return s.content, s.err
 }
 
 // bound makes requests end with ctx, which the library does not pass on.

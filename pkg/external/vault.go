@@ -54,7 +54,7 @@ func fetchVault(ctx context.Context, source Source) ([]byte, error) {
 }
 
 // vaultClient makes a client that takes nothing from the environment, follows no
-// redirect and never tries twice: the keeper does.
+// redirect and never tries twice: the Fetcher does.
 func vaultClient(source Source) (*api.Client, func(), error) {
 	roots, err := rootsWith(source.Authority)
 	if err != nil {

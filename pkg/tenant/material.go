@@ -19,7 +19,7 @@ const maxMaterialBytes = 256 << 10
 type material struct {
 	objects map[policy.ObjectRef]map[string][]byte
 	broken  map[policy.ObjectRef]error
-	remotes map[external.Source]external.Material
+	remotes map[external.Source]external.Value
 }
 
 func newMaterial(o Objects) material {

@@ -31,7 +31,7 @@ type Objects struct {
 	ClusterLimits               []v1alpha1.ClusterLimits
 
 	// Fetched is what is known of [Objects.Remotes].
-	Fetched map[external.Source]external.Material
+	Fetched map[external.Source]external.Value
 
 	// Broken objects are known to be there although their content could not be
 	// read. They deny where they would have applied.

@@ -62,7 +62,7 @@ type desk struct {
 	client *registry.Client
 	redis  *cache.Redis // nil without one
 
-	revocation *revocation.Ahead
+	revocation *revocation.Prefetcher
 	remote     *external.Fetcher
 
 	compiling sync.Mutex

@@ -70,10 +70,11 @@ func (s *Set[O, K, V]) resize(e *entry[O, K, V], size int) {
 	}
 }
 
-// largest returns the owner with the most bytes. There must be one.
+// largest returns the owner with the most bytes; of equal ones, that whose oldest
+// key was used least recently. There must be one.
 func (s *Set[O, K, V]) largest() (found O, most *share[O, K, V]) {
 	for owner, own := range s.shares {
-		if most == nil || own.bytes > most.bytes {
+		if most == nil || own.bytes > most.bytes || own.bytes == most.bytes && own.oldest(nil).used.Before(most.oldest(nil).used) {
 			found, most = owner, own
 		}
 	}

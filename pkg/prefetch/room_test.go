@@ -91,3 +91,22 @@ func TestBytesAreBoundedPerOwnerAndInTotal(t *testing.T) {
 		require.Empty(t, w.shares)
 	})
 }
+
+func TestRoomIsMadeByTheLargestOwnerAndOfEqualOnesTheOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, nil, Options[string]{Size: func(value string) int { return len(value) }, MaxBytesTotal: 10})
+		put := func(owner, key, value string) {
+			require.NoError(t, w.Add(owner, key))
+			synctest.Wait()
+			w.source.put(key, value)
+			time.Sleep(time.Second)
+		}
+		for i := range 5 {
+			put(fmt.Sprint(i), fmt.Sprint(i), "xx")
+		}
+		put("5", "5", "xx")
+		require.Equal(t, []string{"1", "2", "3", "4", "5"}, slices.Sorted(slices.Values(w.Keys())))
+		put("4", "4b", "xx")
+		require.Equal(t, []string{"1", "2", "3", "4b", "5"}, slices.Sorted(slices.Values(w.Keys())))
+	})
+}

@@ -57,7 +57,7 @@ type Options[V any] struct {
 	// Size is the size of a value in bytes. MaxBytes bounds one owner and
 	// MaxBytesTotal the Set; past them, keys that were wanted least recently are
 	// dropped: the owner's own, or those of the owner with the most bytes. 0 is no
-	// bound. The newest value of an owner stays, whatever MaxBytes says.
+	// bound. MaxBytes never drops the value that was just reported.
 	Size                    func(value V) int
 	MaxBytes, MaxBytesTotal int
 }

@@ -65,7 +65,7 @@ type Controller struct {
 	config    *rest.Config
 	clients   kubernetes.Interface
 	manager   manager.Manager
-	materials *materials
+	secrets   *secretWatches
 	reports   *reports
 	lookups   lookups
 	followed  []*Followed
@@ -107,7 +107,7 @@ func New(config *rest.Config, set *tenant.Set, outside tenant.Outside, log *logr
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c.materials = newMaterials(watching, c.enqueue)
+	c.secrets = newSecretWatches(watching, c.enqueue)
 	if options.Remote != nil {
 		options.Remote.Notify(c.enqueue)
 	}
@@ -169,9 +169,9 @@ func (c *Controller) enqueue(namespace verify.Namespace) {
 // failures are logged and tried again, with the last snapshot in force.
 func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
-	c.materials.grant = c.grantHint(ctx)
+	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
-	c.materials.runIn(ctx)
+	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
 	for _, f := range c.followed {
 		group.Go(func() error { f.slot.run(ctx, c.clients); return nil })
 	}
@@ -182,7 +182,5 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return c.lead(ctx) })
-	err := group.Wait()
-	c.materials.wait()
-	return err
+	return group.Wait()
 }

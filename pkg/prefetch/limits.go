@@ -3,8 +3,8 @@ package prefetch
 import "time"
 
 const (
-	// defaultMaxKeys bounds the keys of one owner: each is a goroutine, and often a
-	// connection.
+	// defaultMaxKeys bounds the keys of one owner: each costs a goroutine, and often
+	// a connection.
 	defaultMaxKeys = 64
 	// defaultFirstWait is how long an owner waits for the first answer of a key.
 	defaultFirstWait = 2 * time.Second
@@ -12,7 +12,7 @@ const (
 	// returned is started again, doubled each time.
 	firstRestart = time.Second
 	lastRestart  = time.Minute
-	// sweepsPerIdle is how often within Options.Idle unused keys are dropped.
+	// sweepsPerIdle is how many times within Options.Idle idle keys are looked for.
 	sweepsPerIdle = 24
 
 	// The defaults of PollOptions.

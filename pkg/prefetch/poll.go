@@ -8,33 +8,34 @@ import (
 	"time"
 )
 
-// Fetched is what polling knows of a key.
+// Fetched is the result of polling a key.
 type Fetched[V any] struct {
-	// Value is the last one that was fetched, and At when; both are zero if there
-	// is none. Value stays after a failure, however old.
+	// Value is from the last good fetch and At is its time; both are zero if there
+	// was none. Value stays after a failure, however old it gets.
 	Value V
 	At    time.Time
-	// Err is why the last fetch failed; nil if it did not.
+	// Err is why the last fetch failed, or nil.
 	Err error
 }
 
 // PollOptions configure [Poll]. The zero value is usable.
 type PollOptions[O, K comparable] struct {
-	// Refresh is the time from one good fetch of a key to the next (5 minutes). Up
-	// to a tenth less is used, so that keys wanted together are not fetched together.
+	// Refresh is the pause after a good fetch of a key (5 minutes). Jitter takes up
+	// to a tenth off, so that keys wanted together are not fetched together.
 	Refresh func(key K) time.Duration
 	// FirstRetry is the pause after a failed fetch. It doubles with each further
 	// failure up to LastRetry (1 second, 1 minute).
 	FirstRetry, LastRetry time.Duration
-	// MaxFetches is how many fetches run at a time (64), and MaxFetchesPerOwner how
-	// many for one owner (2), so that slow servers of one do not hold up another.
+	// MaxFetches is how many fetches run at a time (64) and MaxFetchesPerOwner how
+	// many for one owner (2), so that the slow servers of one do not hold up another.
 	MaxFetches, MaxFetchesPerOwner int
-	// Owner names whose fetch a key is; nil is one owner for all keys.
+	// Owner returns the owner that MaxFetchesPerOwner counts a key for; nil is one
+	// owner for all keys.
 	Owner func(key K) O
 }
 
-// Poll returns a [Follow] that fetches again and again, waiting its turn each
-// time. A panic of fetch is a failure like any other. fetch sets its own timeout.
+// Poll returns a [Follow] that fetches again and again, within the limits of
+// options. A panic in fetch counts as a failure. fetch sets its own timeout.
 func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, error), now func() time.Time, options PollOptions[O, K]) Follow[K, Fetched[V]] {
 	if options.Refresh == nil {
 		options.Refresh = func(K) time.Duration { return defaultRefresh }
@@ -69,7 +70,7 @@ type poller[O, K comparable, V any] struct {
 	turns map[O]*turn
 }
 
-// turn bounds the fetches of one owner. It exists while one waits or runs.
+// turn limits the fetches of one owner. It exists while one of them waits or runs.
 type turn struct {
 	running chan struct{}
 	users   int // guarded by poller.mu
@@ -115,8 +116,8 @@ func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err 
 	return p.fetch(ctx, key)
 }
 
-// enter waits for the owner's turn first: whoever waits for its own slow servers
-// must not hold a place that others could use.
+// enter waits until a fetch may run. It waits for the owner's limit first: an owner
+// that waits for its own slow servers must not use up the common limit.
 func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err error) {
 	p.mu.Lock()
 	own := p.turns[owner]
@@ -149,12 +150,12 @@ func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err
 	return func() { <-p.all; <-own.running; forget() }, nil
 }
 
-// doubled is the pause after so many failures before the last one.
+// doubled returns the pause after a failure that follows so many others.
 func doubled(first, last time.Duration, failures int) time.Duration {
 	return min(first<<min(failures, 10), last)
 }
 
-// sleep returns false if ctx ends first.
+// sleep reports whether the pause passed before ctx ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

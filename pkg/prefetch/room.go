@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// attach makes an owner want a key and returns the entry. The caller holds mu, as
-// for all of this file.
+// attach adds a key to those of an owner. As for everything in this file but
+// sweepUntil, the caller holds mu.
 func (s *Set[O, K, V]) attach(owner O, key K) *entry[O, K, V] {
 	now := s.now()
 	e := s.entries[key]
@@ -33,8 +33,8 @@ func (s *Set[O, K, V]) attach(owner O, key K) *entry[O, K, V] {
 	return e
 }
 
-// detach makes an owner no longer want a key. The last owner's leaving ends the
-// Follow and drops the value.
+// detach removes a key from those of an owner. A key without owners is dropped and
+// its Follow ends.
 func (s *Set[O, K, V]) detach(owner O, e *entry[O, K, V]) {
 	own := s.shares[owner]
 	own.bytes -= e.size
@@ -52,7 +52,7 @@ func (s *Set[O, K, V]) detach(owner O, e *entry[O, K, V]) {
 	e.answer()
 }
 
-// resize accounts for the size of an entry and makes room for it.
+// resize accounts for the new size of an entry and makes room for it.
 func (s *Set[O, K, V]) resize(e *entry[O, K, V], size int) {
 	grown := size - e.size
 	e.size = size
@@ -70,8 +70,8 @@ func (s *Set[O, K, V]) resize(e *entry[O, K, V], size int) {
 	}
 }
 
-// largest returns the owner with the most bytes; of equal ones, that whose oldest
-// key was used least recently. There must be one.
+// largest returns the owner with the most bytes, and among equals the one whose
+// oldest key was used least recently. There must be at least one owner.
 func (s *Set[O, K, V]) largest() (found O, most *share[O, K, V]) {
 	for owner, own := range s.shares {
 		if most == nil || own.bytes > most.bytes || own.bytes == most.bytes && own.oldest(nil).used.Before(most.oldest(nil).used) {
@@ -81,7 +81,7 @@ func (s *Set[O, K, V]) largest() (found O, most *share[O, K, V]) {
 	return found, most
 }
 
-// sweepUntil drops unused keys until ctx ends. It takes mu itself.
+// sweepUntil drops idle keys until ctx ends.
 func (s *Set[O, K, V]) sweepUntil(ctx context.Context) {
 	if s.options.Idle <= 0 {
 		<-ctx.Done()

@@ -1,9 +1,8 @@
-// Package prefetch keeps values that take a network to get, so that nobody waits
-// for that network when a value is needed. Owners say which keys they want; a
-// [Follow] of the caller's keeps the value of each key up to date in the
-// background for as long as an owner wants it. [Poll] makes a Follow out of a
-// function that fetches once. The package knows no protocol, judges no value,
-// and never lets one owner's keys take the room of another's.
+// Package prefetch fetches values in the background, so that readers never wait for
+// a network. Owners say which keys they want; a [Follow], which the caller gives,
+// keeps the value of each key up to date for as long as an owner wants it. [Poll]
+// makes a Follow from a function that fetches once. The package knows no protocol,
+// does not judge values, and limits each owner's share.
 package prefetch
 
 import (
@@ -20,7 +19,7 @@ var (
 	// ErrNotWanted is returned for a key that no owner wants, that its owner wants
 	// past its limit, or that was dropped to make room.
 	ErrNotWanted = errors.New("the key is not wanted")
-	// ErrPending is returned for a key of which nothing was reported yet.
+	// ErrPending is returned for a key that has no value yet.
 	ErrPending = errors.New("the key has no value yet")
 	// ErrBusy is returned by [Set.Add] to an owner with too many unanswered keys.
 	ErrBusy = errors.New("too many keys have no value yet")
@@ -79,7 +78,7 @@ type Set[O, K comparable, V any] struct {
 	bytes   int
 }
 
-// entry is one key. All but key and answered is guarded by Set.mu.
+// entry is one key. Set.mu guards all fields but key and answered.
 type entry[O, K comparable, V any] struct {
 	key      K
 	answered chan struct{} // closed by the first answer, or when the key is dropped
@@ -95,7 +94,7 @@ type entry[O, K comparable, V any] struct {
 	size     int
 }
 
-// share is what one owner has.
+// share holds the keys of one owner.
 type share[O, K comparable, V any] struct {
 	keys  map[K]*entry[O, K, V]
 	bytes int

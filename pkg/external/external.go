@@ -21,7 +21,7 @@ type Fetch func(ctx context.Context, source Source) ([]byte, error)
 
 // Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
-	// Hosts, as host or host:port, that tenants' resources may name.
+	// Hosts are those that tenants' resources may name, as host or host:port.
 	Hosts []string
 	// Refresh is how often a source is fetched (5 minutes). Keep is how long the
 	// last good value counts while fetching fails (24 hours).
@@ -63,8 +63,8 @@ func New(options Options, now func() time.Time) *Fetcher {
 	return f
 }
 
-// queue is whose fetches wait for each other: the public-good root, which many
-// namespaces share, waits for no namespace's.
+// queue groups the fetches that wait for each other. The public-good root has its
+// own: many namespaces share it, so no namespace's slow servers may delay it.
 type queue struct {
 	owner      verify.Namespace
 	publicGood bool
@@ -126,8 +126,8 @@ func (f *Fetcher) unexpired(v Value) Value {
 	return v
 }
 
-// news reports whether a value means something else than the one before. Once in
-// a while the time of the fetch is news too, because a status shows it.
+// news reports whether a namespace must be notified of a value. Once in a while the
+// time of the fetch is news too, because a status shows it.
 func news(told, value Value) bool {
 	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery

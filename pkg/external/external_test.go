@@ -76,11 +76,11 @@ func await(t *testing.T, changed chan verify.Namespace, want verify.Namespace) {
 	case got := <-changed:
 		require.Equal(t, want, got)
 	case <-time.After(24 * time.Hour):
-		t.Fatalf("no change of %q was told", want)
+		t.Fatalf("no change of %q was notified", want)
 	}
 }
 
-func TestValuesAreFetchedAndChangesAreTold(t *testing.T) {
+func TestValuesAreFetchedAndNamespacesAreNotifiedOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c, changed := run(t, Options{})
 		a := Source{Owner: "team-a", Kind: kind, Address: listed, Path: "a"}
@@ -162,15 +162,15 @@ func TestTheLastGoodValueCountsWhileFetchingFailsAndNoLonger(t *testing.T) {
 	})
 }
 
-func TestFailuresAndPanicsAreErrorsAndTriedAgain(t *testing.T) {
+func TestFailuresAndPanicsAreErrorsAndAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c, changed := run(t, Options{})
 		source := func(path string) Source { return Source{Kind: kind, Address: listed, Path: path} }
 		c.put("panics", "panic")
 		c.put("empty", "")
 		c.put("large", string(make([]byte, maxContent+1)))
-		says := map[Source]string{source("down"): "it is down", source("panics"): "internal error: boom", source("empty"): "has nothing",
-			{Kind: "unknown"}: "not a source that can be asked", source("large"): "the limit is"}
+		says := map[Source]string{source("down"): "it is down", source("panics"): "internal error: boom", source("empty"): "is empty",
+			{Kind: "unknown"}: "not a kind that can be fetched", source("large"): "the limit is"}
 		sources := slices.Collect(maps.Keys(says))
 		f.Want("", sources)
 		for range sources {
@@ -187,7 +187,7 @@ func TestFailuresAndPanicsAreErrorsAndTriedAgain(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoLongerWantedIsNotFetched(t *testing.T) {
+func TestSourcesThatAreNoLongerWantedAreNotFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c, changed := run(t, Options{})
 		a, b := Source{Owner: "team-a", Kind: kind, Address: listed, Path: "a"}, Source{Owner: "team-b", Kind: kind, Address: listed, Path: "b"}
@@ -204,7 +204,7 @@ func TestWhatIsNoLongerWantedIsNotFetched(t *testing.T) {
 	})
 }
 
-func TestOneNamespacesHangingServersKeepNobodyWaiting(t *testing.T) {
+func TestOneNamespacesHangingServersDelayNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hanging atomic.Int32
 		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) ([]byte, error) {
@@ -235,7 +235,7 @@ func TestOneNamespacesHangingServersKeepNobodyWaiting(t *testing.T) {
 	})
 }
 
-func TestTenantsReachWhatIsListedWithTheirOwnCredentials(t *testing.T) {
+func TestTenantsReachListedHostsWithTheirOwnCredentials(t *testing.T) {
 	hosts := []string{"vault.example.com", "vault.example.com:8200"}
 	for name, c := range map[string]struct {
 		source Source
@@ -280,7 +280,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-func TestSigstoresRootIsAskedForOnceForAllNamespaces(t *testing.T) {
+func TestSigstoresRootIsFetchedOnceForAllNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		answer := make(chan struct{})
@@ -295,7 +295,7 @@ func TestSigstoresRootIsAskedForOnceForAllNamespaces(t *testing.T) {
 		for i := range maxSources {
 			hanging = append(hanging, Source{Kind: kind, Address: listed, Path: fmt.Sprint(i)})
 		}
-		f.Want(verify.Cluster, hanging) // it is waited for by nobody
+		f.Want(verify.Cluster, hanging) // the root does not wait for these
 		synctest.Wait()
 		for i := range 50 {
 			owner := verify.Namespace(fmt.Sprintf("team-%d", i))
@@ -314,13 +314,13 @@ func TestSigstoresRootIsAskedForOnceForAllNamespaces(t *testing.T) {
 		own := Source{Owner: "team-7", Kind: TUF, Authority: "of team-7"}
 		f.Want("team-7", []Source{own})
 		synctest.Wait()
-		require.Equal(t, "root for team-7of team-7", string(f.Known([]Source{own})[own].Content), "what names more is not shared")
+		require.Equal(t, "root for team-7of team-7", string(f.Known([]Source{own})[own].Content), "a source with a CA bundle is not shared")
 		f.KeepOnly(nil)
 		require.Empty(t, f.set.Keys())
 	})
 }
 
-func TestAddressesOfTheNetworkAreNotTold(t *testing.T) {
+func TestErrorsHideAddressesOfTheNetwork(t *testing.T) {
 	for says, err := range map[string]error{
 		"host vault.example.com cannot be found": &net.OpError{Op: "dial", Err: &net.DNSError{Name: "vault.example.com", Server: "10.0.0.53:53", Err: "no such host"}},
 		"the server cannot be reached":           &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 443}, Err: errors.New("refused")},

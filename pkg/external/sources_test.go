@@ -230,10 +230,10 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 		"123456789012.dkr.ecr.eu-central-1.amazonaws.com": "ECR", "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn": "ECR",
 		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR",
 	} {
-		require.NoError(t, hostOf(identity, host), host)
+		require.NoError(t, checkHost(identity, host), host)
 		for _, other := range []string{"ECR", "ACR", "GAR"} {
 			if other != identity {
-				require.Error(t, hostOf(other, host))
+				require.Error(t, checkHost(other, host))
 			}
 		}
 	}

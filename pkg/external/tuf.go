@@ -10,12 +10,13 @@ import (
 	"github.com/theupdateframework/go-tuf/v2/metadata/fetcher"
 )
 
-// trustedRootTarget is the file of a Sigstore TUF repository that has everything.
+// trustedRootTarget is the file of a Sigstore TUF repository that holds all keys and
+// certificates.
 const trustedRootTarget = "trusted_root.json"
 
-// fetchTUF gets the trusted root from a TUF repository (The Update Framework
+// fetchTUF fetches the trusted root from a TUF repository (The Update Framework
 // specification v1.0, section 5): Sigstore's public-good one by default. Nothing is
-// written to disk; the initial root is the one that the source or the library has.
+// written to disk. The initial root comes from the source or from the library.
 func fetchTUF(ctx context.Context, source Source) ([]byte, error) {
 	roots, err := rootsWith(source.Authority)
 	if err != nil {
@@ -49,7 +50,7 @@ type bound struct {
 	next http.RoundTripper
 }
 
-// RoundTrip passes a request on.
+// RoundTrip implements [http.RoundTripper].
 func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r.WithContext(b.ctx))
 }

@@ -24,7 +24,7 @@ func (p *Prefetcher) fetch(ctx context.Context, r request) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("the responder cannot be reached") // its resolved addresses are not for team devs
 	}
-	defer func() { _ = got.Body.Close() }() // all of it was read, or it is not wanted
+	defer func() { _ = got.Body.Close() }() // it was read whole, or it is not needed
 	if got.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the responder answered with status %d", got.StatusCode)
 	}

@@ -23,7 +23,7 @@ const (
 	maxFetchesEach = 4
 	// maxPending is how many responses one namespace may be waiting for.
 	maxPending = 16
-	// fetchTimeout is for one fetch.
+	// fetchTimeout bounds one fetch.
 	fetchTimeout = 10 * time.Second
 	// defaultRefresh is how old a response may become before it is fetched again.
 	// Revocation is noticed that much later, plus the time that verdicts are cached.

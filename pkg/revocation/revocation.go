@@ -25,10 +25,10 @@ import (
 
 // Options configure a [Prefetcher].
 type Options struct {
-	// Hosts that may be asked, as host (for ports 80 and 443) or host:port.
-	// Without any, certificates that name a responder cannot be checked.
+	// Hosts are the responders that may be asked, as host (for ports 80 and 443) or
+	// host:port. Without any, certificates that name a responder cannot be checked.
 	Hosts []string
-	// Refresh is how old a response becomes; 0 is 10 minutes.
+	// Refresh is how old a response may become before it is fetched again (10 minutes).
 	Refresh time.Duration
 	// Wait makes a request wait for its first response until its context ends. It is
 	// for commands, which have no request path.
@@ -137,7 +137,7 @@ func read(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
 	}
-	defer func() { _ = r.Body.Close() }() // it is in memory
+	defer func() { _ = r.Body.Close() }() // the body is in memory
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 	switch {
 	case err != nil:

@@ -113,7 +113,7 @@ func kept(t *testing.T, p *Prefetcher, namespace verify.Namespace) (count, own, 
 	return count, own, total
 }
 
-func TestAnswersFromMemoryAndNeverOnTheSpot(t *testing.T) {
+func TestAnswersFromMemoryOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, asked := run(t, Options{}, hello)
 		_, err := get(t, p, "team-a", address+"/list")
@@ -166,7 +166,7 @@ func TestAsksOnlyHostsThatAreListed(t *testing.T) {
 	}
 }
 
-func TestFailuresAreNoAnswersAndAreTriedAgain(t *testing.T) {
+func TestFailuresAreNotAnswersAndAreRetried(t *testing.T) {
 	for name, handler := range map[string]http.HandlerFunc{
 		"an error":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"a redirect":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
@@ -202,7 +202,7 @@ func TestFailuresAreNoAnswersAndAreTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsOldIsFetchedAgainAndTheLastGoodAnswerStays(t *testing.T) {
+func TestOldResponsesAreRefreshedAndTheLastGoodOneStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var state atomic.Value
 		state.Store("first")
@@ -253,7 +253,7 @@ func TestEachNamespaceHasAShare(t *testing.T) {
 	})
 }
 
-func TestWhoAsksTooMuchAtOnceIsToldToWait(t *testing.T) {
+func TestANamespaceWithTooManyPendingResponsesIsToldToRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		p, asked := run(t, Options{}, func(w http.ResponseWriter, r *http.Request) {

@@ -59,7 +59,7 @@ func filled(t *testing.T, w *secretWatches, sources []policy.ObjectRef, ok func(
 	return o
 }
 
-func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
+func TestWatchesReferencedObjectsForAsLongAsTheyAreReferenced(t *testing.T) {
 	clients := fake.NewClientset(secret("team-a", "pull", "1"))
 	answer := make(chan struct{})
 	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -83,7 +83,7 @@ func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
 	require.Empty(t, w.set.Keys())
 }
 
-func TestAnObjectIsFollowedOnceForAllWhoNeedIt(t *testing.T) {
+func TestAnObjectIsWatchedOnceForAllNamespacesThatNeedIt(t *testing.T) {
 	w := watching(t, fake.NewClientset(secret("team-a", "key", "1")))
 	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	w.set.Want("team-a", sources)
@@ -99,7 +99,7 @@ func forbidden(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, name, errors.New("no"))
 }
 
-func TestAMissingRightIsBrokenWithWhatToDo(t *testing.T) {
+func TestAMissingRightIsBrokenAndSaysHowToGrantIt(t *testing.T) {
 	clients := fake.NewClientset()
 	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden("key") })
 	w := watching(t, clients)
@@ -113,7 +113,7 @@ func TestAMissingRightIsBrokenWithWhatToDo(t *testing.T) {
 	require.Empty(t, o.Secrets)
 }
 
-func TestWhatCannotBeReadIsBrokenAndNeverAbsent(t *testing.T) {
+func TestUnreadableObjectsAreBrokenAndNeverAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := fake.NewClientset(secret("team-a", "key", "1"))
 		var down atomic.Bool

@@ -38,7 +38,14 @@ func served(t *testing.T, handler http.HandlerFunc) (address, authority string) 
 // vault answers as HashiCorp Vault does for a transit key, and a PKI mount.
 func vault(t *testing.T, answers map[string]any) Source {
 	t.Helper()
+	t.Setenv("VAULT_HEADERS", `{"X-Admin":"of the process"}`)
+	t.Setenv("VAULT_NAMESPACE", "of-the-process")
+	t.Setenv("VAULT_TOKEN", "of-the-process")
+	t.Setenv("VAULT_ADDR", "https://127.0.0.1:1")
 	address, authority := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Admin") != "" || r.Header.Get("X-Vault-Namespace") != "" {
+			t.Errorf("the environment of the process is sent: %v", r.Header)
+		}
 		switch answer, ok := answers[strings.TrimPrefix(r.URL.Path, "/v1/")]; {
 		case r.Header.Get("X-Vault-Token") != "hunter2":
 			w.WriteHeader(http.StatusForbidden)

@@ -36,8 +36,8 @@ func fetchVault(ctx context.Context, source Source) ([]byte, error) {
 		return nil, err
 	}
 	defer closeIdle()
+	client.SetHeaders(http.Header{api.RequestHeaderName: {"true"}}) // drops VAULT_HEADERS and VAULT_NAMESPACE
 	client.SetToken(given["token"])
-	client.ClearNamespace()
 	if given["namespace"] != "" {
 		client.SetNamespace(given["namespace"])
 	}

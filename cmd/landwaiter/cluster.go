@@ -140,7 +140,7 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *clusterFlags) options(keeper *external.Keeper, forget func(verify.Namespace)) controller.Options {
+func (c *clusterFlags) options(keeper *external.Fetcher, forget func(verify.Namespace)) controller.Options {
 	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: keeper}
 	if c.rotate {
 		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects}

@@ -64,8 +64,8 @@ type desk struct {
 	client *registry.Client
 	redis  *cache.Redis // nil without one
 
-	revocation *revocation.Ahead
-	remote     *external.Keeper
+	revocation *revocation.Prefetcher
+	remote     *external.Fetcher
 
 	compiling sync.Mutex
 	objects   resource.Objects  // as compiled last

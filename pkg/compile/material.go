@@ -17,13 +17,13 @@ import (
 const maxMaterialBytes = 256 << 10
 
 // Fetched is what is known of [Externals].
-type Fetched = map[external.Source]external.Material
+type Fetched = map[external.Source]external.Value
 
 // material finds the content of Secrets and ConfigMaps.
 type material struct {
 	objects map[policy.ObjectRef]map[string][]byte
 	broken  map[policy.ObjectRef]error
-	remotes map[external.Source]external.Material
+	remotes map[external.Source]external.Value
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {

@@ -118,7 +118,7 @@ func sealed(texts map[string]string) (external.Secret, error) {
 }
 
 // fetched returns what is known of a source.
-func (m material) fetched(source external.Source) (external.Material, error) {
+func (m material) fetched(source external.Source) (external.Value, error) {
 	known, ok := m.remotes[source]
 	switch {
 	case !ok:

@@ -50,7 +50,7 @@ type Options struct {
 	Forget func(verify.Namespace)
 	// Remote fetches what resources keep outside of the cluster; nil leaves it
 	// unknown. The controller says what is wanted and is told of changes.
-	Remote *external.Keeper
+	Remote *external.Fetcher
 	// Rotation makes and renews the serving certificate; nil leaves that to others.
 	Rotation *Rotation
 }
@@ -66,7 +66,7 @@ type Controller struct {
 	config    *rest.Config
 	clients   kubernetes.Interface
 	manager   manager.Manager
-	materials *materials
+	secrets   *secretWatches
 	reports   *reports
 	lookups   lookups
 	followed  []*Followed
@@ -108,7 +108,7 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c.materials = newMaterials(watching, c.enqueue)
+	c.secrets = newSecretWatches(watching, c.enqueue)
 	if options.Remote != nil {
 		options.Remote.Notify(c.enqueue)
 	}
@@ -170,9 +170,9 @@ func (c *Controller) enqueue(namespace verify.Namespace) {
 // failures are logged and tried again, with the last snapshot in force.
 func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
-	c.materials.grant = c.grantHint(ctx)
+	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
-	c.materials.runIn(ctx)
+	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
 	for _, f := range c.followed {
 		group.Go(func() error { f.slot.run(ctx, c.clients); return nil })
 	}
@@ -183,7 +183,5 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return c.lead(ctx) })
-	err := group.Wait()
-	c.materials.wait()
-	return err
+	return group.Wait()
 }

@@ -37,10 +37,10 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	}
 	first := c.set.Snapshot() == nil
 	references := compile.References(objects)
-	c.materials.keepOnly(references)
+	c.secrets.set.KeepOnly(references)
 	var wait time.Duration
 	for namespace, wanted := range references {
-		pending := c.materials.want(namespace, wanted)
+		pending := c.secrets.set.Want(namespace, wanted)
 		// Once something is in force, one tenant's reading holds up no other's change.
 		if first || namespace == verify.Cluster {
 			wait = max(wait, pending)
@@ -53,7 +53,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
 	}
 	for _, wanted := range references {
-		c.materials.fill(&objects, wanted)
+		c.secrets.fill(&objects, wanted)
 	}
 	fetched, wait := c.fetchAll(objects, first)
 	if wait > 0 {
@@ -74,10 +74,10 @@ func (c *Controller) compileOne(ctx context.Context, namespace verify.Namespace)
 		return reconcile.Result{}, err // try again later
 	}
 	wanted := compile.References(objects)[namespace]
-	if wait := c.materials.want(namespace, wanted); wait > 0 {
+	if wait := c.secrets.set.Want(namespace, wanted); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
 	}
-	c.materials.fill(&objects, wanted)
+	c.secrets.fill(&objects, wanted)
 	fetched, wait := c.fetchOne(objects, namespace)
 	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched

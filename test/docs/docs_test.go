@@ -91,7 +91,7 @@ func sigstoreRoot(t *testing.T) string {
 }
 
 // fetched is what the documents' resources keep outside of the cluster.
-func fetched(t *testing.T, objects resource.Objects) map[external.Source]external.Material {
+func fetched(t *testing.T, objects resource.Objects) map[external.Source]external.Value {
 	t.Helper()
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
@@ -99,12 +99,12 @@ func fetched(t *testing.T, objects resource.Objects) map[external.Source]externa
 	require.NoError(t, err)
 	root, err := instance.TrustedRoot()
 	require.NoError(t, err)
-	known := map[external.Source]external.Material{}
+	known := map[external.Source]external.Value{}
 	for _, sources := range compile.Externals(objects) {
 		for _, source := range sources {
-			known[source] = external.Material{Content: key.PEM}
+			known[source] = external.Value{Content: key.PEM}
 			if source.Kind == external.TUF {
-				known[source] = external.Material{Content: root}
+				known[source] = external.Value{Content: root}
 			}
 		}
 	}

@@ -33,7 +33,7 @@ type world struct {
 	registry *fixture.Registry
 	key      map[string]*fixture.CosignKey
 
-	revocation *revocation.Ahead // asks nobody unless a test says so
+	revocation *revocation.Prefetcher // asks nobody unless a test says so
 }
 
 func newWorld(t *testing.T, options fixture.RegistryOptions) *world {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -35,115 +36,117 @@ func secret(namespace, name, version string) *corev1.Secret {
 // settled is how long a test waits for another goroutine.
 const settled = 10 * time.Second
 
-// follower runs materials over a fake API server and counts what it asks for.
-type follower struct {
-	*materials
-	changes atomic.Int64
-}
-
-func follow(t *testing.T, clients *fake.Clientset) *follower {
+// watching runs secretWatches over a fake API server.
+func watching(t *testing.T, clients *fake.Clientset) *secretWatches {
 	t.Helper()
-	f := &follower{}
-	f.materials = newMaterials(clients, func(verify.Namespace) { f.changes.Add(1) })
+	w := newSecretWatches(clients, func(verify.Namespace) {})
 	ctx, stop := context.WithCancel(t.Context())
-	f.runIn(ctx)
-	t.Cleanup(func() { stop(); f.wait() })
-	return f
+	done := make(chan struct{})
+	go func() { w.set.Run(ctx); close(done) }()
+	t.Cleanup(func() { stop(); <-done })
+	return w
 }
 
 // filled waits until the objects are as ok wants them.
-func (f *follower) filled(t *testing.T, sources []policy.ObjectRef, ok func(resource.Objects) bool) resource.Objects {
+func filled(t *testing.T, w *secretWatches, sources []policy.ObjectRef, ok func(resource.Objects) bool) resource.Objects {
 	t.Helper()
 	var o resource.Objects
 	require.Eventually(t, func() bool {
 		o = resource.Objects{}
-		f.fill(&o, sources)
+		w.fill(&o, sources)
 		return ok(o)
 	}, settled, time.Millisecond)
 	return o
 }
 
-func TestFollowsWhatIsNamedForAsLongAsItIs(t *testing.T) {
+func TestWatchesReferencedObjectsForAsLongAsTheyAreReferenced(t *testing.T) {
 	clients := fake.NewClientset(secret("team-a", "pull", "1"))
 	answer := make(chan struct{})
 	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		<-answer
 		return false, nil, nil
 	})
-	f := follow(t, clients)
+	w := watching(t, clients)
 	sources := []policy.ObjectRef{secretSource("team-a", "pull"), secretSource("team-a", "absent")}
-	require.Positive(t, f.want("team-a", sources), "the first reading is waited for")
+	require.Positive(t, w.set.Want("team-a", sources), "the first reading is waited for")
 	close(answer)
-	o := f.filled(t, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
+	o := filled(t, w, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 	require.Equal(t, "pull", o.Secrets[0].Name)
-	require.Zero(t, f.want("team-a", sources), "an absent object is known too")
+	require.Zero(t, w.set.Want("team-a", sources), "an absent object is known too")
 
 	require.NoError(t, clients.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, secret("team-a", "pull", "2"), "team-a"))
-	f.filled(t, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && o.Secrets[0].ResourceVersion == "2" })
+	filled(t, w, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && o.Secrets[0].ResourceVersion == "2" })
 
-	require.Zero(t, f.want("team-a", sources[:1]))
-	require.Len(t, f.followed, 1)
-	f.keepOnly(map[verify.Namespace][]policy.ObjectRef{"team-b": nil})
-	require.Empty(t, f.followed)
-	require.Empty(t, f.wanted)
+	require.Zero(t, w.set.Want("team-a", sources[:1]))
+	require.Len(t, w.set.Keys(), 1)
+	w.set.KeepOnly(map[verify.Namespace][]policy.ObjectRef{"team-b": nil})
+	require.Empty(t, w.set.Keys())
 }
 
-func TestAnObjectIsFollowedOnceForAllWhoNeedIt(t *testing.T) {
-	f := follow(t, fake.NewClientset(secret("team-a", "key", "1")))
+func TestAnObjectIsWatchedOnceForAllNamespacesThatNeedIt(t *testing.T) {
+	w := watching(t, fake.NewClientset(secret("team-a", "key", "1")))
 	sources := []policy.ObjectRef{secretSource("team-a", "key")}
-	f.want("team-a", sources)
-	f.want(verify.Cluster, sources)
-	require.Len(t, f.followed, 1)
-	f.want("team-a", nil)
-	require.Len(t, f.followed, 1, "the cluster's resources still need it")
-	f.want(verify.Cluster, nil)
-	require.Empty(t, f.followed)
+	w.set.Want("team-a", sources)
+	w.set.Want(verify.Cluster, sources)
+	require.Len(t, w.set.Keys(), 1)
+	w.set.Want("team-a", nil)
+	require.Len(t, w.set.Keys(), 1, "the cluster's resources still need it")
+	w.set.Want(verify.Cluster, nil)
+	require.Empty(t, w.set.Keys())
 }
 
 func forbidden(name string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, name, errors.New("no"))
 }
 
-func TestAMissingRightIsBrokenWithWhatToDo(t *testing.T) {
+func TestAMissingRightIsBrokenAndSaysHowToGrantIt(t *testing.T) {
 	clients := fake.NewClientset()
 	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden("key") })
-	f := follow(t, clients)
-	f.grant = func(source policy.ObjectRef) string { return "; grant it in " + source.Namespace }
+	w := watching(t, clients)
+	w.grant = func(source policy.ObjectRef) string { return "; grant it in " + source.Namespace }
 	sources := []policy.ObjectRef{secretSource("team-a", "key")}
-	f.want("team-a", sources)
-	o := f.filled(t, sources, func(o resource.Objects) bool {
+	w.set.Want("team-a", sources)
+	o := filled(t, w, sources, func(o resource.Objects) bool {
 		return len(o.Broken) == 1 && o.Broken[0].Reason == policy.ReasonAccessDenied
 	})
 	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it in team-a")
 	require.Empty(t, o.Secrets)
 }
 
-func TestWhatCannotBeReadIsBrokenAndNeverAbsent(t *testing.T) {
-	clients := fake.NewClientset(secret("team-a", "key", "1"))
-	var down atomic.Bool
-	down.Store(true)
-	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return down.Load(), nil, errors.New("the API server is down")
+func TestUnreadableObjectsAreBrokenAndNeverAbsent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := fake.NewClientset(secret("team-a", "key", "1"))
+		var down atomic.Bool
+		down.Store(true)
+		clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return down.Load(), nil, errors.New("the API server is down")
+		})
+		w := watching(t, clients)
+		sources := []policy.ObjectRef{secretSource("team-a", "key")}
+		require.Positive(t, w.set.Want("team-a", sources))
+		o := filled(t, w, sources, func(o resource.Objects) bool {
+			return len(o.Broken) == 1 && o.Broken[0].Err.Error() != "the API server has not answered yet"
+		})
+		require.Equal(t, policy.ReasonUnreadable, o.Broken[0].Reason)
+		require.ErrorContains(t, o.Broken[0].Err, "the API server is down")
+		require.Positive(t, w.set.Want("team-a", sources), "a failure is no answer: what is in force stays")
+		time.Sleep(firstRead)
+		require.Zero(t, w.set.Want("team-a", sources), "for a while")
+		down.Store(false)
+		filled(t, w, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 	})
-	f := follow(t, clients)
-	sources := []policy.ObjectRef{secretSource("team-a", "key")}
-	require.Positive(t, f.want("team-a", sources))
-	o := f.filled(t, sources, func(o resource.Objects) bool { return len(o.Broken) == 1 })
-	require.Equal(t, policy.ReasonUnreadable, o.Broken[0].Reason)
-	down.Store(false)
-	f.filled(t, sources, func(o resource.Objects) bool { return len(o.Secrets) == 1 && len(o.Broken) == 0 })
 }
 
 func TestReferencesPastTheLimitAreBroken(t *testing.T) {
-	f := follow(t, fake.NewClientset())
+	w := watching(t, fake.NewClientset())
 	var sources []policy.ObjectRef
 	for i := range maxReferences + 1 {
 		sources = append(sources, secretSource("team-a", fmt.Sprintf("s%03d", i)))
 	}
-	f.want("team-a", sources)
-	require.Len(t, f.followed, maxReferences)
+	w.set.Want("team-a", sources)
+	require.Len(t, w.set.Keys(), maxReferences)
 	var o resource.Objects
-	f.fill(&o, sources[maxReferences:])
+	w.fill(&o, sources[maxReferences:])
 	require.Len(t, o.Broken, 1)
 	require.ErrorContains(t, o.Broken[0].Err, "more than 64")
 }

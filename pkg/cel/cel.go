@@ -89,7 +89,7 @@ func checkGrowth(checked *celast.AST) error {
 			}
 		case celast.ListKind:
 			if slices.ContainsFunc(e.AsList().Elements(), func(element celast.Expr) bool { return element.Kind() != celast.LiteralKind }) {
-				refuse("the expression has a list with elements that are not constants")
+				refuse("the expression has a list of something else than constants")
 			}
 		case celast.MapKind, celast.StructKind:
 			refuse("the expression makes a map, which is not supported")

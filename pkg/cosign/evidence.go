@@ -29,7 +29,7 @@ type Evidence struct {
 // It returns a [verify.Refusal] for evidence that does not count. It ignores the
 // statement's predicate type, annotations and repository.
 func (c *Checker) VerifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {
-	return c.signers.verifyBundle(ctx, data, artifact)
+	return c.verifyBundle(ctx, data, artifact)
 }
 
 func (s *signers) verifyBundle(ctx context.Context, data []byte, artifact digest.Digest) (Evidence, error) {

@@ -48,7 +48,7 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 				"sign the image again with a certificate that is valid")
 		}
 	}
-	return invalidTimestamp("the timestamp is not from a trusted timestamp authority")
+	return invalidTimestamp("the timestamp is by no trusted timestamp authority")
 }
 
 func invalidTimestamp(message string) error {

@@ -17,8 +17,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/landwaiter/landwaiter/pkg/controller"
-	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -104,7 +104,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	}
 	defer s.Close()
 	var server *provider.Server
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s.External(), func(namespace verify.Namespace) {
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 	}))
@@ -139,8 +139,8 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *clusterFlags) options(keeper *external.Keeper, forget func(verify.Namespace)) controller.Options {
-	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: keeper}
+func (c *clusterFlags) options(s *service.Service, forget func(verify.Namespace)) controller.Options {
+	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: s.External()}
 	if c.rotate {
 		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects}
 	}

@@ -10,19 +10,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // explanation is what explain prints.
 type explanation struct {
 	printedResult
-	Resources  []tenant.Choice `json:"resources"`
-	Generation string          `json:"generation"`
-	Stages     []verify.Stage  `json:"stages"`
-	Took       time.Duration   `json:"took"`
+	Resources  []compile.Choice `json:"resources"`
+	Generation string           `json:"generation"`
+	Stages     []verify.Stage   `json:"stages"`
+	Took       time.Duration    `json:"took"`
 }
 
 func newExplain() *cobra.Command {

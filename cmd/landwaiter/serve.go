@@ -12,8 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -135,7 +135,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, lo
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return s.Watch(ctx, flags.configDir, func(problems []tenant.Problem) {
+		return s.Watch(ctx, flags.configDir, func(problems []resource.Problem) {
 			for _, p := range problems {
 				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
 			}

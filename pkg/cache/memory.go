@@ -5,6 +5,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,25 +19,35 @@ import (
 const DefaultMemoryBytes = 64 << 20
 
 // Memory is a [verify.Cache] in this process, bounded in bytes, of which one
-// namespace takes an eighth at most; the entries least likely to be used again make
+// account takes an eighth at most; the entries least likely to be used again make
 // room. It is safe for concurrent use, and reads never wait for each other.
 type Memory struct {
 	entries *otter.Cache[verify.Key, timed]
 	shares  *shares
 	now     func() time.Time
 	size    int64
-	percent func(verify.Namespace) int
+	shareOf func(verify.Namespace) Share
 }
 
-// shareOf is the part of the memory that one namespace may take.
-const shareOf = 8
+// Share says which part of the memory the entries of a namespace may take.
+type Share struct {
+	// Account is charged for them; empty means that the namespace pays for itself.
+	Account verify.Account
+	// Percent of the memory that the account may take; 0 is an eighth.
+	Percent int
+}
+
+// defaultParts is how many accounts fill the memory, each with the default share.
+const defaultParts = 8
 
 var _ verify.Cache = (*Memory)(nil)
 
-// timed is an entry and the time from which it no longer counts.
+// timed is an entry, the time from which it no longer counts, and the account that
+// it is charged to.
 type timed struct {
 	entry   verify.Entry
 	expires time.Time
+	account verify.Account
 }
 
 // NewMemory returns a cache of about maxBytes, which must be positive, that
@@ -45,14 +56,14 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
 	}
-	m := &Memory{shares: newShares(), now: now, size: maxBytes, percent: func(verify.Namespace) int { return 0 }}
+	m := &Memory{shares: newShares(), now: now, size: maxBytes, shareOf: func(verify.Namespace) Share { return Share{} }}
 	var err error
 	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),
 		Weigher:       func(key verify.Key, value timed) uint32 { return weigh(key, value.entry) },
 		OnAtomicDeletion: func(e otter.DeletionEvent[verify.Key, timed]) {
 			if e.Cause != otter.CauseReplacement {
-				m.shares.remove(e.Key)
+				m.shares.remove(e.Value.account, e.Key)
 			}
 		},
 		// Expired entries leave by themselves; Get still checks, because the time
@@ -67,16 +78,18 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	return m, nil
 }
 
-// Shares gives namespaces another part of the memory than an eighth, in percent;
-// those for which percent returns 0 keep it. It is called before the first use.
-func (m *Memory) Shares(percent func(verify.Namespace) int) { m.percent = percent }
+// Shares says who pays for the entries of a namespace, and how much it may take.
+// Without it every namespace pays for itself. Call it before the first use.
+func (m *Memory) Shares(of func(verify.Namespace) Share) { m.shareOf = of }
 
-// share is how many bytes a namespace may take.
-func (m *Memory) share(namespace verify.Namespace) int64 {
-	if percent := m.percent(namespace); percent > 0 {
-		return max(m.size*int64(percent)/100, 1)
+// share returns the account of a namespace, and how many bytes it may take.
+func (m *Memory) share(namespace verify.Namespace) (account verify.Account, bytes int64) {
+	share := m.shareOf(namespace)
+	account = cmp.Or(share.Account, namespace.Account())
+	if share.Percent > 0 {
+		return account, max(m.size*int64(share.Percent)/100, 1)
 	}
-	return max(m.size/shareOf, 1)
+	return account, max(m.size/defaultParts, 1)
 }
 
 // Get returns the entry for key if it is there and has not expired.
@@ -98,14 +111,18 @@ func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl 
 		return
 	}
 	weight := int64(weigh(key, entry))
-	each := m.share(key.Namespace)
-	if weight > each {
+	account, most := m.share(key.Namespace)
+	if weight > most {
 		return // it would leave room for nothing else
 	}
-	for _, oldest := range m.shares.add(key, weight, each) {
+	before, added := m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl), account: account})
+	if !added && before.account != account {
+		m.shares.remove(before.account, key) // the namespace has another account now
+	}
+	// Charge after Set: it may report that an expired entry with this key has left.
+	for _, oldest := range m.shares.add(account, key, weight, most) {
 		m.entries.Invalidate(oldest)
 	}
-	m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl)})
 }
 
 // Forget drops everything of a namespace. It takes time in proportion to all

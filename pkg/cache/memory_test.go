@@ -195,7 +195,7 @@ func TestANamespaceMayBeGivenAnotherShare(t *testing.T) {
 	m, err := cache.NewMemory(size, c.now)
 	require.NoError(t, err)
 	percent := map[verify.Namespace]int{"more": 25, "less": 1}
-	m.Shares(func(n verify.Namespace) int { return percent[n] })
+	m.Shares(func(n verify.Namespace) cache.Share { return cache.Share{Percent: percent[n]} })
 	kept := map[verify.Namespace]int{}
 	for _, n := range []verify.Namespace{"more", "less", "usual"} {
 		for i := range 1000 {
@@ -209,4 +209,42 @@ func TestANamespaceMayBeGivenAnotherShare(t *testing.T) {
 	}
 	require.InDelta(t, 2, float64(kept["more"])/float64(kept["usual"]), 0.1)
 	require.InDelta(t, 12.5, float64(kept["usual"])/float64(kept["less"]), 2.5)
+}
+
+func TestNamespacesOfOneAccountShareItsPartOfTheMemory(t *testing.T) {
+	c := &clock{}
+	const size = 1 << 20
+	m, err := cache.NewMemory(size, c.now)
+	require.NoError(t, err)
+	accounts := map[verify.Namespace]verify.Account{"a": "shared", "b": "shared"}
+	m.Shares(func(n verify.Namespace) cache.Share { return cache.Share{Account: accounts[n]} })
+	fill := func(n verify.Namespace) {
+		for i := range 1000 {
+			m.Put(t.Context(), key(n, fmt.Sprint(i)), allowed(strings.Repeat("x", 1000)), time.Hour)
+		}
+	}
+	kept := func(n verify.Namespace) int {
+		found := 0
+		for i := range 1000 {
+			if _, ok := m.Recall(key(n, fmt.Sprint(i))); ok {
+				found++
+			}
+		}
+		return found
+	}
+	fill("a")
+	alone := kept("a")
+	require.Positive(t, alone)
+	fill("c")
+	fill("d")
+	require.Equal(t, []int{alone, alone, alone}, []int{kept("a"), kept("c"), kept("d")}, "without an account each has its own share")
+	fill("b")
+	require.Equal(t, []int{0, alone, alone}, []int{kept("a"), kept("b"), kept("c")}, "b has taken the room of a")
+
+	// Entries of a namespace that moves to another account are charged there once
+	// they are written again.
+	accounts["b"] = "other"
+	fill("b")
+	fill("a")
+	require.Equal(t, []int{alone, alone}, []int{kept("a"), kept("b")})
 }

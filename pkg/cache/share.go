@@ -6,15 +6,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// shares keeps each namespace's entries within its share of the memory: a
-// namespace that asks about ever new images drops its own oldest entries, not
+// shares keeps each account's entries within its share of the memory: an
+// account that asks about ever new images drops its own oldest entries, not
 // those of others. Reads do not pass here.
 type shares struct {
 	mu sync.Mutex
-	of map[verify.Namespace]*share
+	of map[verify.Account]*share
 }
 
-// share is what one namespace keeps, oldest first.
+// share is what one account keeps, oldest first.
 type share struct {
 	bytes   int64
 	weights map[verify.Key]int64
@@ -22,18 +22,18 @@ type share struct {
 }
 
 func newShares() *shares {
-	return &shares{of: map[verify.Namespace]*share{}}
+	return &shares{of: map[verify.Account]*share{}}
 }
 
-// add notes an entry of a namespace that may have so many bytes each, and returns
-// the keys that must go for it.
-func (s *shares) add(key verify.Key, weight, each int64) (drop []verify.Key) {
+// add charges an entry to an account that may have most bytes, and returns the keys
+// that must go for it.
+func (s *shares) add(account verify.Account, key verify.Key, weight, most int64) (drop []verify.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, ok := s.of[key.Namespace]
+	own, ok := s.of[account]
 	if !ok {
 		own = &share{weights: map[verify.Key]int64{}}
-		s.of[key.Namespace] = own
+		s.of[account] = own
 	}
 	if before, there := own.weights[key]; there {
 		own.bytes -= before
@@ -42,7 +42,7 @@ func (s *shares) add(key verify.Key, weight, each int64) (drop []verify.Key) {
 	}
 	own.weights[key] = weight
 	own.bytes += weight
-	for own.bytes > each && len(own.weights) > 1 {
+	for own.bytes > most && len(own.weights) > 1 {
 		oldest := own.order[0]
 		own.order = own.order[1:]
 		if oldest == key {
@@ -57,16 +57,16 @@ func (s *shares) add(key verify.Key, weight, each int64) (drop []verify.Key) {
 	return drop
 }
 
-// remove notes that an entry is gone.
-func (s *shares) remove(key verify.Key) {
+// remove discharges an entry that is gone.
+func (s *shares) remove(account verify.Account, key verify.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, ok := s.of[key.Namespace]
+	own, ok := s.of[account]
 	if !ok {
 		return
 	}
 	if own.drop(key); len(own.weights) == 0 {
-		delete(s.of, key.Namespace)
+		delete(s.of, account)
 	}
 }
 

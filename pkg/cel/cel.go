@@ -1,6 +1,6 @@
-// Package cel evaluates conditions in CEL (the Common Expression Language)
-// over facts. It refuses what could take long or make large values out of small
-// ones, and it has no functions that do anything but compute.
+// Package cel evaluates conditions in CEL (the Common Expression Language) over facts. It
+// refuses expressions that could run long or make large values out of small ones. Its
+// functions have no side effects.
 package cel
 
 import (
@@ -18,18 +18,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-const (
-	// maxExpression is the length of an expression.
-	maxExpression = 8 << 10
-	// maxCost bounds one evaluation, in CEL's units: enough to look at each of
-	// some 10,000 packages a few times, and over in a fifth of a second.
-	maxCost = 500_000
-	// checkEvery is after how many iterations a deadline is noticed.
-	checkEvery = 100
-)
-
-// Expression is a condition on values. It is compiled once and safe for concurrent
-// use.
+// Expression is a compiled condition. It is safe for concurrent use.
 type Expression struct{ program celgo.Program }
 
 // Kind is the type of a variable.
@@ -37,26 +26,25 @@ type Kind int
 
 // The kinds of variables.
 const (
-	Any  Kind = iota // whatever JSON can say, with numbers as [json.Number] or float64
+	Any  Kind = iota // any JSON value, with numbers as [json.Number] or float64
 	Text             // a string
 	Time             // a [time.Time]
 )
 
-// Variables are the names that an expression may use.
+// Variables are the names and kinds of the variables of an expression.
 type Variables map[string]Kind
 
-// Compile reads an expression over variables, with CEL's standard functions and
-// optionals, and the macros has, all, exists and exists_one. It returns an error
-// with the place of what is wrong, for an expression that is not a bool, and for
-// one that could make large values.
+// Compile compiles an expression over variables, with CEL's standard functions and
+// optionals, and the macros has, all, exists and exists_one. It refuses expressions that
+// are not of type bool or that could make large values. Errors name the position.
 func Compile(text string, variables Variables) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes", maxExpression)
 	}
 	options := []celgo.EnvOption{
-		// No extension libraries, and no macros that make lists: some of them make
-		// much out of little (lists.range, replace, map), and the cost limit does not
-		// see it where types are known only when the expression runs.
+		// No extension libraries and no macros that make lists: some of them make large
+		// values out of small ones (lists.range, replace, map), and the cost limit misses
+		// that if types are only known at run time.
 		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
 		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ExistsOneMacro),
 	}
@@ -71,7 +59,7 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	if err := issues.Err(); err != nil {
 		return nil, fmt.Errorf("the expression is no CEL: %w", err)
 	}
-	if err := onlyShrinks(ast.NativeRep()); err != nil {
+	if err := checkGrowth(ast.NativeRep()); err != nil {
 		return nil, err
 	}
 	if kind := ast.OutputType(); !kind.IsExactType(celgo.BoolType) && !kind.IsExactType(celgo.DynType) {
@@ -84,9 +72,9 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	return &Expression{program: program}, nil
 }
 
-// onlyShrinks refuses what could make a value larger than the predicate that it is
-// made of: doubling something forty times takes a short expression and all memory.
-func onlyShrinks(checked *celast.AST) error {
+// checkGrowth refuses expressions that could make a value larger than their input: a short
+// expression that doubles a value forty times takes all memory.
+func checkGrowth(checked *celast.AST) error {
 	var refused error
 	refuse := func(why string) {
 		if refused == nil {
@@ -97,30 +85,30 @@ func onlyShrinks(checked *celast.AST) error {
 		switch e.Kind() {
 		case celast.CallKind:
 			if e.AsCall().FunctionName() == operators.Add && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), joins) {
-				refuse("the expression adds what may be texts or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
+				refuse("the expression may add strings or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
 			}
 		case celast.ListKind:
 			if slices.ContainsFunc(e.AsList().Elements(), func(element celast.Expr) bool { return element.Kind() != celast.LiteralKind }) {
 				refuse("the expression has a list of something else than constants")
 			}
 		case celast.MapKind, celast.StructKind:
-			refuse("the expression makes a map, which is not available")
+			refuse("the expression makes a map, which is not supported")
 		case celast.UnspecifiedExprKind:
-			refuse("the expression has a part of no kind")
-		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make nothing
+			refuse("the expression has a part of unknown kind")
+		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make no new values
 		}
 	}))
 	return refused
 }
 
-// joins tells whether a form of + makes a text or list of two.
+// joins reports whether an overload of + concatenates strings, bytes or lists.
 func joins(overload string) bool {
 	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList
 }
 
-// Match reports whether the expression says true of values, which are given for
-// every variable. An error means that it says nothing: a field is missing, the
-// cost is over the limit, ctx ended.
+// Match reports whether the expression is true for values, which has a value for every
+// variable. It returns an error if a field is missing, the cost is over the limit, or ctx
+// ends; then there is no match.
 func (e *Expression) Match(ctx context.Context, values map[string]any) (bool, error) {
 	return e.match(values, func(facts map[string]any) (ref.Val, error) {
 		result, _, err := e.program.ContextEval(ctx, facts)
@@ -128,7 +116,7 @@ func (e *Expression) Match(ctx context.Context, values map[string]any) (bool, er
 	})
 }
 
-// Holds is Match where there is no deadline but the limit on the cost.
+// Holds is Match without a deadline. The cost limit still applies.
 func (e *Expression) Holds(values map[string]any) (bool, error) {
 	return e.match(values, func(facts map[string]any) (ref.Val, error) {
 		result, _, err := e.program.Eval(facts)
@@ -139,7 +127,7 @@ func (e *Expression) Holds(values map[string]any) (bool, error) {
 func (e *Expression) match(values map[string]any, evaluate func(map[string]any) (ref.Val, error)) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			matched, err = false, fmt.Errorf("the expression gave up: %v", r)
+			matched, err = false, fmt.Errorf("the expression failed: %v", r)
 		}
 	}()
 	facts := make(map[string]any, len(values))
@@ -156,12 +144,12 @@ func (e *Expression) match(values map[string]any, evaluate func(map[string]any) 
 func isTrue(result ref.Val) (bool, error) {
 	value, ok := result.(types.Bool)
 	if !ok {
-		return false, errors.New("the expression is neither true nor false")
+		return false, errors.New("the expression is not a bool")
 	}
 	return bool(value), nil
 }
 
-// native makes numbers of CEL: whole ones int, others double.
+// native converts JSON numbers to CEL's: integers to int, others to double.
 func native(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -15,7 +15,7 @@ import (
 
 var variables = cel.Variables{"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time}
 
-// values are those that an attestation has.
+// values are the variables of an attestation.
 func values(t testing.TB, predicate string) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(predicate))
@@ -72,8 +72,8 @@ func TestWhatSaysNothingIsAnErrorAndNoMatch(t *testing.T) {
 	require.False(t, got)
 }
 
-// Short expressions must not make large values: not of texts, not of lists, and
-// not of nested lists that only look small.
+// Short expressions must not make large values: no strings, no lists, and no nested lists
+// that only look small.
 func TestExpressionsThatGrowAreRefused(t *testing.T) {
 	doubling := func(double string) string {
 		inner := "a40.size() > 0"

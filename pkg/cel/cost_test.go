@@ -9,8 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cel"
 )
 
-// BenchmarkCostliestExpression is what one expression can cost before its limit
-// ends it.
+// BenchmarkCostliestExpression measures the most that one expression can cost before the
+// limit ends it.
 func BenchmarkCostliestExpression(b *testing.B) {
 	compiled, err := cel.Compile("predicate.l.all(a, predicate.l.all(b, predicate.l.all(c, a * b * c >= 0)))", variables)
 	require.NoError(b, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // memory is what each file gave when it was last whole.
@@ -15,8 +15,8 @@ type memory map[string][]policy.ObjectRef
 
 // collection is everything that all files say.
 type collection struct {
-	objects  tenant.Objects
-	problems []tenant.Problem
+	objects  resource.Objects
+	problems []resource.Problem
 }
 
 // collect joins the readings of all files, and returns the memory for the next
@@ -78,7 +78,7 @@ func (m memory) below(path string) memory {
 // content that could be read.
 func (c *collection) add(source policy.ObjectRef, entries []entry, lost error) {
 	broken := func(reason policy.Reason, err error) {
-		c.objects.Broken = append(c.objects.Broken, tenant.Broken{Source: source, Err: err})
+		c.objects.Broken = append(c.objects.Broken, resource.Broken{Source: source, Err: err})
 		c.problem(source, reason, err.Error())
 	}
 	switch {
@@ -100,7 +100,7 @@ func (c *collection) add(source policy.ObjectRef, entries []entry, lost error) {
 }
 
 func (c *collection) problem(source policy.ObjectRef, reason policy.Reason, message string) {
-	c.problems = append(c.problems, tenant.Problem{Source: source, Reason: reason, Message: message})
+	c.problems = append(c.problems, resource.Problem{Source: source, Reason: reason, Message: message})
 }
 
 func compareSources(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }

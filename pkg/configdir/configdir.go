@@ -14,7 +14,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Load reads all *.yaml, *.yml and *.json files in dir and in the directories
@@ -22,14 +22,14 @@ import (
 // cannot be read is in Objects.Broken and has a Problem. The error says, with
 // file and line, what cannot even be identified, or that dir cannot be read;
 // then there are no objects.
-func Load(dir string) (tenant.Objects, []tenant.Problem, error) {
+func Load(dir string) (resource.Objects, []resource.Problem, error) {
 	d, err := newDecoder()
 	if err != nil {
-		return tenant.Objects{}, nil, err
+		return resource.Objects{}, nil, err
 	}
 	s, err := scanDir(dir, nil)
 	if err != nil {
-		return tenant.Objects{}, nil, err
+		return resource.Objects{}, nil, err
 	}
 	c, _, err := first(d.all(s))
 	return c.objects, c.problems, err

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -19,7 +19,7 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)
-	snapshot, problems := tenant.Compile(objects, tenant.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }})
+	snapshot, problems := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }})
 	require.Empty(t, problems)
 	for namespace, layers := range map[verify.Namespace][]string{
 		verify.Cluster: {"signed-by-platform", "platform-floor"},

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // files maps paths to content.
@@ -53,7 +53,7 @@ func mistyped(namespace, name string) string {
 const garbage = "kind: [unclosed\n"
 
 // names lists what was read: whole objects by name, broken ones with a mark.
-func names(o tenant.Objects) []string {
+func names(o resource.Objects) []string {
 	list := []string{}
 	for _, v := range o.Verifiers {
 		list = append(list, "Verifier "+v.Namespace+"/"+v.Name)
@@ -77,7 +77,7 @@ func names(o tenant.Objects) []string {
 	return list
 }
 
-func reasons(problems []tenant.Problem) []string {
+func reasons(problems []resource.Problem) []string {
 	list := []string{}
 	for _, p := range problems {
 		list = append(list, string(p.Reason)+" "+p.Source.String())

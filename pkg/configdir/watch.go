@@ -12,7 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Watch loads dir as [Load] does, and fails as Load does. Then it calls onChange
@@ -22,11 +22,11 @@ import (
 // affected. If dir as a whole cannot be read, the last objects are kept and
 // there is a Problem. Files should be replaced by renaming, so that none is read
 // half written.
-func Watch(ctx context.Context, dir string, onChange func(tenant.Objects, []tenant.Problem)) error {
+func Watch(ctx context.Context, dir string, onChange func(resource.Objects, []resource.Problem)) error {
 	return watch(ctx, dir, rescan, onChange)
 }
 
-func watch(ctx context.Context, dir string, rescan time.Duration, onChange func(tenant.Objects, []tenant.Problem)) error {
+func watch(ctx context.Context, dir string, rescan time.Duration, onChange func(resource.Objects, []resource.Problem)) error {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
@@ -48,7 +48,7 @@ type watcher struct {
 	dir       string
 	decoder   *decoder
 	events    *fsnotify.Watcher
-	onChange  func(tenant.Objects, []tenant.Problem)
+	onChange  func(resource.Objects, []resource.Problem)
 	memory    memory
 	digest    [sha256.Size]byte // of the last scan
 	last      collection        // what its files say

@@ -9,15 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 const patience = 30 * time.Second // a deadline for tests, not an expectation
 
 // change is one call of onChange.
 type change struct {
-	objects  tenant.Objects
-	problems []tenant.Problem
+	objects  resource.Objects
+	problems []resource.Problem
 }
 
 // follow watches dir and returns what is told. Without events, changes are only
@@ -28,7 +28,7 @@ func follow(t *testing.T, dir string, again time.Duration) <-chan change {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- watch(ctx, dir, again, func(o tenant.Objects, p []tenant.Problem) { changes <- change{o, p} })
+		done <- watch(ctx, dir, again, func(o resource.Objects, p []resource.Problem) { changes <- change{o, p} })
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -259,7 +259,7 @@ func TestWatchFailsAsLoadDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, want := Load(dir)
-			err := Watch(t.Context(), dir, func(tenant.Objects, []tenant.Problem) { t.Error("called although nothing was loaded") })
+			err := Watch(t.Context(), dir, func(resource.Objects, []resource.Problem) { t.Error("called although nothing was loaded") })
 			require.EqualError(t, err, want.Error())
 		})
 	}

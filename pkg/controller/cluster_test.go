@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -59,7 +60,7 @@ func run(t *testing.T, config *rest.Config, options controller.Options) (*tenant
 	log.SetOutput(io.Discard)
 	set := &tenant.Set{}
 	registries := registry.NewClient(registry.Options{})
-	c, err := controller.New(config, set, tenant.Outside{Registry: func(a registry.Access) verify.Registry { return registries.For(a) }}, log, options)
+	c, err := controller.New(config, set, compile.Outside{Registry: registries.For}, log, options)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

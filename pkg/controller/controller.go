@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -49,7 +50,7 @@ type Options struct {
 	Forget func(verify.Namespace)
 	// Remote fetches what resources keep outside of the cluster; nil leaves it
 	// unknown. The controller says what is wanted and is told of changes.
-	Remote *external.Keeper
+	Remote *external.Fetcher
 	// Rotation makes and renews the serving certificate; nil leaves that to others.
 	Rotation *Rotation
 }
@@ -58,14 +59,14 @@ type Options struct {
 // Follow for the Secrets that the server needs, Run.
 type Controller struct {
 	set     *tenant.Set
-	outside tenant.Outside
+	outside compile.Outside
 	log     *logrus.Logger
 	options Options
 
 	config    *rest.Config
 	clients   kubernetes.Interface
 	manager   manager.Manager
-	materials *materials
+	secrets   *secretWatches
 	reports   *reports
 	lookups   lookups
 	followed  []*Followed
@@ -87,7 +88,7 @@ func newScheme() (*runtime.Scheme, error) {
 
 // New returns a Controller for the API server of config. It compiles with
 // outside into set and logs to log.
-func New(config *rest.Config, set *tenant.Set, outside tenant.Outside, log *logrus.Logger, options Options) (*Controller, error) {
+func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *logrus.Logger, options Options) (*Controller, error) {
 	if options.OwnNamespace == "" && (options.LeaderElection || options.Rotation != nil) {
 		return nil, errors.New("new controller: leader election and rotation need the own namespace")
 	}
@@ -107,7 +108,7 @@ func New(config *rest.Config, set *tenant.Set, outside tenant.Outside, log *logr
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c.materials = newMaterials(watching, c.enqueue)
+	c.secrets = newSecretWatches(watching, c.enqueue)
 	if options.Remote != nil {
 		options.Remote.Notify(c.enqueue)
 	}
@@ -169,9 +170,9 @@ func (c *Controller) enqueue(namespace verify.Namespace) {
 // failures are logged and tried again, with the last snapshot in force.
 func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
-	c.materials.grant = c.grantHint(ctx)
+	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
-	c.materials.runIn(ctx)
+	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
 	for _, f := range c.followed {
 		group.Go(func() error { f.slot.run(ctx, c.clients); return nil })
 	}
@@ -182,7 +183,5 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return c.lead(ctx) })
-	err := group.Wait()
-	c.materials.wait()
-	return err
+	return group.Wait()
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -94,45 +94,45 @@ func levelOf(object client.Object) verify.Namespace {
 // A resource that is seen before its namespace waits for it: without the UID,
 // what is found out about its images could not be kept apart from what a
 // namespace of that name had before.
-func (c *Controller) readAll(ctx context.Context) (tenant.Objects, error) {
+func (c *Controller) readAll(ctx context.Context) (resource.Objects, error) {
 	var list corev1.NamespaceList
 	if err := c.manager.GetCache().List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return tenant.Objects{}, fmt.Errorf("list namespaces: %w", err)
+		return resource.Objects{}, fmt.Errorf("list namespaces: %w", err)
 	}
 	known := map[string]bool{"": true}
 	for i := range list.Items {
 		known[list.Items[i].Name] = true
 	}
-	o := tenant.Objects{Namespaces: list.Items}
+	o := resource.Objects{Namespaces: list.Items}
 	for _, list := range append(namespacedLists(), clusterLists()...) {
 		if err := c.read(ctx, list, func(object v1alpha1.Object) bool { return known[object.GetNamespace()] }, &o); err != nil {
-			return tenant.Objects{}, err
+			return resource.Objects{}, err
 		}
 	}
 	return o, nil
 }
 
 // readOne returns the resources of one namespace, and nothing if it is gone.
-func (c *Controller) readOne(ctx context.Context, namespace verify.Namespace) (tenant.Objects, error) {
+func (c *Controller) readOne(ctx context.Context, namespace verify.Namespace) (resource.Objects, error) {
 	var found corev1.Namespace
 	err := c.manager.GetCache().Get(ctx, client.ObjectKey{Name: string(namespace)}, &found)
 	if apierrors.IsNotFound(err) {
-		return tenant.Objects{}, nil
+		return resource.Objects{}, nil
 	}
 	if err != nil {
-		return tenant.Objects{}, fmt.Errorf("get namespace %s: %w", namespace, err)
+		return resource.Objects{}, fmt.Errorf("get namespace %s: %w", namespace, err)
 	}
-	o := tenant.Objects{Namespaces: []corev1.Namespace{found}}
+	o := resource.Objects{Namespaces: []corev1.Namespace{found}}
 	for _, list := range namespacedLists() {
 		if err := c.read(ctx, list, nil, &o, client.InNamespace(namespace)); err != nil {
-			return tenant.Objects{}, err
+			return resource.Objects{}, err
 		}
 	}
 	return o, nil
 }
 
 // read takes a list's objects into o, those that keep wants; nil wants all.
-func (c *Controller) read(ctx context.Context, list client.ObjectList, keep func(v1alpha1.Object) bool, o *tenant.Objects, options ...client.ListOption) error {
+func (c *Controller) read(ctx context.Context, list client.ObjectList, keep func(v1alpha1.Object) bool, o *resource.Objects, options ...client.ListOption) error {
 	return c.each(ctx, list, func(object v1alpha1.Object) error {
 		if keep == nil || keep(object) {
 			return o.Add(object)

@@ -8,7 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -35,11 +36,11 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{}, err // try again later, the last snapshot stays in force
 	}
 	first := c.set.Snapshot() == nil
-	references := objects.References()
-	c.materials.keepOnly(references)
+	references := compile.References(objects)
+	c.secrets.set.KeepOnly(references)
 	var wait time.Duration
 	for namespace, wanted := range references {
-		pending := c.materials.want(namespace, wanted)
+		pending := c.secrets.set.Want(namespace, wanted)
 		// Once something is in force, one tenant's reading holds up no other's change.
 		if first || namespace == verify.Cluster {
 			wait = max(wait, pending)
@@ -52,12 +53,13 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
 	}
 	for _, wanted := range references {
-		c.materials.fill(&objects, wanted)
+		c.secrets.fill(&objects, wanted)
 	}
-	if wait := c.fetchAll(&objects, first); wait > 0 {
+	fetched, wait := c.fetchAll(objects, first)
+	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched
 	}
-	snapshot, problems := tenant.Compile(objects, c.outside)
+	snapshot, problems := compile.New(objects, fetched, c.outside)
 	c.set.Swap(snapshot)
 	c.reports.replace(objects, problems, snapshot)
 	if first {
@@ -71,15 +73,16 @@ func (c *Controller) compileOne(ctx context.Context, namespace verify.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err // try again later
 	}
-	wanted := objects.References()[namespace]
-	if wait := c.materials.want(namespace, wanted); wait > 0 {
+	wanted := compile.References(objects)[namespace]
+	if wait := c.secrets.set.Want(namespace, wanted); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
 	}
-	c.materials.fill(&objects, wanted)
-	if wait := c.fetchOne(&objects, namespace); wait > 0 {
+	c.secrets.fill(&objects, wanted)
+	fetched, wait := c.fetchOne(objects, namespace)
+	if wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched
 	}
-	snapshot, problems := c.set.Snapshot().With(namespace, objects)
+	snapshot, problems := c.set.Snapshot().With(namespace, objects, fetched)
 	c.set.Swap(snapshot)
 	c.reports.put(namespace, objects, problems, snapshot)
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
@@ -88,14 +91,14 @@ func (c *Controller) compileOne(ctx context.Context, namespace verify.Namespace)
 	return reconcile.Result{}, nil // in force, done
 }
 
-// fetchAll adds to objects what is known of what they keep outside of the cluster.
-// It returns how long to wait for what has not been tried: at the start for all,
-// later for the cluster's only, because one tenant holds up no other's change.
-func (c *Controller) fetchAll(objects *tenant.Objects, first bool) time.Duration {
+// fetchAll returns what is known of what objects keep outside the cluster, and how
+// long to wait for what has not been tried: at the start for all, later for the
+// cluster's only, because one tenant holds up no other's change.
+func (c *Controller) fetchAll(objects resource.Objects, first bool) (compile.Fetched, time.Duration) {
 	if c.options.Remote == nil {
-		return 0
+		return nil, 0
 	}
-	wanted := objects.Remotes()
+	wanted := compile.Externals(objects)
 	c.options.Remote.KeepOnly(wanted)
 	var wait time.Duration
 	for namespace, sources := range wanted {
@@ -104,17 +107,15 @@ func (c *Controller) fetchAll(objects *tenant.Objects, first bool) time.Duration
 			wait = max(wait, pending)
 		}
 	}
-	objects.Fetched = c.options.Remote.Known(slices.Concat(slices.Collect(maps.Values(wanted))...))
-	return wait
+	return c.options.Remote.Known(slices.Concat(slices.Collect(maps.Values(wanted))...)), wait
 }
 
 // fetchOne is fetchAll for one namespace.
-func (c *Controller) fetchOne(objects *tenant.Objects, namespace verify.Namespace) time.Duration {
+func (c *Controller) fetchOne(objects resource.Objects, namespace verify.Namespace) (compile.Fetched, time.Duration) {
 	if c.options.Remote == nil {
-		return 0
+		return nil, 0
 	}
-	sources := objects.Remotes()[namespace]
+	sources := compile.Externals(objects)[namespace]
 	wait := c.options.Remote.Want(namespace, sources)
-	objects.Fetched = c.options.Remote.Known(sources)
-	return wait
+	return c.options.Remote.Known(sources), wait
 }

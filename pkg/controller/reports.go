@@ -6,15 +6,16 @@ import (
 	"sync"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // report is what compiling a namespace, or the cluster's resources, came to.
 type report struct {
 	generations map[policy.ObjectRef]int64 // of each resource, as it was compiled
-	problems    map[policy.ObjectRef]tenant.Problem
+	problems    map[policy.ObjectRef]resource.Problem
 	policies    []string // names, in the order in which their rules are tried
 	materials   map[policy.ObjectRef]v1alpha1.Material
 }
@@ -33,7 +34,7 @@ func newReports() *reports {
 }
 
 // put replaces the report of one namespace.
-func (r *reports) put(namespace verify.Namespace, o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapshot) {
+func (r *reports) put(namespace verify.Namespace, o resource.Objects, problems []resource.Problem, snapshot *compile.Snapshot) {
 	made := split(o, problems, snapshot)
 	r.mu.Lock()
 	if found, ok := made[namespace]; ok {
@@ -46,7 +47,7 @@ func (r *reports) put(namespace verify.Namespace, o tenant.Objects, problems []t
 }
 
 // replace replaces all reports.
-func (r *reports) replace(o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapshot) {
+func (r *reports) replace(o resource.Objects, problems []resource.Problem, snapshot *compile.Snapshot) {
 	made := split(o, problems, snapshot)
 	r.mu.Lock()
 	r.of = made
@@ -94,11 +95,11 @@ func (r *reports) get(namespace verify.Namespace) (report, bool) {
 }
 
 // split sorts what was compiled by namespace.
-func split(o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapshot) map[verify.Namespace]report {
+func split(o resource.Objects, problems []resource.Problem, snapshot *compile.Snapshot) map[verify.Namespace]report {
 	made := map[verify.Namespace]report{}
 	at := func(namespace string) report {
 		if _, ok := made[verify.Namespace(namespace)]; !ok {
-			made[verify.Namespace(namespace)] = report{generations: map[policy.ObjectRef]int64{}, problems: map[policy.ObjectRef]tenant.Problem{}}
+			made[verify.Namespace(namespace)] = report{generations: map[policy.ObjectRef]int64{}, problems: map[policy.ObjectRef]resource.Problem{}}
 		}
 		return made[verify.Namespace(namespace)]
 	}
@@ -121,7 +122,7 @@ func split(o tenant.Objects, problems []tenant.Problem, snapshot *tenant.Snapsho
 		made[namespace] = r
 	}
 	for _, p := range problems {
-		if r := at(p.Source.Namespace); r.problems[p.Source] == (tenant.Problem{}) {
+		if r := at(p.Source.Namespace); r.problems[p.Source] == (resource.Problem{}) {
 			r.problems[p.Source] = p
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -68,7 +68,7 @@ func (c *Controller) writeStatus(ctx context.Context, namespace verify.Namespace
 
 // apply writes one object's status if it says something else than the report.
 func (c *Controller) apply(ctx context.Context, object v1alpha1.Object, r report) error {
-	source := tenant.SourceOf(object)
+	source := resource.RefOf(object)
 	generation, compiled := r.generations[source]
 	if !compiled || generation != object.GetGeneration() {
 		return nil // it has changed since, and will be compiled

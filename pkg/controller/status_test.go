@@ -15,7 +15,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -27,7 +29,7 @@ func named(namespace, name string) metav1.ObjectMeta {
 func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 	floor := v1alpha1.ClusterVerificationPolicy{ObjectMeta: named("", "floor")}
 	floor.Spec.Enforcement = v1alpha1.EnforcementFloor
-	o := tenant.Objects{
+	o := resource.Objects{
 		Verifiers:                   []v1alpha1.Verifier{{ObjectMeta: named("team-a", "v")}, {ObjectMeta: named("team-a", "broken")}},
 		ClusterStores:               []v1alpha1.ClusterStore{{ObjectMeta: named("", "s")}},
 		TrustStores:                 []v1alpha1.TrustStore{{ObjectMeta: named("team-a", "t")}},
@@ -38,7 +40,7 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 	}
 	broken := policy.ObjectRef{Kind: "Verifier", Namespace: "team-a", Name: "broken"}
 	empty := policy.ObjectRef{Kind: "ClusterLimits", Name: "empty"}
-	reports := split(o, []tenant.Problem{{Source: broken, Reason: policy.ReasonNotFound, Message: "Secret team-a/x is not there"},
+	reports := split(o, []resource.Problem{{Source: broken, Reason: policy.ReasonNotFound, Message: "Secret team-a/x is not there"},
 		{Source: empty, Reason: policy.ReasonInvalid, Message: "spec.namespaces is empty"}}, nil)
 	want := map[string]string{
 		"Verifier team-a/v":               "in force in its namespace",
@@ -66,12 +68,12 @@ func TestConditionsSayWhereAResourceApplies(t *testing.T) {
 
 func TestReportsRememberWhoseStatusIsOld(t *testing.T) {
 	r := newReports()
-	o := tenant.Objects{Verifiers: []v1alpha1.Verifier{{ObjectMeta: named("team-a", "v")}}, ClusterStores: []v1alpha1.ClusterStore{{ObjectMeta: named("", "s")}}}
+	o := resource.Objects{Verifiers: []v1alpha1.Verifier{{ObjectMeta: named("team-a", "v")}}, ClusterStores: []v1alpha1.ClusterStore{{ObjectMeta: named("", "s")}}}
 	r.replace(o, nil, nil)
 	<-r.wake
 	require.Equal(t, []verify.Namespace{verify.Cluster, "team-a"}, r.take())
 	require.Empty(t, r.take())
-	r.put("team-a", tenant.Objects{}, nil, nil)
+	r.put("team-a", resource.Objects{}, nil, nil)
 	<-r.wake
 	_, there := r.get("team-a")
 	require.False(t, there, "a namespace without resources has no report")
@@ -164,7 +166,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 
 func TestRefusesToElectOrRotateWithoutANamespace(t *testing.T) {
 	for _, options := range []Options{{LeaderElection: true}, {Rotation: &Rotation{}}} {
-		_, err := New(&rest.Config{}, &tenant.Set{}, tenant.Outside{}, nil, options)
+		_, err := New(&rest.Config{}, &tenant.Set{}, compile.Outside{}, nil, options)
 		require.ErrorContains(t, err, "own namespace")
 	}
 }

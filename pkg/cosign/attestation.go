@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -20,39 +19,44 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// MediaTypeEnvelope is that of a layer with a DSSE envelope, in which cosign v2
-// attaches attestations under the tag "sha256-<hex>.att".
+// MediaTypeEnvelope is the media type of a DSSE envelope, in which cosign v2 attaches
+// attestations under the tag "sha256-<hex>.att".
 const MediaTypeEnvelope = "application/vnd.dsse.envelope.v1+json"
+
+// AttestationOptions says which attestations an Attestation accepts.
+type AttestationOptions struct {
+	Signers
+	// PredicateType must equal that of the statement. It is required: without it any
+	// statement would do.
+	PredicateType string
+	// Expression is an optional CEL condition over predicate, predicateType, now and
+	// signer, which has either keyFingerprint, or issuer, subject and claims.
+	Expression string
+}
 
 // Attestation implements [verify.Checker] for in-toto attestations, in Sigstore
 // bundles and in cosign's legacy envelopes. It has no mutable state.
 type Attestation struct {
-	signers       *Checker
+	*signers
 	predicateType string
-	expression    *cel.Expression // nil without one
+	expression    *cel.Expression // may be nil
 }
 
 var _ verify.Checker = (*Attestation)(nil)
 
-// NewAttestation returns a checker of attestations by the keys or identities of
-// options, whose predicate type is exactly the given one and of which condition,
-// unless it is empty, says true: CEL over predicate, predicateType, now, and
-// signer, which has keyFingerprint or issuer, subject and claims. Annotations and
-// MatchRepository of options are not for attestations.
-func NewAttestation(options Options, predicateType, condition string) (*Attestation, error) {
-	if predicateType == "" {
-		return nil, errors.New("an attestation verifier without a predicate type would take any statement for any other")
+// NewAttestation returns an Attestation, or an error unless options have signers that
+// can be verified, a predicate type, and an expression that compiles.
+func NewAttestation(options AttestationOptions) (*Attestation, error) {
+	if options.PredicateType == "" {
+		return nil, errors.New("an attestation verifier needs a predicate type: without one it would accept any statement")
 	}
-	if len(options.Annotations) > 0 || options.MatchRepository {
-		return nil, errors.New("annotations and repository are not for attestations")
-	}
-	signers, err := New(options)
+	trusted, err := newSigners(options.Signers)
 	if err != nil {
 		return nil, err
 	}
-	made := &Attestation{signers: signers, predicateType: predicateType}
-	if condition != "" {
-		made.expression, err = cel.Compile(condition, cel.Variables{
+	made := &Attestation{signers: trusted, predicateType: options.PredicateType}
+	if options.Expression != "" {
+		made.expression, err = cel.Compile(options.Expression, cel.Variables{
 			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any})
 		if err != nil {
 			return nil, fmt.Errorf("expression: %w", err)
@@ -66,43 +70,54 @@ func (a *Attestation) Accepts(s verify.Signature) bool {
 	return s.Layer.MediaType == MediaTypeEnvelope || isBundle(s.Layer.MediaType)
 }
 
-// Check says whether s is an attestation of subject as it is wanted.
+// Check says whether s is an attestation of subject by one of the signers, with the
+// wanted predicate.
 func (a *Attestation) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
-	want, ok := soleDigest(subject)
-	if !ok {
-		return malformed("the image to check has no single sha256 digest")
+	proven, err := a.check(ctx, subject, s, fetch, now)
+	if err != nil {
+		return verify.FindingOf(err)
 	}
-	data, failure := read(ctx, fetch, s.Layer, "attestation", maxBundle)
-	if data == nil {
-		return failure
-	}
-	evidence, failure := a.evidence(ctx, s.Layer, data, want)
-	if evidence.Signer == "" {
-		return failure
-	}
-	return a.judge(ctx, evidence, s.Layer.Digest, now)
+	return valid(proven)
 }
 
-// evidence returns the signed statement and who signed it.
-func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, policy.Finding) {
+func (a *Attestation) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
+	if err := checkSubject(subject); err != nil {
+		return proof{}, err
+	}
+	data, err := read(ctx, fetch, s.Layer, "attestation", maxBundle)
+	if err != nil {
+		return proof{}, err
+	}
+	evidence, err := a.evidence(ctx, s.Layer, data, subject.Descriptor.Digest)
+	if err != nil {
+		return proof{}, err
+	}
+	if err := a.checkStatement(ctx, evidence, now); err != nil {
+		return proof{}, err
+	}
+	return proof{signer: signer{id: evidence.Signer, facts: evidence.Facts}, layer: s.Layer.Digest, predicateType: a.predicateType}, nil
+}
+
+// evidence verifies a layer and returns the signed statement and its signer.
+func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, data []byte, want digest.Digest) (Evidence, error) {
 	if layer.MediaType != MediaTypeEnvelope {
-		return a.signers.VerifyBundle(ctx, data, want)
+		return a.verifyBundle(ctx, data, want)
 	}
 	content, err := envelopeOf(data)
 	if err != nil {
 		return Evidence{}, malformed("the attestation " + err.Error())
 	}
-	if a.signers.identities != nil && layer.Annotations[annotationCertificate] == "" {
+	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
-	rebuilt, err := a.signers.rebuild(layer, content)
+	rebuilt, err := a.rebuild(layer, content)
 	if err != nil {
 		return Evidence{}, malformed(err.Error())
 	}
-	return a.signers.prove(ctx, rebuilt, want)
+	return a.verifyRebuilt(ctx, rebuilt, want)
 }
 
-// envelopeOf reads a DSSE envelope (DSSE protocol v1.0.2) with one signature.
+// envelopeOf reads a DSSE envelope (DSSE v1.0.2, "Envelope") with one signature.
 func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 	var envelope struct {
 		PayloadType string `json:"payloadType"`
@@ -112,7 +127,7 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 		} `json:"signatures"`
 	}
 	if err := json.Unmarshal(data, &envelope); err != nil {
-		return nil, errors.New("is no DSSE envelope")
+		return nil, errors.New("is not a DSSE envelope")
 	}
 	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
 	if err != nil || len(envelope.Signatures) != 1 || envelope.PayloadType != bundle.IntotoMediaType {
@@ -126,35 +141,31 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
 }
 
-// judge looks at what was signed. Only it makes a Valid finding.
-func (a *Attestation) judge(ctx context.Context, evidence Evidence, layer digest.Digest, now time.Time) policy.Finding {
-	if evidence.Statement == nil {
-		return policy.Finding{Reason: policy.ReasonWrongPredicate, Message: "the bundle signs the image itself, it is no attestation"}
-	}
+// checkStatement refuses evidence without a statement of the wanted predicate type, or
+// whose predicate does not satisfy the expression.
+func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now time.Time) error {
 	statement := evidence.Statement
-	if statement.PredicateType != a.predicateType {
-		return policy.Finding{Reason: policy.ReasonWrongPredicate,
-			Message: fmt.Sprintf("the attestation is not of the predicate type %s", a.predicateType)}
+	switch {
+	case statement == nil:
+		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation", "")
+	case statement.PredicateType != a.predicateType:
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType), "")
+	case a.expression == nil:
+		return nil
 	}
-	if a.expression != nil {
-		limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
-		defer cancel()
-		matched, err := a.expression.Match(limited, map[string]any{
-			"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
-		switch {
-		case ctx.Err() != nil:
-			return verify.FetchFailure(ctx.Err())
-		case err != nil:
-			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation's predicate cannot be judged: %.300s", err.Error()),
-				Remediation: "look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)"}
-		case !matched:
-			return policy.Finding{Reason: policy.ReasonPredicate, Message: fmt.Sprintf("the attestation of type %s does not say what the verifier's expression demands", a.predicateType),
-				Remediation: "look at the predicate with cosign download attestation"}
-		}
+	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
+	defer cancel()
+	matched, err := a.expression.Match(limited, map[string]any{
+		"predicate": statement.Predicate, "predicateType": statement.PredicateType, "now": now, "signer": evidence.Facts})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
+			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")
+	case !matched:
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not satisfy the verifier's expression", a.predicateType),
+			"look at the predicate with cosign download attestation")
 	}
-	facts := map[string]any{"signatureDigest": layer.String(), "isSuccess": true, "predicateType": a.predicateType, "signer": evidence.Signer}
-	maps.Copy(facts, evidence.Facts)
-	return policy.Finding{Result: policy.Valid, Signer: evidence.Signer,
-		Message:    fmt.Sprintf("attestation of type %s verified, signed by %s", a.predicateType, evidence.Signer),
-		Extensions: map[string]any{"signatures": []map[string]any{facts}}}
+	return nil
 }

@@ -18,9 +18,9 @@ import (
 
 const provenance = "https://slsa.dev/provenance/v1"
 
-func newAttestation(t testing.TB, options cosign.Options, expression string) *cosign.Attestation {
+func newAttestation(t testing.TB, signers cosign.Signers, expression string) *cosign.Attestation {
 	t.Helper()
-	made, err := cosign.NewAttestation(options, provenance, expression)
+	made, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: signers, PredicateType: provenance, Expression: expression})
 	require.NoError(t, err)
 	return made
 }
@@ -57,34 +57,34 @@ func TestAttestationsMustBeOfTheTypeAndSayWhatIsDemanded(t *testing.T) {
 	predicate := map[string]any{"builder": map[string]any{"id": "https://ci.example.com"}}
 	const expression = `predicate.builder.id == "https://ci.example.com"`
 	forms := map[string]struct {
-		options cosign.Options
+		signers cosign.Signers
 		make    func(fixture.Image, string, any) *evidence
 	}{
-		"keyless bundle": {keylessOptions(root, nil), func(i fixture.Image, kind string, p any) *evidence {
+		"keyless bundle": {keylessOptions(root, nil).Signers, func(i fixture.Image, kind string, p any) *evidence {
 			return attested(t, instance, i.Descriptor.Digest, kind, p)
 		}},
-		"envelope by a key": {cosign.Options{Keys: trusted(key)}, func(i fixture.Image, kind string, p any) *evidence {
+		"envelope by a key": {signedBy(key), func(i fixture.Image, kind string, p any) *evidence {
 			return enveloped(t, key, sigstore.Statement(i.Descriptor.Digest, kind, p))
 		}},
-		"one of several keys": {cosign.Options{Keys: trusted(stranger, key)}, func(i fixture.Image, kind string, p any) *evidence {
+		"one of several keys": {signedBy(stranger, key), func(i fixture.Image, kind string, p any) *evidence {
 			return enveloped(t, key, sigstore.Statement(i.Descriptor.Digest, kind, p))
 		}},
 	}
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			good := form.make(img, provenance, predicate)
-			finding := judge(t, newAttestation(t, form.options, expression), img, good)
+			finding := judge(t, newAttestation(t, form.signers, expression), img, good)
 			require.Equal(t, policy.Valid, finding.Result, finding.Message)
 			require.NotEmpty(t, finding.Signer)
-			require.Equal(t, policy.Valid, judge(t, newAttestation(t, form.options, ""), img, good).Result)
+			require.Equal(t, policy.Valid, judge(t, newAttestation(t, form.signers, ""), img, good).Result)
 			for reason, e := range map[policy.Reason]*evidence{
 				policy.ReasonWrongPredicate: form.make(img, "https://spdx.dev/Document", predicate),
 				policy.ReasonPredicate:      form.make(img, provenance, map[string]any{"builder": map[string]any{"id": "https://evil.example.com"}}),
 			} {
-				requireInvalid(t, judge(t, newAttestation(t, form.options, expression), img, e), reason)
+				requireInvalid(t, judge(t, newAttestation(t, form.signers, expression), img, e), reason)
 			}
-			requireInvalid(t, judge(t, newAttestation(t, form.options, expression), img, form.make(img, provenance, nil)), policy.ReasonPredicate)
-			require.NotEqual(t, policy.Valid, judge(t, newAttestation(t, form.options, ""), other, good).Result, "about another image")
+			requireInvalid(t, judge(t, newAttestation(t, form.signers, expression), img, form.make(img, provenance, nil)), policy.ReasonPredicate)
+			require.NotEqual(t, policy.Valid, judge(t, newAttestation(t, form.signers, ""), other, good).Result, "about another image")
 		})
 	}
 }
@@ -97,17 +97,17 @@ func TestAttestationsBySomebodyElseDoNotCount(t *testing.T) {
 	keyless := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{})
 	byKey := enveloped(t, key, sigstore.Statement(img.Descriptor.Digest, provenance, map[string]any{}))
 	for name, c := range map[string]struct {
-		options cosign.Options
+		signers cosign.Signers
 		e       *evidence
 		reason  policy.Reason
 	}{
-		"another root":        {keylessOptions(strangers, nil), keyless, policy.ReasonUntrusted},
-		"another identity":    {keylessOptions(root, func(k *cosign.Keyless) { k.Identities[0].Subject = "other@example.com" }), keyless, policy.ReasonWrongIdentity},
-		"another key":         {cosign.Options{Keys: trusted(stranger)}, byKey, policy.ReasonWrongKey},
-		"keyless, key wanted": {cosign.Options{Keys: trusted(key)}, keyless, policy.ReasonKeyless},
-		"key, keyless wanted": {keylessOptions(root, nil), byKey, policy.ReasonKeyed},
+		"another root":        {keylessOptions(strangers, nil).Signers, keyless, policy.ReasonUntrusted},
+		"another identity":    {keylessOptions(root, func(k *cosign.Signers) { k.Keyless.Identities[0].Subject = "other@example.com" }).Signers, keyless, policy.ReasonWrongIdentity},
+		"another key":         {signedBy(stranger), byKey, policy.ReasonWrongKey},
+		"keyless, key wanted": {signedBy(key), keyless, policy.ReasonKeyless},
+		"key, keyless wanted": {keylessOptions(root, nil).Signers, byKey, policy.ReasonKeyed},
 	} {
-		finding := judge(t, newAttestation(t, c.options, ""), img, c.e)
+		finding := judge(t, newAttestation(t, c.signers, ""), img, c.e)
 		require.Equal(t, policy.Invalid, finding.Result, name)
 		require.Equal(t, c.reason, finding.Reason, "%s: %s", name, finding.Message)
 	}
@@ -116,7 +116,7 @@ func TestAttestationsBySomebodyElseDoNotCount(t *testing.T) {
 func TestSignaturesAndMalformedEnvelopesAreNoAttestations(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "r.example.com/app")
-	checker := newAttestation(t, cosign.Options{Keys: trusted(key)}, "")
+	checker := newAttestation(t, signedBy(key), "")
 	requireInvalid(t, judge(t, checker, img, bundled(t, img, key, fixture.CosignOptions{})), policy.ReasonWrongPredicate)
 	for name, text := range map[string]string{
 		"no JSON": "x", "null": "null", "no signature": `{"payloadType":"application/vnd.in-toto+json","payload":"e30=","signatures":[]}`,
@@ -132,11 +132,10 @@ func TestSignaturesAndMalformedEnvelopesAreNoAttestations(t *testing.T) {
 }
 
 func TestAttestationOptionsThatMeanNothingAreRefused(t *testing.T) {
-	keys := trusted(newKey(t, fixture.ECDSAP256))
-	for name, options := range map[string]cosign.Options{"annotations": {Keys: keys, Annotations: map[string]string{"a": "b"}}, "repository": {Keys: keys, MatchRepository: true}, "nobody": {}} {
-		_, err := cosign.NewAttestation(options, provenance, "")
-		require.Error(t, err, name)
-	}
-	_, err := cosign.NewAttestation(cosign.Options{Keys: keys}, "", "")
+	_, err := cosign.NewAttestation(cosign.AttestationOptions{PredicateType: provenance})
+	require.ErrorContains(t, err, "without keys")
+	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256))})
 	require.ErrorContains(t, err, "predicate type")
+	_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signedBy(newKey(t, fixture.ECDSAP256)), PredicateType: provenance, Expression: "predicate."})
+	require.ErrorContains(t, err, "expression")
 }

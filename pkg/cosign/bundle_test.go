@@ -16,7 +16,7 @@ import (
 func TestDeniesBundleForOtherDigest(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img, other := newImage(t, "registry.example.com/team-a/app"), newImage(t, "registry.example.com/team-a/other")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	for name, options := range map[string]fixture.CosignOptions{"statement": {}, "message": {Message: true}} {
 		t.Run(name, func(t *testing.T) {
 			e := bundled(t, other, key, options)
@@ -31,7 +31,7 @@ func TestDeniesBundleForOtherDigest(t *testing.T) {
 func TestAttestationDoesNotCountAsSignature(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	for _, predicateType := range []string{
 		"https://spdx.dev/Document", "https://slsa.dev/provenance/v1", "https://sigstore.dev/cosign/sign/v2",
 		"https://sigstore.dev/cosign/sign/v1/", "HTTPS://sigstore.dev/cosign/sign/v1", " ",
@@ -44,7 +44,7 @@ func TestAttestationDoesNotCountAsSignature(t *testing.T) {
 func TestBundleHintIsNotTrusted(t *testing.T) {
 	key, other := newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	trustedHint, err := key.Hint()
 	require.NoError(t, err)
 	for name, tt := range map[string]struct {
@@ -79,20 +79,20 @@ func TestDeniesTamperedStatement(t *testing.T) {
 	e := edited(t, bundled(t, other, key, fixture.CosignOptions{}), func(bundle map[string]any) {
 		bundle["dsseEnvelope"].(map[string]any)["payload"] = base64.StdEncoding.EncodeToString(forged)
 	})
-	requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), policy.ReasonTamperedPayload)
+	requireInvalid(t, check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e), policy.ReasonTamperedPayload)
 }
 
-// A pure Ed25519 signature cannot be checked from a digest: a library that
-// tries checks it over no bytes at all, and a signature of an empty file would
-// be one of every image.
+// A pure Ed25519 signature cannot be verified from a digest. A library that tries
+// verifies it over no bytes at all, and the signature of an empty file would be a valid
+// signature of every image.
 func TestDeniesEd25519SignatureOfEmptyMessage(t *testing.T) {
 	key, ecdsa := newKey(t, fixture.Ed25519), newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
 	for name, signer := range map[string]*fixture.CosignKey{"pure": withHash(key, 0), "prehashed": key} {
 		t.Run(name, func(t *testing.T) {
 			e := bundled(t, img, signer, fixture.CosignOptions{Message: true, Payload: []byte{}})
-			requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), policy.ReasonUnsupported)
-			finding := check(newChecker(t, cosign.Options{Keys: trusted(ecdsa, key)}), img, e)
+			requireInvalid(t, check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e), policy.ReasonUnsupported)
+			finding := check(newChecker(t, cosign.Options{Signers: signedBy(ecdsa, key)}), img, e)
 			requireInvalid(t, finding, policy.ReasonTamperedPayload)
 		})
 	}
@@ -120,7 +120,7 @@ func TestChecksMessageSignatures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey(t, tt.algorithm)
-			tt.options.Keys, tt.sign.Message = trusted(key), true
+			tt.options.Signers, tt.sign.Message = signedBy(key), true
 			e := bundled(t, img, key, tt.sign)
 			if tt.edit != nil {
 				e = edited(t, e, func(bundle map[string]any) {
@@ -140,7 +140,7 @@ func TestChecksMessageSignatures(t *testing.T) {
 func TestDeniesMalformedBundles(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	envelope := func(b map[string]any) map[string]any { return b["dsseEnvelope"].(map[string]any) }
 	material := func(b map[string]any) map[string]any { return b["verificationMaterial"].(map[string]any) }
 	for name, tt := range map[string]struct {
@@ -194,7 +194,7 @@ func TestDeniesBundleThatRestsOnACertificate(t *testing.T) {
 	e := edited(t, bundled(t, img, key, fixture.CosignOptions{}), func(bundle map[string]any) {
 		bundle["verificationMaterial"] = map[string]any{"certificate": map[string]any{"rawBytes": body}}
 	})
-	requireInvalid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), policy.ReasonKeyless)
+	requireInvalid(t, check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e), policy.ReasonKeyless)
 }
 
 func TestBundlePastTheLimitIsNotRead(t *testing.T) {
@@ -202,7 +202,7 @@ func TestBundlePastTheLimitIsNotRead(t *testing.T) {
 	img := newImage(t, "registry.example.com/team-a/app")
 	e := bundleOf([]byte("{}"))
 	e.layer.Size = 4<<20 + 1
-	finding := check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e)
+	finding := check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e)
 	requireInvalid(t, finding, policy.ReasonLimitExceeded)
 	require.Zero(t, e.reads)
 }
@@ -217,7 +217,7 @@ func TestOlderBundleVersionsVerifyToo(t *testing.T) {
 	} {
 		e := edited(t, bundled(t, img, key, fixture.CosignOptions{}), func(bundle map[string]any) { bundle["mediaType"] = mediaType })
 		e.layer.MediaType = mediaType
-		finding := check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e)
+		finding := check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e)
 		require.Equal(t, policy.Valid, finding.Result, mediaType)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// formats are the carriers of a signature, each through a real registry.
+// formats are the formats of a signature, each stored in a real registry.
 var formats = map[string]func(*fixture.Registry, context.Context, fixture.Image, *fixture.CosignKey, fixture.CosignOptions) (ocispec.Descriptor, error){
 	"legacy tag":      (*fixture.Registry).SignCosign,
 	"legacy referrer": (*fixture.Registry).SignCosignReferrer,
@@ -44,9 +44,9 @@ func TestAcceptsEveryKeyTypeInEveryFormat(t *testing.T) {
 					require.NoError(t, err)
 					manifest, err := sign(registry, ctx, img, key, fixture.CosignOptions{Annotations: annotations})
 					require.NoError(t, err)
-					options := cosign.Options{Keys: trusted(stranger, key), Annotations: annotations}
+					options := cosign.Options{Signers: signedBy(stranger, key), Annotations: annotations}
 					requireValid(t, checkStored(t, registry, options, img, manifest), key)
-					options.Keys = trusted(stranger)
+					options.Signers = signedBy(stranger)
 					require.Equal(t, policy.ReasonWrongKey, checkStored(t, registry, options, img, manifest).Reason)
 				})
 			}
@@ -101,7 +101,7 @@ func TestVerifiesWithTheHashThatTheSignerUsed(t *testing.T) {
 				key := withHash(newKey(t, tt.algorithm), tt.signed)
 				keys := trusted(key)
 				keys[0].Hash = tt.declared
-				finding := check(newChecker(t, cosign.Options{Keys: keys}), img, sign(t, img, key, fixture.CosignOptions{}))
+				finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: keys, InsecureIgnoreLog: true}}), img, sign(t, img, key, fixture.CosignOptions{}))
 				if tt.valid {
 					requireValid(t, finding, key)
 					return
@@ -142,7 +142,7 @@ func TestRefusesKeysThatProveNothing(t *testing.T) {
 		"unlinked hashes": {with(func(k *cosign.Key) { k.Hash = crypto.SHA3_256 }), "SHA3-256"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			checker, err := cosign.New(cosign.Options{Keys: tt.keys})
+			checker, err := cosign.New(cosign.Options{Signers: cosign.Signers{Keys: tt.keys, InsecureIgnoreLog: true}})
 			require.ErrorContains(t, err, tt.says)
 			require.Nil(t, checker)
 		})
@@ -150,7 +150,7 @@ func TestRefusesKeysThatProveNothing(t *testing.T) {
 }
 
 func TestAcceptsByLayerMediaTypeAlone(t *testing.T) {
-	checker := newChecker(t, cosign.Options{Keys: trusted(newKey(t, fixture.ECDSAP256))})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(newKey(t, fixture.ECDSAP256))})
 	for mediaType, want := range map[string]bool{
 		"application/vnd.dev.cosign.simplesigning.v1+json":         true,
 		"application/vnd.dev.sigstore.bundle.v0.3+json":            true,
@@ -184,7 +184,7 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
 	options := fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	for format, e := range map[string]*evidence{"legacy": legacy(t, img, key, options), "bundle": bundled(t, img, key, options)} {
 		for name, tt := range map[string]struct {
 			err    error
@@ -222,7 +222,7 @@ func TestDeniesSubjectWithoutOneDigest(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
 	e := legacy(t, img, key, fixture.CosignOptions{})
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	other := newImage(t, "registry.example.com/team-a/other")
 	for name, subject := range map[string]verify.Subject{
 		"empty":            {},

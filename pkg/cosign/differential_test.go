@@ -18,14 +18,14 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// TestAgreesWithPlainCryptography changes single bytes of payloads and
-// signatures and holds every answer against the standard library's.
+// TestAgreesWithPlainCryptography changes single bytes of payloads and signatures, and
+// compares every finding with the standard library's answer.
 func TestAgreesWithPlainCryptography(t *testing.T) {
 	for _, algorithm := range []fixture.Algorithm{fixture.ECDSAP256, fixture.Ed25519, fixture.RSA2048} {
 		t.Run(string(algorithm), func(t *testing.T) {
 			key := newKey(t, algorithm)
 			img := newImage(t, "registry.example.com/team-a/app")
-			checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+			checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 			random := rand.New(rand.NewPCG(1, 2))
 			payload, err := fixture.CosignPayload(img.Reference, map[string]string{"note": "abcdefghijklmnopqrstuvwxyz"})
 			require.NoError(t, err)
@@ -94,7 +94,7 @@ func benchmarkCheck(b *testing.B, sign func(testing.TB, fixture.Image, *fixture.
 	key := newKey(b, fixture.ECDSAP256)
 	img := newImage(b, "registry.example.com/team-a/app")
 	e := sign(b, img, key, fixture.CosignOptions{})
-	checker := newChecker(b, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(b, cosign.Options{Signers: signedBy(key)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if check(checker, img, e).Result != policy.Valid {

@@ -22,7 +22,7 @@ import (
 
 const store = "TrustStore team-a/team-keys"
 
-// newImage returns an image that is in no registry.
+// newImage returns an image that exists in no registry.
 func newImage(t testing.TB, name string) fixture.Image {
 	t.Helper()
 	manifest := []byte(fmt.Sprintf(`{"schemaVersion":2,"test":%q}`, t.Name()+name))
@@ -47,6 +47,11 @@ func trusted(keys ...*fixture.CosignKey) []cosign.Key {
 	return all
 }
 
+// signedBy trusts keys and ignores transparency logs.
+func signedBy(keys ...*fixture.CosignKey) cosign.Signers {
+	return cosign.Signers{Keys: trusted(keys...), InsecureIgnoreLog: true}
+}
+
 func newChecker(t testing.TB, options cosign.Options) *cosign.Checker {
 	t.Helper()
 	checker, err := cosign.New(options)
@@ -54,7 +59,7 @@ func newChecker(t testing.TB, options cosign.Options) *cosign.Checker {
 	return checker
 }
 
-// evidence is a signature with the blobs that it needs.
+// evidence is a signature with its blobs.
 type evidence struct {
 	layer ocispec.Descriptor
 	data  []byte
@@ -124,8 +129,8 @@ func requireValid(t testing.TB, finding policy.Finding, key *fixture.CosignKey) 
 	require.NotEmpty(t, finding.Extensions["signatures"])
 }
 
-// requireInvalid fails unless the finding is Invalid for this reason, names no
-// signer, and says so in a sentence.
+// requireInvalid fails unless the finding is Invalid for this reason, names no signer,
+// and has a message.
 func requireInvalid(t testing.TB, finding policy.Finding, reason policy.Reason) {
 	t.Helper()
 	require.Equal(t, policy.Invalid, finding.Result)

@@ -21,8 +21,8 @@ import (
 
 const fuzzedDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 
-// FuzzPayload holds the strict reader against the library's: what it accepts,
-// both read in the same way.
+// FuzzPayload compares the strict parser with the library's: they agree on every payload
+// that the strict parser accepts.
 func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`{"critical":{"identity":{"docker-reference":"a/b"},"image":{"docker-manifest-digest":"sha256:00"},"type":"cosign container image signature"},"optional":{"a":"b"}}`))
 	f.Add([]byte(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":""},"type":"cosign container image signature"},"optional":null}`))
@@ -63,12 +63,13 @@ func FuzzStatement(f *testing.F) {
 	})
 }
 
-// FuzzBundle feeds the checker with bundles that no trusted key signed: it must
-// come back, and never with a valid finding.
+// FuzzBundle checks bundles that no trusted key signed: the checker must return, and
+// never with a Valid finding.
 func FuzzBundle(f *testing.F) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(f, err)
-	checker, err := New(Options{Keys: []Key{{Name: "TrustStore a/b", Public: private.Public(), Fingerprint: "sha256:x"}}})
+	checker, err := New(Options{Signers: Signers{InsecureIgnoreLog: true,
+		Keys: []Key{{Name: "TrustStore a/b", Public: private.Public(), Fingerprint: "sha256:x"}}}})
 	require.NoError(f, err)
 	ref, err := image.Parse("registry.example.com/a@" + fuzzedDigest.String())
 	require.NoError(f, err)
@@ -82,6 +83,14 @@ func FuzzBundle(f *testing.F) {
 		require.Equal(t, policy.Invalid, finding.Result)
 		require.NotEmpty(t, finding.Reason)
 	})
+}
+
+func TestProofWithoutSignerIsNotValid(t *testing.T) {
+	for _, p := range []proof{{}, {layer: fuzzedDigest, predicateType: PredicateTypeSignature}} {
+		finding := valid(p)
+		require.Equal(t, policy.Invalid, finding.Result)
+		require.NotEmpty(t, finding.Reason)
+	}
 }
 
 func TestPanicOfALibraryIsAnError(t *testing.T) {

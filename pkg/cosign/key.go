@@ -16,22 +16,24 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
-// trustedKey is a key with every way in which cosign may have signed with it.
+// trustedKey is a key with every algorithm that cosign may have signed with.
 type trustedKey struct {
 	Key
-	// hint is how bundles name the key: the base64 SHA-256 of its DER.
+	// hint is the name of the key in bundles: the base64 SHA-256 of its DER.
 	hint       string
 	algorithms []algorithm
 }
 
-// algorithm is one way to verify with a key.
+// algorithm verifies signatures of one key with one hash.
 type algorithm struct {
 	verifier signature.Verifier
 	bundles  *bundleverify.Verifier
-	// digestOnly tells that a signature can be verified knowing only the SHA-256
-	// of what was signed.
+	// digestOnly is set if the SHA-256 of the signed bytes suffices to verify a
+	// signature.
 	digestOnly bool
 }
 
@@ -63,9 +65,9 @@ func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
 	return trusted, nil
 }
 
-// hashesOf returns the hashes to try with key, the likeliest first. For Ed25519
-// zero means the pure form, which cosign wrote before v2.4, and SHA-512 means
-// Ed25519ph (RFC 8032 section 5.1), which it writes since.
+// hashesOf returns the hashes to try with key, the likeliest first. For Ed25519, zero
+// means the pure form, which cosign wrote before v2.4, and SHA-512 means Ed25519ph
+// (RFC 8032 section 5.1), which it has written since.
 func hashesOf(key Key) ([]crypto.Hash, error) {
 	var usual []crypto.Hash
 	switch k := key.Public.(type) {
@@ -75,8 +77,8 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 		}
 		return []crypto.Hash{crypto.SHA512, 0}, nil
 	case *rsa.PublicKey:
-		if k == nil || k.N == nil || k.N.BitLen() < minRSABits {
-			return nil, fmt.Errorf("RSA keys need at least %d bits", minRSABits)
+		if k == nil || k.N == nil || k.N.BitLen() < trust.MinRSABits {
+			return nil, fmt.Errorf("RSA keys need at least %d bits", trust.MinRSABits)
 		}
 		usual = []crypto.Hash{crypto.SHA256}
 	case *ecdsa.PublicKey:
@@ -94,8 +96,8 @@ func hashesOf(key Key) ([]crypto.Hash, error) {
 	return nil, fmt.Errorf("hash %s is not supported, use SHA-256, SHA-384 or SHA-512", key.Hash)
 }
 
-// curveHashes follows cosign: before v2.4 always SHA-256, since then the
-// default of the curve in the Sigstore algorithm registry.
+// curveHashes follows cosign, which used SHA-256 for every curve before v2.4, and has
+// since used the curve's default in the Sigstore algorithm registry.
 func curveHashes(key *ecdsa.PublicKey) []crypto.Hash {
 	if key == nil {
 		return nil
@@ -121,9 +123,9 @@ func loadVerifier(key crypto.PublicKey, hash crypto.Hash) (signature.Verifier, e
 	return signature.LoadVerifier(key, hash)
 }
 
-// newBundleVerifier returns a verifier of bundles that trusts one key whatever
-// hint the bundle gives, and no certificate or timestamp authority. With a log,
-// signatures must be in it.
+// newBundleVerifier returns a verifier of bundles that trusts one key, whatever the
+// bundle's hint, and no certificate or timestamp authority. With a log, signatures must
+// be in it.
 func newBundleVerifier(verifier signature.Verifier, log root.TrustedMaterial) (*bundleverify.Verifier, error) {
 	expiring := root.NewExpiringKey(verifier, time.Time{}, time.Time{})
 	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {

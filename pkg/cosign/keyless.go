@@ -21,49 +21,49 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Identity matches who a signing certificate was issued to. Exactly one of each
-// pair is set. Regular expressions are RE2 and must match the whole value.
+// Identity matches the issuer and subject of a signing certificate. Exactly one field of
+// each pair is set. Regular expressions are RE2 and must match the whole value.
 type Identity struct {
 	Issuer, IssuerRegExp   string
 	Subject, SubjectRegExp string
 }
 
-// Keyless trusts identities instead of keys: certificates that a Sigstore root
-// leads to, at the time that a log or a timestamp authority vouches for.
+// Keyless trusts identities: certificates that chain to a Sigstore root and were valid
+// at a time that a log or a timestamp authority vouches for.
 type Keyless struct {
-	// Identities of which a signer must match one, 1 to 16.
+	// Identities are 1 to 16 identities; a signer must match one of them.
 	Identities []Identity
-	// Root holds certificate authorities, logs and timestamp authorities; Name
-	// says in messages where it comes from.
+	// Root holds certificate authorities, logs and timestamp authorities. Name is its
+	// source in messages.
 	Root root.TrustedMaterial
 	Name string
-	// IgnoreLog accepts signatures that are in no transparency log; a timestamp
-	// authority must then vouch for the time. IgnoreSCT accepts certificates that
-	// are in no certificate transparency log.
-	IgnoreLog, IgnoreSCT bool
-	// Thresholds are how many different logs or authorities must vouch; 0 is 1.
+	// InsecureIgnoreSCT accepts certificates that are in no certificate transparency
+	// log.
+	InsecureIgnoreSCT bool
+	// Thresholds say how many different logs and authorities must vouch.
 	Thresholds Thresholds
-	// Expression, unless it is empty, is CEL that must say true of who signed:
-	// issuer and subject, and claims, the extensions of the certificate by their
-	// names in Fulcio's certificate specification, such as sourceRepositoryURI.
+	// Expression is an optional CEL condition over issuer, subject and claims: the
+	// extensions of the certificate by their names in Fulcio's certificate
+	// specification, such as sourceRepositoryURI.
 	Expression string
 }
 
-// Thresholds are numbers of different logs or authorities.
+// Thresholds are minimum numbers of different logs and authorities. Zero means one; for
+// Timestamps of logged signatures, the time of a log counts too.
 type Thresholds struct {
 	Log, SCT, Timestamps int
 }
 
-// identities verifies certificates.
+// identities verifies signatures by certificates.
 type identities struct {
-	name     string
-	root     root.TrustedMaterial
-	bundles  *bundleverify.Verifier
-	policies []bundleverify.PolicyOption
-	demand   *cel.Expression // nil without one
+	name       string
+	root       root.TrustedMaterial
+	bundles    *bundleverify.Verifier
+	policies   []bundleverify.PolicyOption
+	expression *cel.Expression // may be nil
 }
 
-func newIdentities(k Keyless) (*identities, error) {
+func newIdentities(k Keyless, logged bool) (*identities, error) {
 	switch {
 	case len(k.Identities) == 0:
 		return nil, errors.New("a keyless verifier without identities would trust everybody")
@@ -75,7 +75,7 @@ func newIdentities(k Keyless) (*identities, error) {
 	made := &identities{name: k.Name, root: k.Root}
 	if k.Expression != "" {
 		var err error
-		made.demand, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
+		made.expression, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
 		if err != nil {
 			return nil, fmt.Errorf("expression: %w", err)
 		}
@@ -89,14 +89,14 @@ func newIdentities(k Keyless) (*identities, error) {
 	}
 	atLeast := func(n int) int { return max(n, 1) }
 	options := []bundleverify.VerifierOption{bundleverify.WithoutStatementPredicate()}
-	if !k.IgnoreSCT {
+	if !k.InsecureIgnoreSCT {
 		options = append(options, bundleverify.WithSignedCertificateTimestamps(atLeast(k.Thresholds.SCT)))
 	}
-	if k.IgnoreLog {
-		options = append(options, bundleverify.WithSignedTimestamps(atLeast(k.Thresholds.Timestamps)))
-	} else {
+	if logged {
 		options = append(options, bundleverify.WithTransparencyLog(atLeast(k.Thresholds.Log)),
 			bundleverify.WithObserverTimestamps(atLeast(k.Thresholds.Timestamps)))
+	} else {
+		options = append(options, bundleverify.WithSignedTimestamps(atLeast(k.Thresholds.Timestamps)))
 	}
 	var err error
 	if made.bundles, err = bundleverify.NewVerifier(k.Root, options...); err != nil {
@@ -105,7 +105,7 @@ func newIdentities(k Keyless) (*identities, error) {
 	return made, nil
 }
 
-// policy makes the library's matcher of one identity.
+// policy returns the library's matcher for the identity.
 func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	if (i.Issuer == "") == (i.IssuerRegExp == "") {
 		return nil, errors.New("exactly one of issuer and issuerRegExp must be set")
@@ -120,7 +120,7 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	return bundleverify.WithCertificateIdentity(identity), nil
 }
 
-// whole makes an expression match nothing less than the whole value.
+// whole anchors a regular expression, so that it must match the whole value.
 func whole(expression string) string {
 	if expression == "" {
 		return ""
@@ -128,7 +128,8 @@ func whole(expression string) string {
 	return "^(?:" + expression + ")$"
 }
 
-// verify returns who signed a bundle that is about what artifact says.
+// verify verifies a bundle against an artifact and returns its signer. Its errors are the
+// library's: see refusal.
 func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
 	var by signer
 	err := guard(func() error {
@@ -141,9 +142,9 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 		}
 		summary := result.Signature.Certificate
 		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
-			return errors.New("the certificate names nobody")
+			return errors.New("the certificate has no issuer or subject")
 		}
-		if err := k.timely(parsed); err != nil {
+		if err := k.checkTimestamps(parsed); err != nil {
 			return err
 		}
 		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
@@ -154,8 +155,8 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 	return by, err
 }
 
-// claimsOf are the extensions that a certificate has (Fulcio's certificate
-// specification, "Extension values"), by their names there.
+// claimsOf returns the extensions of a certificate by their names in Fulcio's
+// certificate specification ("Extension values").
 func claimsOf(extensions certificate.Extensions) map[string]any {
 	found := map[string]any{}
 	text, err := json.Marshal(extensions)
@@ -169,90 +170,79 @@ func claimsOf(extensions certificate.Extensions) map[string]any {
 	return found
 }
 
-// admit asks the expression about a signer; the finding has a reason if the
-// signer is not one that is wanted.
-func (k *identities) admit(ctx context.Context, by signer) policy.Finding {
-	if k.demand == nil {
-		return policy.Finding{}
+// checkExpression refuses a signer that does not satisfy the expression.
+func (k *identities) checkExpression(ctx context.Context, by signer) error {
+	if k.expression == nil {
+		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, maxExpressionTime)
 	defer cancel()
-	matched, err := k.demand.Match(limited, by.facts)
+	matched, err := k.expression.Match(limited, by.facts)
 	switch {
 	case ctx.Err() != nil:
-		return verify.FetchFailure(ctx.Err())
+		return ctx.Err()
 	case err != nil:
-		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: fmt.Sprintf("the signer's certificate cannot be judged: %.300s", err.Error()),
-			Remediation: "look at the certificate's claims, and guard missing ones in the expression with has(…)"}
+		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
+			"look at the certificate's claims, and guard missing ones in the expression with has(…)")
 	case !matched:
-		return policy.Finding{Reason: policy.ReasonWrongIdentity, Message: "the signer's certificate does not say what the verifier's keyless expression demands",
-			Remediation: "sign as the expression demands: from the named repository, workflow or runner"}
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not satisfy the verifier's keyless expression",
+			"sign as the expression requires: from its repository, workflow or runner")
 	}
-	return policy.Finding{}
+	return nil
 }
 
-// checkIdentity returns who signed the bundle as a signature of want, if want is what
-// its statement is about, which the caller reads; without a signer, the finding says
-// why.
-func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, policy.Finding) {
-	// A plain Ed25519 signature cannot be verified knowing a digest only, and the
-	// library would verify it over no bytes at all.
+// checkIdentity verifies a bundle as a signature of want and returns its signer. The
+// caller checks that the statement, if there is one, is about want.
+func (k *identities) checkIdentity(ctx context.Context, parsed parsedBundle, want digest.Digest) (signer, error) {
+	// Given only a digest, the library verifies a plain Ed25519 signature over no bytes
+	// at all.
 	if parsed.message && parsed.ed25519 {
 		return signer{}, unsupported()
 	}
-	asked, artifact, err := parsed.question(want)
+	content, artifact, err := parsed.target(want)
 	if err != nil {
 		return signer{}, malformed("the image to check has a damaged digest")
 	}
-	by, err := k.verify(asked, artifact)
+	return k.signerOf(ctx, content, artifact)
+}
+
+// checkPayload verifies a bundle against the signed bytes and returns its signer.
+func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, error) {
+	return k.signerOf(ctx, rebuilt, bundleverify.WithArtifact(payload))
+}
+
+// signerOf verifies a bundle against an artifact and returns its signer if the verifier
+// trusts that identity.
+func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
+	by, err := k.verify(parsed, artifact)
 	if err != nil {
-		return signer{}, k.refused(err)
+		return signer{}, k.refusal(err)
 	}
-	return k.admitted(ctx, by)
+	if err := k.checkExpression(ctx, by); err != nil {
+		return signer{}, err
+	}
+	return by, nil
 }
 
-// admitted returns by, if it is wanted.
-func (k *identities) admitted(ctx context.Context, by signer) (signer, policy.Finding) {
-	if failure := k.admit(ctx, by); failure.Reason != "" {
-		return signer{}, failure
-	}
-	return by, policy.Finding{}
-}
-
-// checkPayload returns who signed a payload whose bytes are known.
-func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, payload io.Reader) (signer, policy.Finding) {
-	by, err := k.verify(rebuilt, bundleverify.WithArtifact(payload))
-	if err != nil {
-		return signer{}, k.refused(err)
-	}
-	return k.admitted(ctx, by)
-}
-
-// maxRefusal bounds what is repeated of the library's words: some of them are the
-// signer's.
-const maxRefusal = 300
-
-// refused says why a certificate's signature does not count.
-func (k *identities) refused(err error) policy.Finding {
+// refusal says in our words why the library did not accept a bundle.
+func (k *identities) refusal(err error) error {
 	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
 	switch {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody):
-		return policy.Finding{Reason: policy.ReasonWrongIdentity,
-			Message:     "the signature is by another identity than the verifier trusts",
-			Remediation: "sign as one of spec.cosign.keyless.identities, or have the signer added there"}
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the verifier does not trust",
+			"sign as one of spec.cosign.keyless.identities, or have the signer added there")
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
-	if len(text) > maxRefusal {
-		text = strings.ToValidUTF8(text[:maxRefusal], "") + "…"
+	if len(text) > maxQuote {
+		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
 	}
-	return policy.Finding{Reason: policy.ReasonUntrusted,
-		Message:     fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
-		Remediation: "sign with the services that the verifier's trust store names, or have its trusted root updated"}
+	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
+		"sign with the services that the verifier's trust store names, or have its trusted root updated")
 }
 
-// isEd25519 tells the kind of a certificate's key.
+// isEd25519 reports whether the certificate has an Ed25519 key.
 func isEd25519(content bundleverify.VerificationContent) bool {
 	certificate := content.Certificate()
 	if certificate == nil {

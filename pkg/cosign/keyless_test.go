@@ -33,13 +33,14 @@ func newSigstore(t testing.TB) (*sigstore.Sigstore, root.TrustedMaterial) {
 	return instance, trusted
 }
 
-// keylessOptions trust someone, and demand no SCT, which the instance has not.
-func keylessOptions(trusted root.TrustedMaterial, change func(*cosign.Keyless)) cosign.Options {
-	k := &cosign.Keyless{Identities: []cosign.Identity{{Issuer: vouched, Subject: someone}}, Root: trusted, Name: "ClusterTrustStore root", IgnoreSCT: true}
+// keylessOptions trusts someone and ignores SCTs, which the instance does not issue.
+func keylessOptions(trusted root.TrustedMaterial, change func(*cosign.Signers)) cosign.Options {
+	signers := cosign.Signers{Keyless: &cosign.Keyless{Identities: []cosign.Identity{{Issuer: vouched, Subject: someone}}, Root: trusted,
+		Name: "ClusterTrustStore root", InsecureIgnoreSCT: true}}
 	if change != nil {
-		change(k)
+		change(&signers)
 	}
-	return cosign.Options{Keyless: k}
+	return cosign.Options{Signers: signers}
 }
 
 func keylessBundle(t testing.TB, s *sigstore.Sigstore, subject digest.Digest, identity, issuer string, options sigstore.SignOptions) *evidence {
@@ -81,7 +82,7 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 				"part of the issuer":     {cosign.Identity{IssuerRegExp: `https://accounts`, Subject: someone}, policy.ReasonWrongIdentity},
 				"alternatives, anchored": {cosign.Identity{Issuer: vouched, SubjectRegExp: `release|admin`}, policy.ReasonWrongIdentity},
 			} {
-				finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Identities = []cosign.Identity{c.identity} })), img, e)
+				finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Identities = []cosign.Identity{c.identity} })), img, e)
 				if c.reason != "" {
 					requireInvalid(t, finding, c.reason)
 					continue
@@ -90,8 +91,8 @@ func TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted(t *testing.T) {
 				require.Equal(t, vouched+" "+someone, finding.Signer)
 				require.Contains(t, finding.Message, someone)
 			}
-			several := newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) {
-				k.Identities = append([]cosign.Identity{{Issuer: "x", Subject: "y"}}, k.Identities...)
+			several := newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) {
+				k.Keyless.Identities = append([]cosign.Identity{{Issuer: "x", Subject: "y"}}, k.Keyless.Identities...)
 			}))
 			require.Equal(t, policy.Valid, check(several, img, e).Result, "one of several identities")
 			other := newImage(t, "r.example.com/other")
@@ -117,7 +118,7 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 		`subject == "other@example.com"`:                              policy.Invalid,
 	} {
 		for form, e := range forms {
-			finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = expression })), img, e)
+			finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = expression })), img, e)
 			require.Equal(t, want, finding.Result, "%s, %s: %s", expression, form, finding.Message)
 			if want == policy.Invalid {
 				requireInvalid(t, finding, policy.ReasonWrongIdentity)
@@ -125,14 +126,14 @@ func TestTheSignersClaimsMustBeAsTheExpressionDemands(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"claims.", "unknown == 1", "1 + 1", "predicate.a"} {
-		_, err := cosign.New(keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = wrong }))
+		_, err := cosign.New(keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = wrong }))
 		require.ErrorContains(t, err, "expression")
 	}
-	signed := newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "`+someone+`" && signer.claims.issuer == signer.issuer`)
+	signed := newAttestation(t, keylessOptions(trusted, nil).Signers, `signer.subject == "`+someone+`" && signer.claims.issuer == signer.issuer`)
 	e := attested(t, instance, img.Descriptor.Digest, provenance, map[string]any{})
 	require.Equal(t, policy.Valid, judge(t, signed, img, e).Result)
-	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil), `signer.subject == "x"`), img, e), policy.ReasonPredicate)
-	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.Expression = `subject == "x"` }), ""), img, e), policy.ReasonWrongIdentity)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, nil).Signers, `signer.subject == "x"`), img, e), policy.ReasonPredicate)
+	requireInvalid(t, judge(t, newAttestation(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.Expression = `subject == "x"` }).Signers, ""), img, e), policy.ReasonWrongIdentity)
 }
 
 func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
@@ -146,17 +147,17 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 	for form, signed := range make {
 		for name, c := range map[string]struct {
 			options sigstore.SignOptions
-			change  func(*cosign.Keyless)
+			change  func(*cosign.Signers)
 			valid   bool
 		}{
 			"logged":                       {sigstore.SignOptions{}, nil, true},
 			"not logged":                   {sigstore.SignOptions{WithoutLog: true}, nil, false},
-			"log ignored, timestamp there": {sigstore.SignOptions{WithoutLog: true}, func(k *cosign.Keyless) { k.IgnoreLog = true }, true},
-			"log ignored, no timestamp":    {sigstore.SignOptions{WithoutLog: true, WithoutTimestamp: true}, func(k *cosign.Keyless) { k.IgnoreLog = true }, false},
-			"log ignored, only a log":      {sigstore.SignOptions{WithoutTimestamp: true}, func(k *cosign.Keyless) { k.IgnoreLog = true }, false},
-			"SCT demanded":                 {sigstore.SignOptions{}, func(k *cosign.Keyless) { k.IgnoreSCT = false }, false},
-			"two logs demanded":            {sigstore.SignOptions{}, func(k *cosign.Keyless) { k.Thresholds.Log = 2 }, false},
-			"three times demanded":         {sigstore.SignOptions{}, func(k *cosign.Keyless) { k.Thresholds.Timestamps = 3 }, false},
+			"log ignored, timestamp there": {sigstore.SignOptions{WithoutLog: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, true},
+			"log ignored, no timestamp":    {sigstore.SignOptions{WithoutLog: true, WithoutTimestamp: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, false},
+			"log ignored, only a log":      {sigstore.SignOptions{WithoutTimestamp: true}, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }, false},
+			"SCT demanded":                 {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT = false }, false},
+			"two logs demanded":            {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.Thresholds.Log = 2 }, false},
+			"three times demanded":         {sigstore.SignOptions{}, func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 }, false},
 			"before the certificate":       {sigstore.SignOptions{Time: time.Now().Add(-30 * time.Minute), WithoutTimestamp: true}, nil, false},
 			"after the certificate":        {sigstore.SignOptions{Time: time.Now().Add(30 * time.Minute), WithoutTimestamp: true}, nil, false},
 		} {
@@ -174,12 +175,12 @@ func TestWhatVouchesForAKeylessSignatureMustBeThere(t *testing.T) {
 func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
-	demand := func(n int) func(*cosign.Keyless) {
-		return func(k *cosign.Keyless) { k.IgnoreSCT, k.Thresholds.SCT = false, n }
+	demand := func(n int) func(*cosign.Signers) {
+		return func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT, k.Keyless.Thresholds.SCT = false, n }
 	}
 	for name, c := range map[string]struct {
 		scts   []int
-		change func(*cosign.Keyless)
+		change func(*cosign.Signers)
 		valid  bool
 	}{
 		"in one log":                    {[]int{0}, demand(0), true},
@@ -204,7 +205,7 @@ func TestCertificatesMustBeInTransparencyLogs(t *testing.T) {
 	requireInvalid(t, check(newChecker(t, keylessOptions(foreign, demand(1))), img, e), policy.ReasonUntrusted)
 }
 
-// What one log or authority says twice counts once.
+// Two entries of one log, or two timestamps of one authority, count once.
 func TestThresholdsCountDifferentWitnesses(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
@@ -222,23 +223,23 @@ func TestThresholdsCountDifferentWitnesses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		e      *evidence
-		change func(*cosign.Keyless)
+		change func(*cosign.Signers)
 	}{
-		"two logs":                     {twice("tlogEntries"), func(k *cosign.Keyless) { k.Thresholds.Log = 2 }},
-		"two authorities":              {twice("timestamps"), func(k *cosign.Keyless) { k.IgnoreLog, k.Thresholds.Timestamps = true, 2 }},
-		"three times, log twice":       {twice("tlogEntries"), func(k *cosign.Keyless) { k.Thresholds.Timestamps = 3 }},
-		"three times, timestamp twice": {twice("timestamps"), func(k *cosign.Keyless) { k.Thresholds.Timestamps = 3 }},
+		"two logs":                     {twice("tlogEntries"), func(k *cosign.Signers) { k.Keyless.Thresholds.Log = 2 }},
+		"two authorities":              {twice("timestamps"), func(k *cosign.Signers) { k.InsecureIgnoreLog, k.Keyless.Thresholds.Timestamps = true, 2 }},
+		"three times, log twice":       {twice("tlogEntries"), func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 }},
+		"three times, timestamp twice": {twice("timestamps"), func(k *cosign.Signers) { k.Keyless.Thresholds.Timestamps = 3 }},
 	} {
 		finding := check(newChecker(t, keylessOptions(trusted, c.change)), img, c.e)
 		require.Equal(t, policy.Invalid, finding.Result, "%s: %s", name, finding.Message)
 	}
 }
 
-// A key that comes with the signature is the signer's word for itself.
+// A signer can put any key into a bundle.
 func TestBundlesThatBringTheirOwnKeyProveNothing(t *testing.T) {
 	key, stranger := newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "r.example.com/app")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	theirs := bundled(t, img, stranger, fixture.CosignOptions{})
 	require.Equal(t, policy.Invalid, check(checker, img, theirs).Result)
 	for name, material := range map[string]map[string]any{
@@ -267,9 +268,8 @@ func TestForeignLogEntriesAndTimestampsProveNothing(t *testing.T) {
 	}
 	ours := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})
 	require.Equal(t, policy.Valid, check(checker, img, ours).Result)
-	// Without a log the timestamp is all that vouches; beside a log's time it is
-	// one more that does not count.
-	byTimestamp := newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.IgnoreLog = true }))
+	// Without a log only the timestamp vouches for the time; with a log it is not needed.
+	byTimestamp := newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }))
 	require.Equal(t, policy.Valid, check(byTimestamp, img, ours).Result)
 	for name, checker := range map[string]*cosign.Checker{"tlogEntries": checker, "timestampVerificationData": byTimestamp, "certificate": checker} {
 		stapled := edited(t, ours, func(bundle map[string]any) {
@@ -326,7 +326,7 @@ func TestMalformedKeylessAnnotationsAreNoSignature(t *testing.T) {
 func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
-	identity, keys := newChecker(t, keylessOptions(trusted, nil)), newChecker(t, cosign.Options{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}})
+	identity, keys := newChecker(t, keylessOptions(trusted, nil)), newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, InsecureIgnoreLog: true}})
 	requireInvalid(t, check(identity, img, bundled(t, img, key, fixture.CosignOptions{})), policy.ReasonKeyed)
 	requireInvalid(t, check(identity, img, legacy(t, img, key, fixture.CosignOptions{})), policy.ReasonKeyed)
 	requireInvalid(t, check(keys, img, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})), policy.ReasonKeyless)
@@ -336,7 +336,7 @@ func TestKeysAndIdentitiesAreNotMixedUp(t *testing.T) {
 func TestKeysWithALogDemandTheLog(t *testing.T) {
 	_, trusted := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
-	c := newChecker(t, cosign.Options{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, Log: trusted})
+	c := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: []cosign.Key{{Name: store, Public: key.Private.Public(), Fingerprint: key.Fingerprint}}, Log: trusted}})
 	for name, e := range map[string]*evidence{"bundle": bundled(t, img, key, fixture.CosignOptions{}), "legacy": legacy(t, img, key, fixture.CosignOptions{})} {
 		finding := check(c, img, e)
 		require.Equal(t, policy.Invalid, finding.Result, name)
@@ -358,21 +358,36 @@ func TestKeylessOptionsThatTrustEverybodyAreRefused(t *testing.T) {
 	for i := range many {
 		many[i] = cosign.Identity{Issuer: vouched, Subject: someone}
 	}
-	for name, change := range map[string]func(*cosign.Keyless){
-		"no identity":    func(k *cosign.Keyless) { k.Identities = nil },
-		"empty identity": func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{}} },
-		"no subject":     func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{Issuer: vouched}} },
-		"no issuer":      func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{Subject: someone}} },
-		"both subjects":  func(k *cosign.Keyless) { k.Identities[0].SubjectRegExp = ".*" },
-		"broken pattern": func(k *cosign.Keyless) { k.Identities = []cosign.Identity{{Issuer: vouched, SubjectRegExp: "("}} },
-		"too many":       func(k *cosign.Keyless) { k.Identities = many },
-		"no root":        func(k *cosign.Keyless) { k.Root = nil },
+	for name, change := range map[string]func(*cosign.Signers){
+		"no identity":    func(k *cosign.Signers) { k.Keyless.Identities = nil },
+		"empty identity": func(k *cosign.Signers) { k.Keyless.Identities = []cosign.Identity{{}} },
+		"no subject":     func(k *cosign.Signers) { k.Keyless.Identities = []cosign.Identity{{Issuer: vouched}} },
+		"no issuer":      func(k *cosign.Signers) { k.Keyless.Identities = []cosign.Identity{{Subject: someone}} },
+		"both subjects":  func(k *cosign.Signers) { k.Keyless.Identities[0].SubjectRegExp = ".*" },
+		"broken pattern": func(k *cosign.Signers) {
+			k.Keyless.Identities = []cosign.Identity{{Issuer: vouched, SubjectRegExp: "("}}
+		},
+		"too many": func(k *cosign.Signers) { k.Keyless.Identities = many },
+		"no root":  func(k *cosign.Signers) { k.Keyless.Root = nil },
 	} {
 		_, err := cosign.New(keylessOptions(trusted, change))
 		require.Error(t, err, name)
 	}
-	_, err := cosign.New(cosign.Options{Keys: trustedKeys(t), Keyless: keylessOptions(trusted, nil).Keyless})
+	_, err := cosign.New(cosign.Options{Signers: cosign.Signers{Keys: trustedKeys(t), Keyless: keylessOptions(trusted, nil).Keyless}})
 	require.ErrorContains(t, err, "either keys or identities")
+}
+
+func TestIgnoringTheLogMustBeSaid(t *testing.T) {
+	_, root := newSigstore(t)
+	for name, signers := range map[string]cosign.Signers{
+		"neither log nor ignored": {Keys: trustedKeys(t)},
+		"log and ignored":         {Keys: trustedKeys(t), Log: root, InsecureIgnoreLog: true},
+	} {
+		_, err := cosign.New(cosign.Options{Signers: signers})
+		require.ErrorContains(t, err, "logs", name)
+		_, err = cosign.NewAttestation(cosign.AttestationOptions{Signers: signers, PredicateType: provenance})
+		require.ErrorContains(t, err, "logs", name)
+	}
 }
 
 func trustedKeys(t *testing.T) []cosign.Key {

@@ -33,7 +33,7 @@ func TestRebuildsPlainPayloadInsteadOfReadingIt(t *testing.T) {
 			"annotations wanted":      {cosign.Options{Annotations: map[string]string{"a": "b"}}, fixture.CosignOptions{Annotations: map[string]string{"a": "b"}}, 1},
 		} {
 			t.Run(name+" "+what, func(t *testing.T) {
-				tt.options.Keys = trusted(key)
+				tt.options.Signers = signedBy(key)
 				e := legacy(t, img, key, tt.sign)
 				requireValid(t, check(newChecker(t, tt.options), img, e), key)
 				require.Equal(t, tt.reads, e.reads)
@@ -56,7 +56,7 @@ func TestDeniesSignatureForOtherDigest(t *testing.T) {
 	require.NoError(t, err)
 	replayed, err := registry.CopyCosign(ctx, signed, attacked)
 	require.NoError(t, err)
-	finding := checkStored(t, registry, cosign.Options{Keys: trusted(key)}, attacked, replayed)
+	finding := checkStored(t, registry, cosign.Options{Signers: signedBy(key)}, attacked, replayed)
 	requireInvalid(t, finding, policy.ReasonWrongDigest)
 	require.Contains(t, finding.Message, signed.Descriptor.Digest.String())
 	require.Contains(t, finding.Message, attacked.Descriptor.Digest.String())
@@ -84,8 +84,8 @@ func TestDeniesSignatureCopiedFromOtherRepositoryWhenAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := legacy(t, img, key, fixture.CosignOptions{Payload: payloadOf(t, tt.reference, img.Descriptor.Digest.String(), nil)})
-			requireValid(t, check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e), key)
-			finding := check(newChecker(t, cosign.Options{Keys: trusted(key), MatchRepository: true}), img, e)
+			requireValid(t, check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e), key)
+			finding := check(newChecker(t, cosign.Options{Signers: signedBy(key), MatchRepository: true}), img, e)
 			if tt.matches {
 				requireValid(t, finding, key)
 				return
@@ -113,7 +113,7 @@ func payloadOf(t testing.TB, reference, digest string, optional any) []byte {
 func TestDeniesSignatureWithoutTheWantedAnnotations(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key), Annotations: map[string]string{"env": "prod", "n": "1"}})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key), Annotations: map[string]string{"env": "prod", "n": "1"}})
 	for name, tt := range map[string]struct {
 		signed any
 		valid  bool
@@ -173,7 +173,7 @@ func TestDeniesDamagedLegacySignatures(t *testing.T) {
 			if tt.change != nil {
 				tt.change(e)
 			}
-			finding := check(newChecker(t, cosign.Options{Keys: trusted(key)}), img, e)
+			finding := check(newChecker(t, cosign.Options{Signers: signedBy(key)}), img, e)
 			requireInvalid(t, finding, tt.reason)
 			require.NotContains(t, finding.Message, "evil", "what a registry wrote is not repeated")
 		})
@@ -185,16 +185,16 @@ func TestLyingSizeIsReadNoFurtherThanTheLimit(t *testing.T) {
 	img := newImage(t, "registry.example.com/team-a/app")
 	e := legacy(t, img, key, fixture.CosignOptions{Annotations: map[string]string{"a": strings.Repeat("b", 64<<10)}})
 	e.layer.Size = 1
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	requireInvalid(t, check(checker, img, e), policy.ReasonLimitExceeded)
 }
 
-// These annotations make cosign v2's image-level functions panic in goroutines
-// of their own, or have an expired certificate fail a good signature.
+// These annotations make cosign v2's image-level functions panic in goroutines of their
+// own, or make an expired certificate invalidate a good signature.
 func TestHostileAnnotationsNeitherCrashNorSpoilAGoodSignature(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	for name, annotations := range map[string]map[string]string{
 		"bundle with an object as body": {"dev.sigstore.cosign/bundle": `{"Payload":{"body":{}}}`},
 		"bundle that is not JSON":       {"dev.sigstore.cosign/bundle": "{"},
@@ -214,7 +214,7 @@ func TestWrongKeyNamesEveryTrustStoreOnce(t *testing.T) {
 	img := newImage(t, "registry.example.com/team-a/app")
 	keys := trusted(newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256), newKey(t, fixture.Ed25519))
 	keys[2].Name = "ClusterTrustStore release"
-	finding := check(newChecker(t, cosign.Options{Keys: keys}), img, legacy(t, img, newKey(t, fixture.ECDSAP256), fixture.CosignOptions{}))
+	finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: keys, InsecureIgnoreLog: true}}), img, legacy(t, img, newKey(t, fixture.ECDSAP256), fixture.CosignOptions{}))
 	requireInvalid(t, finding, policy.ReasonWrongKey)
 	require.Equal(t, "no key of "+store+" or ClusterTrustStore release verifies the signature", finding.Message)
 	require.NotEmpty(t, finding.Remediation)
@@ -234,7 +234,7 @@ func TestSignatureOfIndexDoesNotCoverItsPlatforms(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			manifest, err := sign(registry, ctx, index, key, fixture.CosignOptions{})
 			require.NoError(t, err)
-			options := cosign.Options{Keys: trusted(key)}
+			options := cosign.Options{Signers: signedBy(key)}
 			requireValid(t, checkStored(t, registry, options, index, manifest), key)
 			requireInvalid(t, checkStored(t, registry, options, platform, manifest), policy.ReasonWrongDigest)
 		})
@@ -245,7 +245,7 @@ func TestChecksManySignaturesAtOnce(t *testing.T) {
 	key, stranger := newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
 	img, err := image.Parse("registry.example.com/team-a/app")
 	require.NoError(t, err)
-	checker := newChecker(t, cosign.Options{Keys: trusted(stranger, key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(stranger, key)})
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
@@ -269,6 +269,6 @@ func TestSignatureAnnotationIsTheOnlyOneThatCounts(t *testing.T) {
 	subject := verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}
 	s := e.signature()
 	s.Manifest.Annotations = map[string]string{"dev.cosignproject.cosign/signature": signature}
-	finding := newChecker(t, cosign.Options{Keys: trusted(key)}).Check(context.Background(), subject, s, e.fetch, time.Time{})
+	finding := newChecker(t, cosign.Options{Signers: signedBy(key)}).Check(context.Background(), subject, s, e.fetch, time.Time{})
 	requireInvalid(t, finding, policy.ReasonNoSignature)
 }

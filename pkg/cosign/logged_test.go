@@ -18,11 +18,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
-// envelope is what a bundle's envelope holds, and PEM of who signed it.
+// envelope is the content of a bundle's envelope, and the signer's key or certificate as
+// PEM.
 type envelope struct{ payload, signature, signer []byte }
 
 func (e envelope) encoded() []byte {
@@ -34,7 +36,7 @@ func sum(data []byte) map[string]any {
 	return map[string]any{"algorithm": "sha256", "value": hex.EncodeToString(hash[:])}
 }
 
-// hashedRekord is the body of a Rekor v1 entry that has the hash of what was signed.
+// hashedRekord is the body of a Rekor v1 entry with the hash of the signed bytes.
 func hashedRekord(e envelope) map[string]any { return hashedRekordOf(e, sum(e.encoded())) }
 
 func hashedRekordOf(e envelope, hash map[string]any) map[string]any {
@@ -50,7 +52,7 @@ func intoto(e envelope) map[string]any {
 		"hash": sum([]byte("the envelope")), "payloadHash": sum(e.payload)}}}
 }
 
-// opened returns what the envelope of a bundle holds, and PEM of its certificate.
+// opened returns the content of a bundle's envelope, and its certificate as PEM.
 func opened(t testing.TB, e *evidence) envelope {
 	t.Helper()
 	var bundle struct {
@@ -77,7 +79,7 @@ func enclosed(t testing.TB, key *fixture.CosignKey, payload []byte) envelope {
 	return e
 }
 
-// bundle returns e as a bundle, beside the material of like.
+// bundle returns e as a bundle with the verification material of like.
 func (e envelope) bundle(t testing.TB, like *evidence) *evidence {
 	t.Helper()
 	return edited(t, like, func(bundle map[string]any) {
@@ -126,7 +128,7 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 	keyed.signer = key.PEM
 	anotherCertificate := opened(t, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))
 	byStranger := enclosed(t, stranger, keyed.payload)
-	keys, identities := newChecker(t, cosign.Options{Keys: trusted(key), Log: root}), newChecker(t, keylessOptions(root, nil))
+	keys, identities := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}}), newChecker(t, keylessOptions(root, nil))
 	for name, c := range map[string]struct {
 		checker *cosign.Checker
 		e       *evidence
@@ -160,11 +162,13 @@ func TestEnvelopesCountAsTheLogHasThem(t *testing.T) {
 		}
 		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
 		requireInvalid(t, check(c.checker, other, c.e), policy.ReasonWrongDigest)
-		evidence, failure := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
-		require.NotEmpty(t, evidence.Signer, "%s: %s", name, failure.Message)
-		evidence, failure = c.checker.VerifyBundle(t.Context(), c.e.data, other.Descriptor.Digest)
+		evidence, err := c.checker.VerifyBundle(t.Context(), c.e.data, img.Descriptor.Digest)
+		require.NoError(t, err, name)
+		require.NotEmpty(t, evidence.Signer, name)
+		evidence, err = c.checker.VerifyBundle(t.Context(), c.e.data, other.Descriptor.Digest)
 		require.Empty(t, evidence, name)
-		require.NotEmpty(t, failure.Reason, name)
+		var refusal *verify.Refusal
+		require.ErrorAs(t, err, &refusal, name)
 		changed := edited(t, c.e, func(bundle map[string]any) {
 			bundle["dsseEnvelope"].(map[string]any)["payload"] = append([]byte(" "), opened(t, c.e).payload...)
 		})
@@ -178,7 +182,7 @@ func newInstance(t testing.TB) *sigstore.Sigstore {
 	return instance
 }
 
-// The log has the hash that the signer made.
+// The log entry has the signer's hash algorithm.
 func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
@@ -190,21 +194,21 @@ func TestEnvelopesAreLoggedByTheSignersHash(t *testing.T) {
 		digest.Write(e.encoded())
 		name := map[crypto.Hash]string{crypto.SHA384: "sha384", crypto.SHA512: "sha512"}[hash]
 		body := hashedRekordOf(e, map[string]any{"algorithm": name, "value": hex.EncodeToString(digest.Sum(nil))})
-		finding := check(newChecker(t, cosign.Options{Keys: trusted(key), Log: root}), img, logged(t, instance, e.bundle(t, bundle), body))
+		finding := check(newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}}), img, logged(t, instance, e.bundle(t, bundle), body))
 		require.Equal(t, policy.Valid, finding.Result, "%s: %s", name, finding.Message)
 	}
 }
 
-// Where no log is demanded nobody looks at its entries: they must not change how a
-// bundle is read.
+// If no log is required, log entries are ignored: they must not change how a bundle is
+// parsed.
 func TestLogEntriesChangeNothingWhereNoLogIsDemanded(t *testing.T) {
 	instance, root := newSigstore(t)
 	img, key, stranger := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256), newKey(t, fixture.ECDSAP256)
 	foreign := hashedRekord(enclosed(t, stranger, []byte("{}")))
-	keys := newChecker(t, cosign.Options{Keys: trusted(key)})
-	identities := newChecker(t, keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreLog = true }))
+	keys := newChecker(t, cosign.Options{Signers: signedBy(key)})
+	identities := newChecker(t, keylessOptions(root, func(k *cosign.Signers) { k.InsecureIgnoreLog = true }))
 	byKey := bundled(t, img, key, fixture.CosignOptions{})
-	// The library refuses such a subject, which nothing else looks at.
+	// Only the library checks such a subject.
 	odd := fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","predicateType":%q,"subject":[{"name":1,"digest":{"sha256":%q}}]}`, cosign.PredicateTypeSignature, img.Descriptor.Digest.Encoded())
 	certified, err := instance.Bundle(someone, vouched, odd, sigstore.SignOptions{})
 	require.NoError(t, err)
@@ -231,7 +235,7 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 	instance, root := newSigstore(t)
 	img, key := newImage(t, "r.example.com/app"), newKey(t, fixture.ECDSAP256)
 	good := bundled(t, img, key, fixture.CosignOptions{})
-	checker := newChecker(t, cosign.Options{Keys: trusted(key), Log: root})
+	checker := newChecker(t, cosign.Options{Signers: cosign.Signers{Keys: trusted(key), Log: root}})
 	for kind, valid := range map[string]bool{
 		`"_type":"https://in-toto.io/Statement/v1",`:   true,
 		`"_type":"https://in-toto.io/Statement/v0.1",`: true,
@@ -243,18 +247,18 @@ func TestSignedStatementsOfUnknownVersionsProveNothing(t *testing.T) {
 		e := enclosed(t, key, statement)
 		bundle := e.bundle(t, good)
 		for form, bundle := range map[string]*evidence{"intoto": logged(t, instance, bundle, intoto(e)), "hashedrekord": logged(t, instance, bundle, hashedRekord(e))} {
-			evidence, failure := checker.VerifyBundle(t.Context(), bundle.data, img.Descriptor.Digest)
-			require.Equal(t, valid, evidence.Signer != "", "%s, %s: %s", kind, form, failure.Message)
-			require.Equal(t, valid, failure.Reason == "", "%s, %s", kind, form)
+			evidence, err := checker.VerifyBundle(t.Context(), bundle.data, img.Descriptor.Digest)
+			require.Equal(t, valid, evidence.Signer != "", "%s, %s: %v", kind, form, err)
+			require.Equal(t, valid, err == nil, "%s, %s: %v", kind, form, err)
 		}
 	}
 }
 
-// The library looks at the first timestamp of each authority only.
+// The library only checks the first timestamp of each authority.
 func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
-	// Certificates hold for ten minutes from when they are made.
+	// Certificates are valid for ten minutes.
 	within, late, early := time.Now().Add(time.Minute), time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for name, c := range map[string]struct {
 		options sigstore.SignOptions
@@ -269,7 +273,7 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 		"third after":                 {sigstore.SignOptions{Stamped: []time.Time{within, within, late}}, false},
 		"second after, beside no log": {sigstore.SignOptions{Stamped: []time.Time{within, late}, WithoutLog: true}, false},
 	} {
-		options := keylessOptions(root, func(k *cosign.Keyless) { k.IgnoreLog = c.options.WithoutLog })
+		options := keylessOptions(root, func(k *cosign.Signers) { k.InsecureIgnoreLog = c.options.WithoutLog })
 		e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, c.options)
 		finding := check(newChecker(t, options), img, e)
 		if c.valid {
@@ -280,7 +284,7 @@ func TestEveryTimestampMustBeWithinTheCertificate(t *testing.T) {
 	}
 }
 
-// Also the authorities must have been trusted at each of the times.
+// The authorities, too, must have been valid at each of the times.
 func TestEveryTimestampMustBeWithinItsAuthoritysTime(t *testing.T) {
 	instance, root := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
@@ -314,8 +318,8 @@ func rootWith(t testing.TB, s *sigstore.Sigstore, edit func(parsed map[string]an
 	return made
 }
 
-// An SCT is for the key of the certificate's issuer, which a name alone does not
-// tell: Fulcio's instances share theirs.
+// An SCT covers the key of the certificate's issuer. The name of the issuer is not
+// enough: Fulcio's instances share one.
 func TestAnAuthorityOfTheSameNameDoesNotHideTheIssuer(t *testing.T) {
 	instance, decoy := newInstance(t), newInstance(t)
 	var theirs []any
@@ -325,6 +329,6 @@ func TestAnAuthorityOfTheSameNameDoesNotHideTheIssuer(t *testing.T) {
 	})
 	img := newImage(t, "r.example.com/app")
 	e := keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{SCTs: []int{0}})
-	finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Keyless) { k.IgnoreSCT = false })), img, e)
+	finding := check(newChecker(t, keylessOptions(trusted, func(k *cosign.Signers) { k.Keyless.InsecureIgnoreSCT = false })), img, e)
 	require.Equal(t, policy.Valid, finding.Result, finding.Message)
 }

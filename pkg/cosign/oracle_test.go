@@ -19,8 +19,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
-// cosignAccepts asks cosign v2 itself, offline. It is no better than it is: what
-// makes it panic it does not accept.
+// cosignAccepts reports whether cosign v2 itself accepts e, offline. A panic counts as a
+// refusal.
 func cosignAccepts(t *testing.T, trusted root.TrustedMaterial, img fixture.Image, e *evidence) (accepted bool) {
 	t.Helper()
 	defer func() {
@@ -53,8 +53,8 @@ func cosignAccepts(t *testing.T, trusted root.TrustedMaterial, img fixture.Image
 	return err == nil
 }
 
-// TestNeverAcceptsAKeylessSignatureThatCosignRefuses changes single bytes of what
-// a legacy keyless signature consists of, and holds our engine against cosign's.
+// TestNeverAcceptsAKeylessSignatureThatCosignRefuses changes single bytes of a legacy
+// keyless signature, and compares our findings with cosign's.
 func TestNeverAcceptsAKeylessSignatureThatCosignRefuses(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	img, other := newImage(t, "registry.example.com/team-a/app"), newImage(t, "registry.example.com/team-a/other")
@@ -65,8 +65,7 @@ func TestNeverAcceptsAKeylessSignatureThatCosignRefuses(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	accepted, refused := 0, 0
 	compare := func(what string, img fixture.Image, e *evidence) {
-		// Beside a log's time a broken timestamp spoils nothing here; cosign wants none
-		// or a good one.
+		// With a log entry, a broken timestamp is ignored here; cosign refuses it.
 		bare := &evidence{data: e.data, layer: e.layer}
 		bare.layer.Annotations = maps.Clone(e.layer.Annotations)
 		delete(bare.layer.Annotations, "dev.sigstore.cosign/rfc3161timestamp")

@@ -18,25 +18,24 @@ import (
 
 var errEnvelope = errors.New("the envelope does not hold one signed in-toto statement")
 
-// parsedBundle is a bundle, taken apart as far as needed to say what it claims.
+// parsedBundle is a bundle with its unverified claims.
 type parsedBundle struct {
 	*bundle.Bundle
-	certificate bool   // it names a certificate, not a key
-	ed25519     bool   // the certificate's key is of this kind
-	hint        string // of the key
+	certificate bool   // signed with a certificate, not a key
+	ed25519     bool   // the certificate's key is an Ed25519 key
+	hint        string // names the key
 	payload     []byte // of the envelope
-	// byHash, where the log counts and no entry holds more of the envelope than the hash
-	// of what was signed, is the bundle as one that signs those bytes. Nothing of it is
-	// verified.
+	// byHash is the bundle as a message signature over the DSSE PAE, which is signed.
+	// It is only set if signatures must be logged and every entry is a hashedrekord.
 	byHash *bundle.Bundle
 	signed []byte
 
-	message   bool // it is a message signature, not an envelope
-	digest    []byte
+	message   bool   // a message signature, not an envelope
+	digest    []byte // of the message
 	algorithm protocommon.HashAlgorithm
 }
 
-// parseBundle takes apart a bundle for a checker that looks at the log, or does not.
+// parseBundle parses a bundle. logged says whether signatures must be in a log.
 func parseBundle(data []byte, logged bool) (parsed parsedBundle, err error) {
 	err = guard(func() error {
 		parsed.Bundle = &bundle.Bundle{}
@@ -48,7 +47,7 @@ func parseBundle(data []byte, logged bool) (parsed parsedBundle, err error) {
 	return parsed, err
 }
 
-// read takes the bundle apart. It may panic.
+// read fills in the claims of the bundle. It may panic.
 func (parsed *parsedBundle) read(logged bool) error {
 	content, err := parsed.VerificationContent()
 	if err != nil {
@@ -57,8 +56,9 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if _, err := parsed.SignatureContent(); err != nil {
 		return err
 	}
-	// A bundle's envelope has exactly one signature (sigstore_bundle.proto),
-	// and only in-toto statements say what image they are about.
+	// "During verification a client MUST reject an envelope if the number of signatures
+	// is not equal to one" (sigstore_bundle.proto). Only in-toto statements say what
+	// image they are about.
 	envelope := parsed.GetDsseEnvelope()
 	if envelope != nil && (len(envelope.GetSignatures()) != 1 || envelope.GetPayloadType() != bundle.IntotoMediaType) {
 		return errEnvelope
@@ -79,18 +79,19 @@ func (parsed *parsedBundle) read(logged bool) error {
 	if hash == 0 {
 		return nil
 	}
-	// An envelope's signature is of its pre-authentication encoding (DSSE v1.0.2).
+	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
+	// "Signature Definition").
 	parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
 	parsed.byHash, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
 		Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig(), hash)})
 	return err
 }
 
-// loggedHash returns the hash by which the log knows what was signed, if all entries
-// are hashedrekord of Rekor v1, which hold no more; else zero. The client specification
-// ("Bundle content vs. Rekor entry kind") allows that for envelopes; the library does
-// not know it. It is the library that verifies the entries: here they are only told
-// apart.
+// loggedHash returns the hash algorithm of the log entries if all of them are of Rekor
+// v1's kind hashedrekord, which holds only a hash of the signed bytes; else zero. The
+// client specification ("Bundle content vs. Rekor entry kind") allows that kind for
+// envelopes, but the library does not support it. Entries are not verified here: the
+// library does that.
 func loggedHash(entries []*protorekor.TransparencyLogEntry) (hash crypto.Hash) {
 	for _, entry := range entries {
 		var body struct {
@@ -117,10 +118,10 @@ func loggedHash(entries []*protorekor.TransparencyLogEntry) (hash crypto.Hash) {
 	return hash
 }
 
-// question returns what to verify, and against what, to know who signed the bundle
-// as about want. Where the log counts and has the hash of an envelope only, that is
-// the signature alone: what its statement is about is for the caller to read.
-func (parsed parsedBundle) question(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
+// target returns the bundle and the artifact that the library has to verify so that the
+// bundle counts as a signature of want. With byHash that only covers the signature: the
+// caller checks that the statement is about want.
+func (parsed parsedBundle) target(want digest.Digest) (*bundle.Bundle, bundleverify.ArtifactPolicyOption, error) {
 	if parsed.byHash != nil {
 		return parsed.byHash, bundleverify.WithArtifact(bytes.NewReader(parsed.signed)), nil
 	}

@@ -12,20 +12,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/intoto"
 )
 
-// dockerHub is how cosign writes Docker Hub into payloads.
+// cosign writes cosignDockerHub for dockerHub into payloads.
 const dockerHub, cosignDockerHub = "docker.io", "index.docker.io"
 
-// simpleSigning is the content of a simple-signing payload, as
-// containers-signature(5) defines it and cosign writes it.
+// simpleSigning is the content of a simple-signing payload (containers-signature(5)) as
+// cosign writes it.
 type simpleSigning struct {
 	digest    string
 	reference string
 	optional  map[string]any
 }
 
-// parsePayload reads a simple-signing payload. It refuses any name that is not
-// defined within "critical", as containers-signature(5) demands, and any type
-// but cosign's.
+// parsePayload reads a simple-signing payload of cosign's type. "consumers MUST reject
+// the signature if the `critical` object, or any of its subobjects, contain any member
+// or data value which is unrecognized, unsupported, invalid, or in any other way
+// unexpected" (containers-signature(5), "JSON processing and forward compatibility").
 func parsePayload(data []byte) (simpleSigning, error) {
 	document, err := intoto.ParseObject(data, maxDepth)
 	if err != nil {
@@ -57,9 +58,8 @@ func parsePayload(data []byte) (simpleSigning, error) {
 	return p, nil
 }
 
-// rebuildPayload returns the payload that cosign signs for ref if it is asked
-// for nothing else, in the spelling of Docker Hub that has the wanted digest.
-// It saves reading it from the registry in the commonest case.
+// rebuildPayload returns the payload that cosign signs for ref by default, if it has the
+// wanted digest. It saves a fetch in the most common case.
 func rebuildPayload(ref image.Reference, want digest.Digest) ([]byte, bool) {
 	host := ref.Host
 	if host == dockerHub {
@@ -76,7 +76,7 @@ func rebuildPayload(ref image.Reference, want digest.Digest) ([]byte, bool) {
 	return built, true
 }
 
-// only reports whether object has no names but these.
+// only reports whether object has no other names.
 func only(object map[string]any, names ...string) bool {
 	known := 0
 	for _, name := range names {

@@ -9,8 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Each payload is signed by the trusted key, so that nothing but its form is
-// wrong.
+// Each payload is signed by the trusted key, so only its form is wrong.
 func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
@@ -18,7 +17,7 @@ func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 	const identity, kind = `"identity":{"docker-reference":"x"}`, `"type":"cosign container image signature"`
 	subject := `"image":{"docker-manifest-digest":"` + sum + `"}`
 	good := `{"critical":{` + identity + `,` + subject + `,` + kind + `},"optional":null}`
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	requireValid(t, check(checker, img, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(good)})), key)
 	for name, payload := range map[string]string{
 		"duplicate critical":     `{"critical":{},` + good[1:],

@@ -16,18 +16,18 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 )
 
-// Annotations of a legacy signature's layer beside the signature itself.
+// Annotations of a legacy signature's layer, apart from the signature itself.
 const (
 	annotationCertificate = "dev.sigstore.cosign/certificate"
 	annotationBundle      = "dev.sigstore.cosign/bundle"
 	annotationTimestamp   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// legacyHint stands where a bundle names its key. Legacy signatures name none, so
-// all keys are tried.
+// legacyHint is the key hint of a rebuilt bundle. Legacy signatures do not name their
+// key, so all keys are tried.
 const legacyHint = "legacy"
 
-// rekorBundle is what cosign stores of a Rekor entry.
+// rekorBundle is a Rekor entry as cosign stores it.
 type rekorBundle struct {
 	SignedEntryTimestamp []byte
 	Payload              struct {
@@ -38,15 +38,14 @@ type rekorBundle struct {
 	}
 }
 
-// rebuild makes a Sigstore bundle v0.1 of a legacy signature and its annotations,
-// so that one library judges certificates, log entries and timestamps of both
-// forms: cosign v2 itself checks only the leaf against the time of signing
-// (CVE-2026-24122).
+// rebuild makes a Sigstore bundle v0.1 from a legacy signature and its annotations, so
+// that one library judges certificates, log entries and timestamps of both formats:
+// cosign v2 itself checks only the leaf against the time of signing (CVE-2026-24122).
 //
-// For keys alone, log entry and timestamp are left out: they prove nothing about
+// With keys and no log, it leaves log entry and timestamp out: they prove nothing about
 // a key, and can only do harm.
-func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
-	vouchers := c.identities != nil || c.logged
+func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
+	vouchers := s.identities != nil || s.logged
 	material := &protobundle.VerificationMaterial{}
 	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
 	switch content := content.(type) {
@@ -55,9 +54,9 @@ func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle
 	case *protobundle.Bundle_DsseEnvelope:
 		made.Content = content
 	default:
-		return nil, fmt.Errorf("%T is no content of a bundle", content)
+		return nil, fmt.Errorf("a bundle cannot hold a %T", content)
 	}
-	if c.identities == nil {
+	if s.identities == nil {
 		material.Content = &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: legacyHint}}
 	} else {
 		certificate, err := leafOf(layer.Annotations[annotationCertificate])
@@ -93,7 +92,7 @@ func (c *Checker) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle
 	return rebuilt, nil
 }
 
-// messageOf is the content of a bundle that signs a payload by its hash of SHA-2.
+// messageOf returns the content of a bundle that signs the SHA-2 hash of a payload.
 func messageOf(payload, signature []byte, hash crypto.Hash) *protobundle.Bundle_MessageSignature {
 	algorithm := protocommon.HashAlgorithm_SHA2_256
 	switch hash {
@@ -120,8 +119,8 @@ func leafOf(text string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// logEntry reads the annotation strictly: what is not there must not become a
-// zero that means something.
+// logEntry reads the annotation strictly: a missing field must not become a meaningful
+// zero.
 func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 	wrong := errors.New("the log entry annotation is malformed")
 	if len(text) > maxAnnotation {

@@ -10,8 +10,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/intoto"
 )
 
-// PredicateTypeSignature is the predicate type of an image signature in a
-// bundle. Statements of any other type say something else about the image.
+// PredicateTypeSignature is the predicate type of an image signature in a bundle.
+// Statements of any other type are attestations.
 const PredicateTypeSignature = "https://sigstore.dev/cosign/sign/v1"
 
 var (
@@ -19,7 +19,7 @@ var (
 	errTooLarge  = errors.New("is too large")
 )
 
-// statement is an image signature's in-toto statement: what it says about each
+// statement is the in-toto statement of an image signature, with the claims about each
 // of its subjects.
 type statement struct {
 	subjects []subjectClaims
@@ -30,8 +30,8 @@ type subjectClaims struct {
 	claims
 }
 
-// parseStatement reads the statement of an image signature. Of other
-// statements, which may be large, it reads no more than the type.
+// parseStatement reads the statement of an image signature. It only reads the type of
+// other statements, which may be large.
 func parseStatement(data []byte) (statement, error) {
 	var kind struct {
 		PredicateType string `json:"predicateType"`
@@ -52,7 +52,7 @@ func parseStatement(data []byte) (statement, error) {
 	if !intoto.IsStatement(document) {
 		return statement{}, errors.New("is not an in-toto statement of version 0.1 or 1")
 	}
-	// Again, from the strict reading: the one above ignores case.
+	// Checked again on the strict parse: encoding/json ignores the case of names.
 	if document["predicateType"] != PredicateTypeSignature {
 		return statement{}, errPredicate
 	}
@@ -88,8 +88,7 @@ func parseSubject(entry any) (subjectClaims, error) {
 	return s, nil
 }
 
-// about returns what the statement says about the image d, once for each
-// subject that names it.
+// about returns the claims of every subject with the digest d.
 func (s statement) about(d digest.Digest) []claims {
 	var said []claims
 	for _, subject := range s.subjects {

@@ -12,12 +12,11 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Each statement is signed by the trusted key, so that nothing but its form is
-// wrong.
+// Each statement is signed by the trusted key, so only its form is wrong.
 func TestDeniesStatementsThatAreNotOneSignatureOfTheImage(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img, other := newImage(t, "registry.example.com/team-a/app"), newImage(t, "registry.example.com/team-a/other")
-	checker := newChecker(t, cosign.Options{Keys: trusted(key)})
+	checker := newChecker(t, cosign.Options{Signers: signedBy(key)})
 	sum := img.Descriptor.Digest.Encoded()
 	subject := `{"digest":{"sha256":"` + sum + `"}}`
 	const rest = `"predicateType":"https://sigstore.dev/cosign/sign/v1","predicate":{}`
@@ -89,7 +88,7 @@ func TestBundleCountsOnlyWhatItSaysOfThisImage(t *testing.T) {
 			})
 			require.NoError(t, err)
 			e := bundled(t, img, key, fixture.CosignOptions{Payload: statement})
-			finding := check(newChecker(t, cosign.Options{Keys: trusted(key), Annotations: map[string]string{"env": "prod"}, MatchRepository: true}), img, e)
+			finding := check(newChecker(t, cosign.Options{Signers: signedBy(key), Annotations: map[string]string{"env": "prod"}, MatchRepository: true}), img, e)
 			if tt.reason == "" {
 				requireValid(t, finding, key)
 				return
@@ -102,7 +101,7 @@ func TestBundleCountsOnlyWhatItSaysOfThisImage(t *testing.T) {
 func TestBundleAsCosignWritesItCannotProveItsRepository(t *testing.T) {
 	key := newKey(t, fixture.ECDSAP256)
 	img := newImage(t, "registry.example.com/team-a/app")
-	finding := check(newChecker(t, cosign.Options{Keys: trusted(key), MatchRepository: true}), img, bundled(t, img, key, fixture.CosignOptions{}))
+	finding := check(newChecker(t, cosign.Options{Signers: signedBy(key), MatchRepository: true}), img, bundled(t, img, key, fixture.CosignOptions{}))
 	requireInvalid(t, finding, policy.ReasonWrongRepository)
 	require.Contains(t, finding.Message, "names no repository")
 	require.NotEmpty(t, finding.Remediation)

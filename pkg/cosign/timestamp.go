@@ -10,11 +10,10 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 )
 
-// timely says no if a trusted authority vouches for a time at which the certificate,
-// or the way from it to the root, did not hold. Of several timestamps by one authority
-// the library looks at the first only; those of authorities that nobody trusts say
-// nothing.
-func (k *identities) timely(parsed *bundle.Bundle) error {
+// checkTimestamps fails if any trusted timestamp falls outside the validity of the
+// certificate chain. sigstore-go checks only the first timestamp of each authority.
+// Timestamps of authorities that are not trusted are ignored.
+func (k *identities) checkTimestamps(parsed *bundle.Bundle) error {
 	timestamps, err := parsed.Timestamps()
 	if err != nil || len(timestamps) < 2 {
 		return err
@@ -28,13 +27,14 @@ func (k *identities) timely(parsed *bundle.Bundle) error {
 		return err
 	}
 	leaf := content.Certificate()
-	// crypto/x509 does not know all kinds of names, which the library has read.
+	// crypto/x509 does not support every kind of subject alternative name. The library
+	// has read them.
 	leaf.UnhandledCriticalExtensions = slices.DeleteFunc(leaf.UnhandledCriticalExtensions, cryptoutils.SANOID.Equal)
 	for _, timestamp := range timestamps {
 		for _, authority := range k.root.TimestampingAuthorities() {
 			at, err := authority.Verify(timestamp, signed.Signature())
 			if err != nil {
-				continue // another's
+				continue // of another authority
 			}
 			if _, err := bundleverify.VerifyLeafCertificate(at.Time, leaf, k.root); err != nil {
 				return fmt.Errorf("the certificate does not hold at %s, the time of one of the timestamps: %w", at.Time.UTC().Format(time.RFC3339), err)

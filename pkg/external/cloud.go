@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// keyOf returns the public key that a URI of one service names.
+// keyOf fetches the public key that a URI of one service names.
 type keyOf func(ctx context.Context, uri string, credentials map[string]string) (crypto.PublicKey, error)
 
-// loginOf returns a user and password for a registry host, by credentials or, if
-// there are none, by the identity of this process.
+// loginOf fetches a user and password for a registry host. It uses the identity of
+// this process if there are no credentials.
 type loginOf func(ctx context.Context, host string, credentials map[string]string) (user, password string, err error)
 
-// fetchKMS gets a public key from a key management service.
+// fetchKMS fetches a public key from a key management service.
 func fetchKMS(ctx context.Context, source Source) ([]byte, error) {
 	given, err := source.credentials()
 	if err != nil {
@@ -41,7 +41,7 @@ func fetchRegistry(ctx context.Context, source Source) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("the identity of a registry must be ECR, ACR or GAR, not %.20q", source.Path)
 	}
-	if err := hostOf(source.Path, source.Address); err != nil {
+	if err := checkHost(source.Path, source.Address); err != nil {
 		return nil, err
 	}
 	given, err := source.credentials()
@@ -56,8 +56,8 @@ func fetchRegistry(ctx context.Context, source Source) ([]byte, error) {
 	return json.Marshal(map[string]any{"auths": map[string]any{source.Address: map[string]string{"auth": auth}}})
 }
 
-// hostOf refuses to send a cloud's credentials to a host that is not the cloud's.
-func hostOf(identity, host string) error {
+// checkHost refuses to send a cloud's credentials to a host that is not the cloud's.
+func checkHost(identity, host string) error {
 	suffixes := map[string][]string{
 		"ECR": {".amazonaws.com", ".amazonaws.com.cn"},
 		"ACR": {".azurecr.io", ".azurecr.cn", ".azurecr.us"},
@@ -71,7 +71,7 @@ func hostOf(identity, host string) error {
 	return fmt.Errorf("%s is not a host of %s, so its credentials are not sent there", host, identity)
 }
 
-// notInThisBuild says what to run instead.
+// notInThisBuild returns an error that names the image and the build tag to use.
 func notInThisBuild(what, tag string) error {
 	return fmt.Errorf("%s is not in this build: use the image landwaiter:full, or build with -tags %s", what, tag)
 }

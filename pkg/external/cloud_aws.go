@@ -19,7 +19,7 @@ import (
 )
 
 // awsKey reads a key of AWS KMS. Credentials are accessKeyID, secretAccessKey,
-// sessionToken (optional) and region; without them the process's own count.
+// sessionToken (optional) and region; the default is the identity of this process.
 func awsKey(ctx context.Context, uri string, given map[string]string) (crypto.PublicKey, error) {
 	options, err := awsIdentity(given)
 	if err != nil {
@@ -38,7 +38,7 @@ func awsKey(ctx context.Context, uri string, given map[string]string) (crypto.Pu
 	return client.PublicKey(sigoptions.WithContext(ctx))
 }
 
-// awsIdentity makes the SDK use what is given and nothing of this process.
+// awsIdentity makes the SDK use the given credentials, and none of this process.
 func awsIdentity(given map[string]string) ([]func(*config.LoadOptions) error, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func awsIdentity(given map[string]string) ([]func(*config.LoadOptions) error, er
 		credentials.NewStaticCredentialsProvider(given["accessKeyID"], given["secretAccessKey"], given["sessionToken"]))}, nil
 }
 
-// ecrLogin gets a token of Elastic Container Registry, which holds for 12 hours.
+// ecrLogin gets a token of Elastic Container Registry, which is valid for 12 hours.
 func ecrLogin(ctx context.Context, host string, given map[string]string) (user, password string, err error) {
 	// 123456789012.dkr.ecr.eu-central-1.amazonaws.com
 	parts := strings.Split(host, ".")

@@ -17,12 +17,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/sigstore/sigstore/pkg/signature/kms/azure"
 	sigoptions "github.com/sigstore/sigstore/pkg/signature/options"
-
-	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// azureKey reads a key of Azure Key Vault, by the process's own identity only:
-// sigstore's package takes no other.
+// azureKey reads a key of Azure Key Vault. It only uses the identity of this
+// process: sigstore's package takes no credentials.
 func azureKey(ctx context.Context, uri string, given map[string]string) (crypto.PublicKey, error) {
 	if len(given) > 0 {
 		return nil, errors.New("credentials of a Secret are not supported for Azure: use a ClusterTrustStore and the identity of the pod")
@@ -34,7 +32,8 @@ func azureKey(ctx context.Context, uri string, given map[string]string) (crypto.
 	return client.PublicKey(sigoptions.WithContext(ctx))
 }
 
-// azureIdentity is what is given or, if nothing is, the process's own.
+// azureIdentity uses the given credentials, or the identity of this process if
+// there are none.
 func azureIdentity(given map[string]string) (azcore.TokenCredential, error) {
 	if len(given) == 0 {
 		return azidentity.NewDefaultAzureCredential(nil)
@@ -45,11 +44,11 @@ func azureIdentity(given map[string]string) (azcore.TokenCredential, error) {
 	return azidentity.NewClientSecretCredential(given["tenantID"], given["clientID"], given["clientSecret"], nil)
 }
 
-// acrUser is what Azure Container Registry calls a user that has a token.
+// acrUser is the user name that Azure Container Registry expects with a token.
 const acrUser = "00000000-0000-0000-0000-000000000000"
 
-// acrLogin exchanges an Entra ID token for one of the registry (Azure's "AAD OAuth"
-// exchange), which holds for 3 hours.
+// acrLogin exchanges an Entra ID token for a token of the registry (Azure's "AAD
+// OAuth" exchange), which is valid for 3 hours.
 func acrLogin(ctx context.Context, host string, given map[string]string) (user, password string, err error) {
 	identity, err := azureIdentity(given)
 	if err != nil {
@@ -70,7 +69,7 @@ func acrLogin(ctx context.Context, host string, given map[string]string) (user, 
 	if err != nil {
 		return "", "", fmt.Errorf("exchange the token: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }() // all of it was read, or it is not wanted
+	defer func() { _ = response.Body.Close() }() // it was read whole, or it is not needed
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
 	}

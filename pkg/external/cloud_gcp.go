@@ -16,7 +16,7 @@ import (
 )
 
 // gcpKey reads a key of Google Cloud KMS. Credentials are credentials.json, a
-// service account's key; without it the process's own count.
+// service account's key; the default is the identity of this process.
 func gcpKey(ctx context.Context, uri string, given map[string]string) (crypto.PublicKey, error) {
 	options := []option.ClientOption{}
 	if len(given) > 0 {
@@ -32,8 +32,8 @@ func gcpKey(ctx context.Context, uri string, given map[string]string) (crypto.Pu
 	return client.PublicKey(sigoptions.WithContext(ctx))
 }
 
-// garLogin gets an access token, which Artifact Registry takes as a password and
-// which holds for an hour.
+// garLogin gets an access token, which Artifact Registry takes as a password. It is
+// valid for an hour.
 func garLogin(ctx context.Context, _ string, given map[string]string) (user, password string, err error) {
 	const scope = "https://www.googleapis.com/auth/cloud-platform.read-only"
 	var source oauth2.TokenSource

@@ -1,63 +1,45 @@
 // Package external fetches trust material and registry credentials that are kept
-// elsewhere: in HashiCorp Vault, in key management services, in a TUF repository,
-// with cloud registries. It does so beside requests, again and again, and keeps
-// the last good answer for a time. What a tenant names is only asked with the
-// tenant's own credentials, and only at hosts that a cluster admin lists.
+// outside of the cluster: in HashiCorp Vault, in key management services, in a TUF
+// repository, with cloud registries. It fetches in the background, again and
+// again, and keeps the last good value for a time. What a tenant names is only
+// fetched with the tenant's own credentials, and only from hosts that a cluster
+// admin lists.
 package external
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"sync"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Fetch gets material, within the time of ctx.
+// Fetch gets the content of a source. It ends with ctx.
 type Fetch func(ctx context.Context, source Source) ([]byte, error)
 
-// Options configure a [Keeper]; zero values are the defaults.
+// Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
-	// Hosts, as host or host:port, that tenants' resources may name.
+	// Hosts are those that tenants' resources may name, as host or host:port.
 	Hosts []string
-	// Refresh is how often material is fetched (5 minutes), Keep how long the last
-	// good one counts (24 hours).
+	// Refresh is how often a source is fetched (5 minutes). Keep is how long the
+	// last good value counts while fetching fails (24 hours).
 	Refresh, Keep time.Duration
-	// Fetch replaces how material is fetched, for tests.
+	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
 
-// Keeper has sources fetched and remembers what came. It is safe for concurrent
-// use; nobody waits for a network but in [Keeper.Await].
-type Keeper struct {
+// Fetcher fetches the sources that namespaces want and remembers their values. It
+// is safe for concurrent use; only [Fetcher.Await] and [Fetcher.Run] block.
+type Fetcher struct {
 	options Options
 	now     func() time.Time
-	places  chan struct{} // for fetches under way
-	shared  sharedRoot
-
-	mu      sync.Mutex
-	changed func(verify.Namespace)
-	begin   func(*entry) // nil until Run
-	entries map[Source]*entry
-	busy    map[verify.Namespace]chan struct{}
+	set     *prefetch.Set[verify.Namespace, Source, Value]
 }
 
-type entry struct {
-	source Source
-	since  time.Time
-	stop   context.CancelFunc
-	tried  chan struct{} // closed after the first fetch
-
-	// Guarded by Keeper.mu.
-	material Material
-	told     Material // what the owner was told last
-}
-
-// New returns a Keeper that fetches while [Keeper.Run] runs.
-func New(options Options, now func() time.Time) *Keeper {
+// New returns a Fetcher that fetches while [Fetcher.Run] runs.
+func New(options Options, now func() time.Time) *Fetcher {
 	if options.Refresh <= 0 {
 		options.Refresh = defaultRefresh
 	}
@@ -67,196 +49,95 @@ func New(options Options, now func() time.Time) *Keeper {
 	if options.Fetch == nil {
 		options.Fetch = fetchers()
 	}
-	return &Keeper{options: options, now: now, places: make(chan struct{}, maxFetches), changed: func(verify.Namespace) {},
-		entries: map[Source]*entry{}, busy: map[verify.Namespace]chan struct{}{}}
+	f := &Fetcher{options: options, now: now}
+	poll := prefetch.Poll(f.fetch, now, prefetch.PollOptions[queue, Source]{
+		Refresh: f.refresh, FirstRetry: firstRetry, LastRetry: lastRetry,
+		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: queueOf,
+	})
+	follow := func(ctx context.Context, source Source, report func(Value)) {
+		poll(ctx, source, func(got prefetch.Fetched[[]byte]) {
+			report(f.unexpired(Value{Content: got.Value, FetchedAt: got.At, Err: got.Err}))
+		})
+	}
+	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
+	return f
 }
 
-// Notify sets what is called, not under a lock, when material of a namespace has
-// changed, or has become too old, or cannot be fetched for another reason.
-func (k *Keeper) Notify(changed func(verify.Namespace)) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.changed = changed
+// queue groups the fetches that wait for each other. The public-good root has its
+// own: many namespaces share it, so no namespace's slow servers may delay it.
+type queue struct {
+	owner      verify.Namespace
+	publicGood bool
 }
 
-// Want says what a namespace needs from now on; what it needed before is dropped.
-// It returns how long to wait for what has not been tried yet, 0 if everything
-// has, or has had its time.
-func (k *Keeper) Want(namespace verify.Namespace, sources []Source) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	wanted := map[Source]bool{}
-	for _, source := range sources[:min(len(sources), maxSources)] {
-		wanted[source] = true
+func queueOf(s Source) queue { return queue{owner: s.Owner, publicGood: s == publicGood()} }
+
+func (f *Fetcher) refresh(s Source) time.Duration {
+	if s == publicGood() {
+		return max(f.options.Refresh, publicGoodRefresh)
 	}
-	for source, e := range k.entries {
-		if source.Owner == namespace && !wanted[source] {
-			k.drop(e)
-		}
-	}
-	var pending time.Duration
-	for source := range wanted {
-		e := k.entries[source]
-		if e == nil {
-			e = &entry{source: source, since: k.now(), tried: make(chan struct{})}
-			k.entries[source] = e
-			if k.begin != nil {
-				k.begin(e)
-			}
-		}
-		select {
-		case <-e.tried:
-		default:
-			pending = max(pending, e.since.Add(firstWait).Sub(k.now()))
-		}
-	}
-	return pending
+	return f.options.Refresh
 }
 
-// KeepOnly drops what namespaces other than the given ones needed.
-func (k *Keeper) KeepOnly(needed map[verify.Namespace][]Source) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for source, e := range maps.Clone(k.entries) {
-		if _, still := needed[source.Owner]; !still {
-			k.drop(e)
-		}
+// Notify sets the function that is called, not under a lock, when a value of a
+// namespace has changed, has expired, or can no longer be fetched.
+func (f *Fetcher) Notify(changed func(verify.Namespace)) { f.set.Notify(changed) }
+
+// Want replaces the sources that a namespace needs. It returns how long to wait
+// for those that have not been tried yet: 0 if all have, or have had their time.
+func (f *Fetcher) Want(namespace verify.Namespace, sources []Source) time.Duration {
+	keys := make([]Source, len(sources))
+	for i, source := range sources {
+		keys[i] = source.key()
 	}
+	return f.set.Want(namespace, keys)
 }
 
-func (k *Keeper) drop(e *entry) {
-	if e.stop != nil {
-		e.stop()
-	}
-	delete(k.entries, e.source)
-	for source := range k.entries {
-		if source.Owner == e.source.Owner {
-			return
-		}
-	}
-	delete(k.busy, e.source.Owner)
-}
+// KeepOnly drops the sources of all namespaces but the given ones.
+func (f *Fetcher) KeepOnly(needed map[verify.Namespace][]Source) { f.set.KeepOnly(needed) }
 
-// Known returns what is known of sources that are wanted. One that is not, because
-// the namespace wants too many, is an error of its own.
-func (k *Keeper) Known(sources []Source) map[Source]Material {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	known := make(map[Source]Material, len(sources))
+// Known returns the values of sources. A source that is not fetched, because the
+// namespace wants too many, has an error that says so.
+func (f *Fetcher) Known(sources []Source) map[Source]Value {
+	known := make(map[Source]Value, len(sources))
 	for _, source := range sources {
-		e, ok := k.entries[source]
-		if !ok {
-			known[source] = Material{Err: fmt.Errorf("the namespace names more than %d sources of trust material outside of the cluster", maxSources)}
-			continue
+		value, err := f.set.Known(source.key())
+		switch {
+		case errors.Is(err, prefetch.ErrNotWanted):
+			err = fmt.Errorf("the namespace names more than %d sources of trust material outside of the cluster", maxSources)
+		case errors.Is(err, prefetch.ErrPending):
+			err = fmt.Errorf("%s has not answered yet", source)
+		case err == nil:
+			err = value.Err
 		}
-		known[source] = k.current(e)
+		value.Err = err
+		known[source] = f.unexpired(value)
 	}
 	return known
 }
 
-// current is what counts of an entry now.
-func (k *Keeper) current(e *entry) Material {
-	m := e.material
-	switch {
-	case m.Content == nil && m.Err == nil:
-		m.Err = fmt.Errorf("%s has not answered yet", e.source)
-	case m.Content != nil && m.Err != nil && k.now().Sub(m.FetchedAt) > k.options.Keep:
-		m.Err = fmt.Errorf("what was fetched at %s is too old: %w", m.FetchedAt.UTC().Format(time.RFC3339), m.Err)
-		m.Content = nil
+// unexpired removes content that is too old. Content without an error is not: it
+// is due to be fetched again.
+func (f *Fetcher) unexpired(v Value) Value {
+	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
+		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
+		v.Content = nil
 	}
-	return m
+	return v
 }
 
-// Await waits until every wanted source has been tried, or ctx ends.
-func (k *Keeper) Await(ctx context.Context) {
-	k.mu.Lock()
-	waiting := make([]*entry, 0, len(k.entries))
-	for _, e := range k.entries {
-		waiting = append(waiting, e)
-	}
-	k.mu.Unlock()
-	for _, e := range waiting {
-		select {
-		case <-e.tried:
-		case <-ctx.Done():
-			return
-		}
-	}
+// news reports whether a namespace must be notified of a value. Once in a while the
+// time of the fetch is news too, because a status shows it.
+func news(told, value Value) bool {
+	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
+		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 
-// Run fetches until ctx ends.
-func (k *Keeper) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	k.mu.Lock()
-	k.begin = func(e *entry) {
-		ctx, stop := context.WithCancel(ctx)
-		e.stop = stop
-		running.Go(func() { k.follow(ctx, e) })
-	}
-	for _, e := range k.entries {
-		k.begin(e)
-	}
-	k.mu.Unlock()
-	<-ctx.Done()
-	k.mu.Lock()
-	k.begin = nil
-	k.mu.Unlock()
-	running.Wait()
+// Await blocks until every wanted source has been tried, or ctx ends.
+func (f *Fetcher) Await(ctx context.Context) { f.set.Await(ctx, f.set.Keys()...) }
+
+// Run fetches until ctx ends. It returns nil.
+func (f *Fetcher) Run(ctx context.Context) error {
+	f.set.Run(ctx)
 	return nil
-}
-
-// follow fetches one source again and again until ctx ends.
-func (k *Keeper) follow(ctx context.Context, e *entry) {
-	defer e.stop()
-	failures := 0
-	for {
-		content, err := k.fetch(ctx, e.source)
-		if ctx.Err() != nil {
-			return
-		}
-		pause := k.options.Refresh - rand.N(k.options.Refresh/10+1) //nolint:gosec // jitter, no secret
-		if err != nil {
-			pause = min(firstRetry<<min(failures, 10), lastRetry)
-			failures++
-		} else {
-			failures = 0
-		}
-		k.store(e, content, err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-	}
-}
-
-// store keeps what was fetched and tells whoever needs it, if it means something
-// else than before, or once in a while, for the time in a status.
-func (k *Keeper) store(e *entry, content []byte, err error) {
-	k.mu.Lock()
-	if err == nil {
-		e.material = Material{Content: content, FetchedAt: k.now()}
-	} else {
-		e.material.Err = err
-	}
-	after := k.current(e)
-	first := false
-	select {
-	case <-e.tried:
-	default:
-		first = true
-		close(e.tried)
-	}
-	changed, before := k.changed, e.told
-	news := first || string(before.Content) != string(after.Content) || (before.Err == nil) != (after.Err == nil) ||
-		after.FetchedAt.Sub(before.FetchedAt) > tellEvery
-	if news {
-		e.told = after
-	}
-	k.mu.Unlock()
-	if news {
-		changed(e.source.Owner)
-	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,58 +18,56 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// shelf is what sources have, as a test says.
-type shelf struct {
-	mu      sync.Mutex
-	content map[string]string
-	asked   map[string]int
+// contents is what the sources have, by path.
+type contents struct {
+	mu   sync.Mutex
+	text map[string]string
 }
 
-func (s *shelf) put(path, content string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.content[path] = content
+func (c *contents) put(path, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text[path] = text
 }
 
-func (s *shelf) fetch(_ context.Context, source Source) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked[source.Path]++
-	content, ok := s.content[source.Path]
+func (c *contents) fetch(_ context.Context, source Source) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, ok := c.text[source.Path]
 	switch {
 	case !ok:
-		return nil, errors.New("it is down")
-	case content == "panic":
+		return nil, errDown
+	case text == "panic":
 		panic("boom")
 	}
-	return []byte(content), nil
+	return []byte(text), nil
 }
+
+var errDown = errors.New("it is down")
 
 const listed = "https://ok.example.com"
 
 // kind is no constant, so that switches over kinds need not know it.
 var kind = Kind("test")
 
-func newShelf() *shelf { return &shelf{content: map[string]string{}, asked: map[string]int{}} }
-
-func keeper(t *testing.T, options Options, now func() time.Time) (*Keeper, *shelf, chan verify.Namespace) {
+// run starts a Fetcher in the bubble of t. It returns the contents that it fetches
+// and the namespaces that it notifies.
+func run(t *testing.T, options Options) (*Fetcher, *contents, chan verify.Namespace) {
 	t.Helper()
-	s := newShelf()
+	c := &contents{text: map[string]string{}}
 	if options.Fetch == nil {
-		options.Fetch = map[Kind]Fetch{kind: s.fetch}
+		options.Fetch = map[Kind]Fetch{kind: c.fetch}
 	}
 	options.Hosts = []string{"ok.example.com"}
-	if now == nil {
-		now = time.Now
-	}
-	k := New(options, now)
+	f := New(options, time.Now)
 	changed := make(chan verify.Namespace, 1000)
-	k.Notify(func(n verify.Namespace) { changed <- n })
+	f.Notify(func(n verify.Namespace) { changed <- n })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- k.Run(ctx) }()
+	go func() { done <- f.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-	return k, s, changed
+	synctest.Wait()
+	return f, c, changed
 }
 
 func await(t *testing.T, changed chan verify.Namespace, want verify.Namespace) {
@@ -74,118 +75,167 @@ func await(t *testing.T, changed chan verify.Namespace, want verify.Namespace) {
 	select {
 	case got := <-changed:
 		require.Equal(t, want, got)
-	case <-time.After(10 * time.Second):
-		t.Fatalf("no change of %q was told", want)
+	case <-time.After(24 * time.Hour):
+		t.Fatalf("no change of %q was notified", want)
 	}
 }
 
-func TestMaterialIsFetchedAndChangesAreTold(t *testing.T) {
-	k, s, changed := keeper(t, Options{Refresh: 5 * time.Millisecond}, nil)
-	a := Source{Owner: "team-a", Kind: kind, Address: listed, Path: "a"}
-	require.ErrorContains(t, k.Known([]Source{a})[a].Err, "names more than", "it is not wanted")
-	s.put("a", "first")
-	require.Positive(t, k.Want("team-a", []Source{a}))
-	await(t, changed, "team-a")
-	require.Zero(t, k.Want("team-a", []Source{a}))
-	m := k.Known([]Source{a})[a]
-	require.Equal(t, "first", string(m.Content))
-	require.NoError(t, m.Err)
-	require.False(t, m.FetchedAt.IsZero())
-	s.put("a", "second")
-	await(t, changed, "team-a")
-	require.Equal(t, "second", string(k.Known([]Source{a})[a].Content))
-	select {
-	case n := <-changed:
-		t.Fatalf("nothing changed for %q", n)
-	default:
-	}
+func TestValuesAreFetchedAndNamespacesAreNotifiedOfChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c, changed := run(t, Options{})
+		a := Source{Owner: "team-a", Kind: kind, Address: listed, Path: "a"}
+		require.ErrorContains(t, f.Known([]Source{a})[a].Err, "names more than", "it is not wanted")
+		c.put("a", "first")
+		require.Positive(t, f.Want("team-a", []Source{a}))
+		await(t, changed, "team-a")
+		require.Zero(t, f.Want("team-a", []Source{a}))
+		v := f.Known([]Source{a})[a]
+		require.Equal(t, "first", string(v.Content))
+		require.NoError(t, v.Err)
+		require.Equal(t, time.Now(), v.FetchedAt)
+		c.put("a", "second")
+		await(t, changed, "team-a")
+		require.Equal(t, "second", string(f.Known([]Source{a})[a].Content))
+		at := time.Now()
+		time.Sleep(tellEvery)
+		require.Empty(t, changed, "nothing changed")
+		time.Sleep(defaultRefresh)
+		require.Len(t, changed, 1, "but the time of the fetch, which a status shows")
+		require.Greater(t, f.Known([]Source{a})[a].FetchedAt.Sub(at), tellEvery)
+	})
 }
 
-func TestTheLastGoodMaterialIsKeptForAStatedTime(t *testing.T) {
-	var late atomic.Int64
-	now := func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
-	s := newShelf()
-	k := New(Options{Keep: time.Hour, Fetch: map[Kind]Fetch{kind: s.fetch}}, now)
-	a := Source{Kind: kind, Address: listed, Path: "a"}
-	k.Want("", []Source{a})
-	e := k.entries[a]
-	require.ErrorContains(t, k.Known([]Source{a})[a].Err, "has not answered yet")
-	k.store(e, []byte("good"), nil)
-	late.Add(int64(2 * time.Hour))
-	require.Equal(t, "good", string(k.Known([]Source{a})[a].Content), "nothing failed")
-	k.store(e, nil, errors.New("it is down"))
-	m := k.Known([]Source{a})[a]
-	require.Nil(t, m.Content)
-	require.ErrorContains(t, m.Err, "too old: it is down")
-	late.Store(0)
-	m = k.Known([]Source{a})[a]
-	require.Equal(t, "good", string(m.Content))
-	require.ErrorContains(t, m.Err, "it is down")
-}
-
-func TestFailuresAndPanicsAreErrorsAndTriedAgain(t *testing.T) {
-	k, s, changed := keeper(t, Options{}, nil)
-	sources := []Source{{Kind: kind, Address: listed, Path: "down"}, {Kind: kind, Address: listed, Path: "panics"}, {Kind: kind, Address: listed, Path: "empty"}, {Kind: "unknown"}, {Kind: kind, Address: listed, Path: "large"}}
-	s.put("panics", "panic")
-	s.put("empty", "")
-	s.put("large", string(make([]byte, maxContent+1)))
-	k.Want("", sources)
-	for range sources {
-		await(t, changed, "")
-	}
-	for source, says := range map[int]string{0: "it is down", 1: "internal error: boom", 2: "has nothing", 3: "not a source that can be asked", 4: "the limit is"} {
-		m := k.Known(sources)[sources[source]]
-		require.ErrorContains(t, m.Err, says)
-		require.Nil(t, m.Content)
-	}
-	s.put("down", "up")
-	await(t, changed, "")
-	require.Equal(t, "up", string(k.Known(sources)[sources[0]].Content))
-}
-
-func TestWhatIsNoLongerWantedIsNotFetched(t *testing.T) {
-	k, s, changed := keeper(t, Options{Refresh: time.Millisecond}, nil)
-	a, b := Source{Owner: "team-a", Kind: kind, Address: listed, Path: "a"}, Source{Owner: "team-b", Kind: kind, Address: listed, Path: "b"}
-	s.put("a", "x")
-	s.put("b", "x")
-	k.Want("team-a", []Source{a})
-	k.Want("team-b", []Source{b})
-	<-changed
-	<-changed
-	k.Want("team-a", nil)
-	k.KeepOnly(map[verify.Namespace][]Source{})
-	k.mu.Lock()
-	require.Empty(t, k.entries)
-	k.mu.Unlock()
-}
-
-func TestOneNamespacesHangingServersKeepNobodyWaiting(t *testing.T) {
-	hold := make(chan struct{})
-	defer close(hold)
-	k, _, changed := keeper(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) ([]byte, error) {
-		if s.Owner == "team-a" {
-			select {
-			case <-hold:
-			case <-ctx.Done():
-			}
+func TestTheLastGoodValueIsKeptForAStatedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		state := errDown
+		var mu sync.Mutex
+		become := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			state = err
 		}
-		return []byte("x"), nil
-	}}}, nil)
-	var many []Source
-	for i := range 2 * maxSources {
-		many = append(many, Source{Owner: "team-a", Kind: kind, Address: listed, Path: fmt.Sprint(i)})
-	}
-	k.Want("team-a", many)
-	require.ErrorContains(t, k.Known(many)[many[maxSources]].Err, "more than 32")
-	b := Source{Owner: "team-b", Kind: kind, Address: listed}
-	k.Want("team-b", []Source{b})
-	await(t, changed, "team-b")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	k.Await(ctx) // ends with ctx
+		f, _, changed := run(t, Options{Refresh: 2 * time.Hour, Keep: time.Hour, Fetch: map[Kind]Fetch{kind: func(context.Context, Source) ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return []byte("good"), state
+		}}})
+		a := Source{Kind: kind, Address: listed, Path: "a"}
+		known := func() Value { return f.Known([]Source{a})[a] }
+		f.Want("", []Source{a})
+		require.ErrorContains(t, known().Err, "has not answered yet")
+		await(t, changed, "")
+		require.ErrorContains(t, known().Err, "it is down")
+		require.Nil(t, known().Content)
+		become(nil)
+		await(t, changed, "")
+		time.Sleep(90 * time.Minute)
+		require.Equal(t, "good", string(known().Content), "nothing failed")
+		require.NoError(t, known().Err)
+		become(errDown)
+		await(t, changed, "")
+		require.Nil(t, known().Content)
+		require.ErrorContains(t, known().Err, "too old: fetch test https://ok.example.com a: it is down")
+	})
 }
 
-func TestTenantsReachWhatIsListedWithTheirOwnCredentials(t *testing.T) {
+func TestTheLastGoodValueCountsWhileFetchingFailsAndNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c, changed := run(t, Options{Keep: time.Hour})
+		a := Source{Kind: kind, Address: listed, Path: "a"}
+		known := func() Value { return f.Known([]Source{a})[a] }
+		c.put("a", "good")
+		f.Want("", []Source{a})
+		await(t, changed, "")
+		c.mu.Lock()
+		delete(c.text, "a")
+		c.mu.Unlock()
+		await(t, changed, "")
+		require.Equal(t, "good", string(known().Content))
+		require.ErrorContains(t, known().Err, "it is down")
+		time.Sleep(time.Hour)
+		require.Nil(t, known().Content)
+		require.ErrorContains(t, known().Err, "too old")
+		await(t, changed, "") // owners learn that it has expired
+		c.put("a", "good")
+		await(t, changed, "")
+		require.Equal(t, "good", string(known().Content))
+	})
+}
+
+func TestFailuresAndPanicsAreErrorsAndAreRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c, changed := run(t, Options{})
+		source := func(path string) Source { return Source{Kind: kind, Address: listed, Path: path} }
+		c.put("panics", "panic")
+		c.put("empty", "")
+		c.put("large", string(make([]byte, maxContent+1)))
+		says := map[Source]string{source("down"): "it is down", source("panics"): "internal error: boom", source("empty"): "is empty",
+			{Kind: "unknown"}: "not a kind that can be fetched", source("large"): "the limit is"}
+		sources := slices.Collect(maps.Keys(says))
+		f.Want("", sources)
+		for range sources {
+			await(t, changed, "")
+		}
+		known := f.Known(sources)
+		for source, says := range says {
+			require.ErrorContains(t, known[source].Err, says)
+			require.Nil(t, known[source].Content)
+		}
+		c.put("down", "up")
+		await(t, changed, "")
+		require.Equal(t, "up", string(f.Known(sources)[source("down")].Content))
+	})
+}
+
+func TestSourcesThatAreNoLongerWantedAreNotFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c, changed := run(t, Options{})
+		a, b := Source{Owner: "team-a", Kind: kind, Address: listed, Path: "a"}, Source{Owner: "team-b", Kind: kind, Address: listed, Path: "b"}
+		c.put("a", "x")
+		c.put("b", "x")
+		f.Want("team-a", []Source{a})
+		f.Want("team-b", []Source{b})
+		<-changed
+		<-changed
+		f.Want("team-a", nil)
+		require.Equal(t, []Source{b}, f.set.Keys())
+		f.KeepOnly(map[verify.Namespace][]Source{})
+		require.Empty(t, f.set.Keys())
+	})
+}
+
+func TestOneNamespacesHangingServersDelayNoOtherNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hanging atomic.Int32
+		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) ([]byte, error) {
+			if s.Owner == "team-a" {
+				hanging.Add(1)
+				<-ctx.Done()
+			}
+			return []byte("x"), ctx.Err()
+		}}})
+		var many []Source
+		for i := range 2 * maxSources {
+			many = append(many, Source{Owner: "team-a", Kind: kind, Address: listed, Path: fmt.Sprint(i)})
+		}
+		f.Want("team-a", many)
+		require.ErrorContains(t, f.Known(many)[many[maxSources]].Err, "more than 32")
+		synctest.Wait()
+		require.EqualValues(t, maxFetchesEach, hanging.Load())
+		b := Source{Owner: "team-b", Kind: kind, Address: listed}
+		f.Want("team-b", []Source{b})
+		synctest.Wait()
+		require.Len(t, changed, 1)
+		await(t, changed, "team-b")
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f.Await(ctx) // ends with ctx
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+func TestTenantsReachListedHostsWithTheirOwnCredentials(t *testing.T) {
 	hosts := []string{"vault.example.com", "vault.example.com:8200"}
 	for name, c := range map[string]struct {
 		source Source
@@ -230,41 +280,61 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	}
 }
 
-func TestSigstoresRootIsAskedForOnceForAllNamespaces(t *testing.T) {
-	var asked atomic.Int32
-	k, _, changed := keeper(t, Options{Fetch: map[Kind]Fetch{TUF: func(context.Context, Source) ([]byte, error) {
-		asked.Add(1)
-		return []byte("root"), nil
-	}}}, nil)
-	for i := range 50 {
-		owner := verify.Namespace(fmt.Sprintf("team-%d", i))
-		k.Want(owner, []Source{{Owner: owner, Kind: TUF}})
-	}
-	for range 50 {
-		<-changed
-	}
-	require.EqualValues(t, 1, asked.Load())
-	source := Source{Owner: "team-7", Kind: TUF}
-	require.Equal(t, "root", string(k.Known([]Source{source})[source].Content))
-	k.KeepOnly(nil)
-	k.mu.Lock()
-	require.Empty(t, k.busy)
-	k.mu.Unlock()
+func TestSigstoresRootIsFetchedOnceForAllNamespaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		answer := make(chan struct{})
+		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{
+			kind: func(ctx context.Context, _ Source) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
+			TUF: func(_ context.Context, s Source) ([]byte, error) {
+				<-answer
+				asked.Add(1)
+				return []byte("root for " + string(s.Owner) + s.Authority), nil
+			}}})
+		var hanging []Source
+		for i := range maxSources {
+			hanging = append(hanging, Source{Kind: kind, Address: listed, Path: fmt.Sprint(i)})
+		}
+		f.Want(verify.Cluster, hanging) // the root does not wait for these
+		synctest.Wait()
+		for i := range 50 {
+			owner := verify.Namespace(fmt.Sprintf("team-%d", i))
+			f.Want(owner, []Source{{Owner: owner, Kind: TUF}})
+		}
+		close(answer)
+		synctest.Wait()
+		require.Len(t, changed, 50)
+		require.EqualValues(t, 1, asked.Load())
+		source := Source{Owner: "team-7", Kind: TUF}
+		require.Equal(t, "root for ", string(f.Known([]Source{source})[source].Content))
+		require.Zero(t, f.Want("late", []Source{{Owner: "late", Kind: TUF}}))
+		time.Sleep(publicGoodRefresh)
+		require.EqualValues(t, 2, asked.Load())
+
+		own := Source{Owner: "team-7", Kind: TUF, Authority: "of team-7"}
+		f.Want("team-7", []Source{own})
+		synctest.Wait()
+		require.Equal(t, "root for team-7of team-7", string(f.Known([]Source{own})[own].Content), "a source with a CA bundle is not shared")
+		f.KeepOnly(nil)
+		require.Empty(t, f.set.Keys())
+	})
 }
 
-func TestAddressesOfTheNetworkAreNotTold(t *testing.T) {
+func TestErrorsHideAddressesOfTheNetwork(t *testing.T) {
 	for says, err := range map[string]error{
 		"host vault.example.com cannot be found": &net.OpError{Op: "dial", Err: &net.DNSError{Name: "vault.example.com", Server: "10.0.0.53:53", Err: "no such host"}},
 		"the server cannot be reached":           &net.OpError{Op: "dial", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 443}, Err: errors.New("refused")},
 	} {
-		k, _, changed := keeper(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) ([]byte, error) {
-			return nil, fmt.Errorf("get: %w", err)
-		}}}, nil)
-		source := Source{Kind: kind}
-		k.Want("", []Source{source})
-		<-changed
-		got := k.Known([]Source{source})[source].Err
-		require.ErrorContains(t, got, says)
-		require.NotContains(t, got.Error(), "10.")
+		synctest.Test(t, func(t *testing.T) {
+			f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) ([]byte, error) {
+				return nil, fmt.Errorf("get: %w", err)
+			}}})
+			source := Source{Kind: kind}
+			f.Want("", []Source{source})
+			<-changed
+			got := f.Known([]Source{source})[source].Err
+			require.ErrorContains(t, got, says)
+			require.NotContains(t, got.Error(), "10.")
+		})
 	}
 }

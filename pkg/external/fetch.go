@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,88 +14,53 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// fetchers are how sources of each kind are asked.
+// fetchers returns the Fetch of each kind.
 func fetchers() map[Kind]Fetch {
 	return map[Kind]Fetch{VaultKeys: fetchVault, VaultCertificates: fetchVault, KMS: fetchKMS, TUF: fetchTUF, Registry: fetchRegistry}
 }
 
-// fetch asks a source, or takes what was asked for all.
-func (k *Keeper) fetch(ctx context.Context, source Source) ([]byte, error) {
-	if source.Kind == TUF && source.Address == "" {
-		return k.shared.fetch(ctx, source, k.now, k.ask)
-	}
-	return k.ask(ctx, source)
-}
-
-// ask asks a source, when it is its turn.
-func (k *Keeper) ask(ctx context.Context, source Source) (content []byte, err error) {
-	done, err := k.enter(ctx, source.Owner)
-	if err != nil {
+// fetch fetches a source once, if its owner may.
+func (f *Fetcher) fetch(ctx context.Context, source Source) ([]byte, error) {
+	if err := source.permitted(f.options.Hosts); err != nil {
 		return nil, err
 	}
-	defer done()
-	defer func() {
-		if r := recover(); r != nil { // libraries of others, and answers of others
-			content, err = nil, fmt.Errorf("fetch %s: internal error: %v", source, r)
-		}
-	}()
-	if err := source.permitted(k.options.Hosts); err != nil {
-		return nil, err
-	}
-	fetch, ok := k.options.Fetch[source.Kind]
+	fetch, ok := f.options.Fetch[source.Kind]
 	if !ok {
-		return nil, fmt.Errorf("%s is not a source that can be asked", source)
+		return nil, fmt.Errorf("%s is not a kind that can be fetched", source)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	content, err = fetch(ctx, source)
+	content, err := fetch(ctx, source)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("fetch %s: %w", source, outsideView(err))
 	case len(content) == 0:
-		return nil, fmt.Errorf("fetch %s: it has nothing", source)
+		return nil, fmt.Errorf("fetch %s: the content is empty", source)
 	case len(content) > maxContent:
-		return nil, fmt.Errorf("fetch %s: it has %d bytes, the limit is %d", source, len(content), maxContent)
+		return nil, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content), maxContent)
 	}
 	return content, nil
 }
 
-// outsideView keeps addresses of this network out of what team devs read: name
-// servers and resolved addresses are nothing to them.
+// outsideView keeps name servers and resolved addresses out of errors that tenants
+// read: they describe this network.
 func outsideView(err error) error {
 	var unknown *net.DNSError
 	var failed *net.OpError
+	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("host %s cannot be found", unknown.Name)
 	case errors.As(err, &failed) && failed.Op == "dial":
 		return errors.New("the server cannot be reached")
+	case errors.As(err, &tooLarge):
+		return fmt.Errorf("the answer is larger than %d bytes", tooLarge.Limit)
 	}
 	return err
 }
 
-// enter waits for a place: few for each namespace, so that one whose servers hang
-// does not keep others waiting.
-func (k *Keeper) enter(ctx context.Context, namespace verify.Namespace) (func(), error) {
-	k.mu.Lock()
-	own := k.busy[namespace]
-	if own == nil {
-		own = make(chan struct{}, maxFetchesEach)
-		k.busy[namespace] = own
-	}
-	k.mu.Unlock()
-	for _, places := range []chan struct{}{own, k.places} {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
-		}
-	}
-	return func() { <-k.places; <-own }, nil
-}
-
-// permitted refuses what a tenant's resource must not ask: hosts that no admin
-// has listed, and anything with this process's own identity.
+// permitted returns an error if the owner may not fetch the source: a tenant only
+// reaches hosts that an admin has listed, and never uses the identity of this process.
 func (s Source) permitted(hosts []string) error {
 	address, err := url.Parse(s.Address)
 	switch s.Kind {
@@ -123,7 +89,7 @@ func (s Source) permitted(hosts []string) error {
 		if s.Credentials == "" {
 			return errors.New("a namespace's resource needs credentials of its own for a registry: set spec.identity.secretRef")
 		}
-		return nil // it is asked at the cloud's own hosts
+		return nil // fetchRegistry only talks to the cloud's own hosts
 	case VaultKeys, VaultCertificates, TUF:
 	}
 	if !slices.Contains(hosts, strings.ToLower(address.Host)) {
@@ -132,7 +98,7 @@ func (s Source) permitted(hosts []string) error {
 	return nil
 }
 
-// credentials reads what the owner gives.
+// credentials decodes the owner's credentials.
 func (s Source) credentials() (map[string]string, error) {
 	if s.Credentials == "" {
 		return map[string]string{}, nil

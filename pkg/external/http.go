@@ -1,36 +1,16 @@
 package external
 
-import (
-	"errors"
-	"io"
-	"net/http"
-)
+import "net/http"
 
-// limited is a transport whose answers end at maxReply.
+// limited is a transport whose answers fail past maxReply: a cut answer must not
+// look like a whole one.
 type limited struct{ next http.RoundTripper }
 
-// RoundTrip passes a request on.
+// RoundTrip implements [http.RoundTripper].
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
 	if err == nil {
-		response.Body = &limitedBody{ReadCloser: response.Body, left: maxReply}
+		response.Body = http.MaxBytesReader(nil, response.Body, maxReply)
 	}
 	return response, err
-}
-
-var errReply = errors.New("the answer is too large")
-
-type limitedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read fails past the limit: a cut answer must not look like a whole one.
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errReply
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }

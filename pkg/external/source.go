@@ -8,7 +8,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Kind is what is asked.
+// Kind says what a source is.
 type Kind string
 
 // The kinds of sources.
@@ -20,33 +20,33 @@ const (
 	Registry          Kind = "registry"           // Path is ECR, ACR or GAR, Address the host: a .dockerconfigjson
 )
 
-// Secret is text that is never printed.
+// Secret is text that is kept out of messages and logs.
 type Secret string
 
-// String and GoString keep the text out of messages and logs.
+// String returns a placeholder.
 func (Secret) String() string { return "(secret)" }
 
-// GoString keeps the text out of messages and logs.
+// GoString returns a placeholder.
 func (Secret) GoString() string { return "(secret)" }
 
-// Source says where material is, and how to get at it. Sources are equal if they
-// are the same in all.
+// Source says where trust material or a login is, and how to get it. Two sources
+// are equal if all their fields are.
 type Source struct {
 	// Owner is the namespace whose resource names the source.
 	Owner verify.Namespace
 	Kind  Kind
-	// Address and Path are as the kind says.
+	// Address and Path mean what the kind says.
 	Address, Path string
-	// Root is what a TUF repository is trusted by; empty is Sigstore's.
+	// Root is the initial root of a TUF repository; empty is Sigstore's.
 	Root string
-	// Authority is PEM certificates for the server, besides the system's.
+	// Authority is a PEM bundle of CAs for the server, in addition to the system's.
 	Authority string
-	// Credentials are what the owner gives, as a JSON object of texts; empty means
-	// those of this process, where the kind has such.
+	// Credentials are the owner's, as a JSON object of strings. Empty means the
+	// identity of this process, for kinds that can use it.
 	Credentials Secret
 }
 
-// String says what it is without what is secret.
+// String describes the source without its credentials.
 func (s Source) String() string {
 	if s.Kind == TUF && s.Address == "" {
 		return "Sigstore's TUF repository"
@@ -54,12 +54,25 @@ func (s Source) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", s.Kind, s.Address, s.Path))
 }
 
-// Material is what is known of a source.
-type Material struct {
-	// Content is the last good one, nil if there is none or it is too old.
+// publicGood is Sigstore's public-good root, which is the same for everybody.
+func publicGood() Source { return Source{Kind: TUF} }
+
+// key returns the source that is fetched. It is the source itself, except that
+// Sigstore's public-good root, which hundreds of namespaces may want, is fetched
+// once for all of them.
+func (s Source) key() Source {
+	if shared := (Source{Owner: s.Owner, Kind: TUF}); s == shared {
+		return publicGood()
+	}
+	return s
+}
+
+// Value is what is known of a source.
+type Value struct {
+	// Content is from the last good fetch; nil if there was none or it is too old.
 	Content []byte
-	// FetchedAt is when it was fetched.
+	// FetchedAt is the time of that fetch.
 	FetchedAt time.Time
-	// Err is why there is nothing newer; without content, why there is nothing.
+	// Err is why the last fetch failed, or why there is no content.
 	Err error
 }

@@ -38,7 +38,14 @@ func served(t *testing.T, handler http.HandlerFunc) (address, authority string) 
 // vault answers as HashiCorp Vault does for a transit key, and a PKI mount.
 func vault(t *testing.T, answers map[string]any) Source {
 	t.Helper()
+	t.Setenv("VAULT_HEADERS", `{"X-Admin":"of the process"}`)
+	t.Setenv("VAULT_NAMESPACE", "of-the-process")
+	t.Setenv("VAULT_TOKEN", "of-the-process")
+	t.Setenv("VAULT_ADDR", "https://127.0.0.1:1")
 	address, authority := served(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Admin") != "" || r.Header.Get("X-Vault-Namespace") != "" {
+			t.Errorf("the environment of the process is sent: %v", r.Header)
+		}
 		switch answer, ok := answers[strings.TrimPrefix(r.URL.Path, "/v1/")]; {
 		case r.Header.Get("X-Vault-Token") != "hunter2":
 			w.WriteHeader(http.StatusForbidden)
@@ -103,7 +110,7 @@ func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
 	require.Equal(t, edwards, ed[0].Key)
 	for path, says := range map[string]string{
 		"transit/keys/aes": "symmetric", "transit/keys/none": "not a key of the transit engine", "transit/keys/odd": "not a number", "transit/keys/short": "malformed",
-		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "", "large": "",
+		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "", "large": "too large",
 	} {
 		_, err := read(path)
 		require.ErrorContains(t, err, says, path)
@@ -230,10 +237,10 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 		"123456789012.dkr.ecr.eu-central-1.amazonaws.com": "ECR", "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn": "ECR",
 		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR",
 	} {
-		require.NoError(t, hostOf(identity, host), host)
+		require.NoError(t, checkHost(identity, host), host)
 		for _, other := range []string{"ECR", "ACR", "GAR"} {
 			if other != identity {
-				require.Error(t, hostOf(other, host))
+				require.Error(t, checkHost(other, host))
 			}
 		}
 	}

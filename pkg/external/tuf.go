@@ -5,19 +5,18 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/tuf"
 	"github.com/theupdateframework/go-tuf/v2/metadata/fetcher"
 )
 
-// trustedRootTarget is the file of a Sigstore TUF repository that has everything.
+// trustedRootTarget is the file of a Sigstore TUF repository that holds all keys and
+// certificates.
 const trustedRootTarget = "trusted_root.json"
 
-// fetchTUF gets the trusted root from a TUF repository (The Update Framework
+// fetchTUF fetches the trusted root from a TUF repository (The Update Framework
 // specification v1.0, section 5): Sigstore's public-good one by default. Nothing is
-// written to disk; the initial root is the one that the source or the library has.
+// written to disk. The initial root comes from the source or from the library.
 func fetchTUF(ctx context.Context, source Source) ([]byte, error) {
 	roots, err := rootsWith(source.Authority)
 	if err != nil {
@@ -45,40 +44,13 @@ func fetchTUF(ctx context.Context, source Source) ([]byte, error) {
 	return content, nil
 }
 
-// sharedRoot is Sigstore's public-good root, which hundreds of namespaces may want:
-// it is asked for once, and they share what it said.
-type sharedRoot struct {
-	mu      sync.Mutex
-	content []byte
-	err     error
-	until   time.Time
-}
-
-// fetch returns what is known, or asks.
-func (s *sharedRoot) fetch(ctx context.Context, source Source, now func() time.Time, ask Fetch) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now().Before(s.until) {
-		return s.content, s.err
-	}
-	s.content, s.err = ask(ctx, source)
-	if ctx.Err() != nil {
-		return nil, ctx.Err() // it says nothing about the repository
-	}
-	s.until = now().Add(sharedFor)
-	if s.err != nil {
-		s.until = now().Add(sharedFailure)
-	}
-	return s.content, s.err
-}
-
 // bound makes requests end with ctx, which the library does not pass on.
 type bound struct {
 	ctx  context.Context
 	next http.RoundTripper
 }
 
-// RoundTrip passes a request on.
+// RoundTrip implements [http.RoundTripper].
 func (b bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r.WithContext(b.ctx))
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/hashicorp/vault/api"
 )
 
-// fetchVault reads the public keys of a transit key, all versions that may still
-// verify, newest first, or certificates of a PKI mount. The API client of Vault is
-// used instead of sigstore's package for it, which knows the newest version only,
-// takes addresses and tokens from the environment, and has no deadline.
+// fetchVault reads the certificates of a PKI mount, or the public keys of a transit
+// key: all versions that may still verify, newest first. It uses Vault's API client
+// because sigstore's package only reads the newest version, takes addresses and
+// tokens from the environment, and has no deadline.
 func fetchVault(ctx context.Context, source Source) ([]byte, error) {
 	given, err := source.credentials()
 	if err != nil {
@@ -36,8 +36,8 @@ func fetchVault(ctx context.Context, source Source) ([]byte, error) {
 		return nil, err
 	}
 	defer closeIdle()
+	client.SetHeaders(http.Header{api.RequestHeaderName: {"true"}}) // drops VAULT_HEADERS and VAULT_NAMESPACE
 	client.SetToken(given["token"])
-	client.ClearNamespace()
 	if given["namespace"] != "" {
 		client.SetNamespace(given["namespace"])
 	}
@@ -54,7 +54,7 @@ func fetchVault(ctx context.Context, source Source) ([]byte, error) {
 }
 
 // vaultClient makes a client that takes nothing from the environment, follows no
-// redirect and never tries twice: the keeper does.
+// redirect and does not retry, because the Fetcher does.
 func vaultClient(source Source) (*api.Client, func(), error) {
 	roots, err := rootsWith(source.Authority)
 	if err != nil {
@@ -69,13 +69,14 @@ func vaultClient(source Source) (*api.Client, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a client of Vault: %w", err)
 	}
-	if err := client.SetAddress(source.Address); err != nil { // whatever the environment says
+	if err := client.SetAddress(source.Address); err != nil { // the environment must not name another
 		return nil, nil, fmt.Errorf("use address %s: %w", source.Address, err)
 	}
 	return client, transport.CloseIdleConnections, nil
 }
 
-// rootsWith are the system's certificates and more; nil is the system's alone.
+// rootsWith returns the system's CAs and those of a PEM bundle. It returns nil,
+// which means the system's, if there is no bundle.
 func rootsWith(authority string) (*x509.CertPool, error) {
 	if authority == "" {
 		return nil, nil //nolint:nilnil // crypto/tls reads it so
@@ -90,7 +91,7 @@ func rootsWith(authority string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// vaultError keeps what a server writes out of messages but for its status.
+// vaultError reduces a server's answer to its status: the text comes from outside.
 func vaultError(err error) error {
 	var refused *api.ResponseError
 	if errors.As(err, &refused) {
@@ -105,8 +106,8 @@ func vaultError(err error) error {
 	return err
 }
 
-// vaultKeys reads an answer of the transit engine ("Read key"): asymmetric keys
-// have their public part for each version.
+// vaultKeys reads an answer of the transit engine ("Read key"), which holds the
+// public key of each version if the key is asymmetric.
 func vaultKeys(data map[string]any) ([]byte, error) {
 	versions, ok := data["keys"].(map[string]any)
 	if !ok || len(versions) == 0 {
@@ -142,7 +143,8 @@ func vaultKeys(data map[string]any) ([]byte, error) {
 	return []byte(all.String()), nil
 }
 
-// vaultKey returns one version as PEM. Ed25519 keys come as base64 of their bytes.
+// vaultKey returns one version as PEM. Vault sends Ed25519 keys as base64 of the raw
+// key.
 func vaultKey(version map[string]any) (string, error) {
 	text, ok := version["public_key"].(string)
 	if !ok || text == "" {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Pattern selects images by host and repository, each matched apart so that no
-// wildcard ever crosses the first slash. The zero value matches nothing.
+// Pattern selects images by host and repository. It matches the two separately, so that
+// no wildcard crosses the first slash. The zero value matches nothing.
 //
-//   - "**" alone matches every image.
+//   - The pattern "**" matches every image.
 //   - In the host, a leading "*." matches exactly one DNS label.
 //   - In the repository, "*" matches within one path segment, and a segment
 //     "**" matches one or more whole segments.
@@ -26,11 +26,8 @@ var (
 	patternSegment = regexp.MustCompile(`^[a-z0-9*]([a-z0-9._*-]*[a-z0-9*])?$`)
 )
 
-// maxPatternSegments bounds the work of one match.
-const maxPatternSegments = 32
-
-// ParsePattern parses a pattern such as "registry.example.com/team-a/**". It
-// refuses patterns that can never match a normalised image, with the fix.
+// ParsePattern parses a pattern such as "registry.example.com/team-a/**". It refuses
+// patterns that can never match a normalised image. The error says how to fix them.
 func ParsePattern(s string) (Pattern, error) {
 	if s == "**" {
 		return Pattern{everything: true}, nil
@@ -71,7 +68,7 @@ func (p Pattern) checkSegments(s string) error {
 	return nil
 }
 
-// Match reports whether p selects r; tag and digest play no part.
+// Match reports whether p selects r. It ignores tag and digest.
 func (p Pattern) Match(r Reference) bool {
 	if r.Host == "" || r.Repository == "" {
 		return false
@@ -92,8 +89,8 @@ func matchHost(pattern, host string) bool {
 }
 
 func matchSegments(pattern, segments []string) bool {
-	// reach[i] tells whether the pattern read so far can end after i segments:
-	// linear memory and no backtracking, whatever a tenant writes.
+	// reach[i] says whether the pattern so far can match the first i segments. That
+	// takes linear memory and no backtracking, whatever pattern a tenant writes.
 	reach := make([]bool, len(segments)+1)
 	reach[0] = true
 	for _, p := range pattern {

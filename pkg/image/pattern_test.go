@@ -89,8 +89,8 @@ func TestZeroPatternMatchesNothing(t *testing.T) {
 	require.False(t, everything.Match(image.Reference{}), "no image is not an image")
 }
 
-// A pattern with a plain host never selects an image of another host, whatever
-// the path of either is.
+// A pattern with a plain host never selects an image of another host, whatever their
+// paths.
 func TestPatternNeverMatchesAnotherHost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		host := rapid.StringMatching(`[a-z]{1,5}\.[a-z]{2,3}`)

@@ -1,7 +1,7 @@
-// Package image turns strings into image references and patterns, and is the
-// only place where that happens. It normalises as container runtimes do, so
-// that two spellings of one image are one value, and refuses whatever it does
-// not fully understand. It does no I/O.
+// Package image parses image references and patterns. No other package turns a string
+// into an image. It normalises like container runtimes, so that two spellings of one
+// image become one value, and refuses anything that it does not fully understand. It
+// does no I/O.
 package image
 
 import (
@@ -13,15 +13,11 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// MaxLength is the longest reference that Parse accepts, in bytes. A tagged
-// and digested reference with a 255-byte name stays far below it.
-const MaxLength = 1024
-
-// dockerHub is the host that images without a host belong to.
+// dockerHub is the host of images without a host.
 const dockerHub = "docker.io"
 
-// Reference is a normalised image reference. Its fields are comparable and
-// its zero value names no image. Only Parse makes one from a string.
+// Reference is a normalised image reference. It is comparable, and its zero value names
+// no image. Only Parse makes one from a string.
 type Reference struct {
 	Host       string        // lower case, without the default port 443
 	Repository string        // path below the host
@@ -29,10 +25,10 @@ type Reference struct {
 	Digest     digest.Digest // empty, or sha256
 }
 
-// Parse normalises s as container runtimes do: a missing host is Docker Hub, a
-// one-word Docker Hub name is in library/, a missing tag is latest. It returns
-// an error, never a guess, for anything else than one well-formed reference,
-// and for digests other than sha256, which no signature format here covers.
+// Parse normalises s like container runtimes: a missing host is Docker Hub, a one-word
+// Docker Hub name is in library/, a missing tag is latest. It returns an error, never a
+// guess, for anything but one well-formed reference, and for digests other than sha256,
+// which no supported signature format covers.
 func Parse(s string) (Reference, error) {
 	switch {
 	case s == "":
@@ -40,8 +36,8 @@ func Parse(s string) (Reference, error) {
 	case len(s) > MaxLength:
 		return Reference{}, fmt.Errorf("the image reference is %d bytes long, the limit is %d", len(s), MaxLength)
 	case strings.HasPrefix(s, "["):
-		// IPv6 registry hosts would begin so too: telling them from a namespace
-		// tag would mean guessing, so neither is an image.
+		// An IPv6 host begins with a bracket too. Telling it from a namespace tag would
+		// be a guess, so both are refused.
 		return Reference{}, fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag", s, "[")
 	}
 	named, err := reference.ParseNormalizedNamed(s)
@@ -50,7 +46,7 @@ func Parse(s string) (Reference, error) {
 	}
 	r := Reference{Host: normaliseHost(reference.Domain(named)), Repository: reference.Path(named)}
 	if !isHost(r.Host) {
-		// Capitals alone made the parser take a path for a host.
+		// The parser takes a first path segment with capital letters for a host.
 		return Reference{}, fmt.Errorf("image reference %.80q: %q is not a registry host, it has neither dot nor port", s, r.Host)
 	}
 	if digested, ok := named.(reference.Digested); ok {
@@ -68,8 +64,8 @@ func Parse(s string) (Reference, error) {
 	return r, nil
 }
 
-// normaliseHost folds the spellings of one registry into one: DNS names
-// ignore case, and 443 is the port that HTTPS has anyway.
+// normaliseHost returns one spelling for each registry: DNS names ignore case, and 443 is
+// the default port of HTTPS.
 func normaliseHost(host string) string {
 	host = strings.ToLower(host)
 	if name := strings.TrimSuffix(host, ":443"); isHost(name) {
@@ -81,8 +77,8 @@ func normaliseHost(host string) string {
 	return host
 }
 
-// isHost reports whether the first part of a reference is a host and not the
-// first part of a Docker Hub path: then it has a dot or a port, or is localhost.
+// isHost reports whether the first part of a reference is a host, and not the start of a
+// Docker Hub path: a host has a dot or a port, or is localhost.
 func isHost(name string) bool {
 	return strings.ContainsAny(name, ".:") || name == "localhost"
 }
@@ -102,21 +98,20 @@ func (r Reference) String() string {
 	return s
 }
 
-// WithDigest returns r pinned to d, its tag kept.
+// WithDigest returns r pinned to d. It keeps the tag.
 func (r Reference) WithDigest(d digest.Digest) Reference {
 	r.Digest = d
 	return r
 }
 
-// WithTag returns the reference of another tag in the same repository,
-// without a digest.
+// WithTag returns the reference of tag in the repository of r, without a digest.
 func (r Reference) WithTag(tag string) Reference {
 	r.Tag, r.Digest = tag, ""
 	return r
 }
 
-// NormaliseHost checks a registry host as resources name it (host or
-// host:port, no scheme, no path) and returns its normalised form.
+// NormaliseHost checks the registry host of a resource (host or host:port, no scheme, no
+// path) and returns its normalised form.
 func NormaliseHost(host string) (string, error) {
 	ref, err := Parse(host + "/x/x")
 	if err != nil || strings.ContainsAny(host, "/@") {

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// ParseObject reads one JSON object that nests no deeper than maxDepth. Unlike
-// encoding/json it refuses duplicate names, invalid UTF-8 and deep nesting, and
-// names keep their case: two readers must not see two documents in the same
-// signed bytes (RFC 8259 section 4). Numbers are json.Number.
+// ParseObject parses one JSON object that nests at most maxDepth deep. Unlike
+// encoding/json it refuses duplicate names, invalid UTF-8 and deep nesting, and it
+// distinguishes the case of names: two parsers must not see two documents in the same
+// signed bytes. RFC 8259 section 4 does not ensure that ("The names within an object
+// SHOULD be unique"). Numbers are [json.Number].
 func ParseObject(data []byte, maxDepth int) (map[string]any, error) {
 	if !utf8.Valid(data) || !json.Valid(data) {
 		return nil, errors.New("is not JSON")
@@ -28,7 +29,7 @@ func ParseObject(data []byte, maxDepth int) (map[string]any, error) {
 	return object, nil
 }
 
-// parseValue reads a value that nests no deeper than depth.
+// parseValue parses a value that nests at most depth deep.
 func parseValue(decoder *json.Decoder, depth int) (any, error) {
 	if depth < 0 {
 		return nil, errors.New("nests too deep")

@@ -1,5 +1,5 @@
-// Package intoto reads in-toto statements whose signatures have been verified. It
-// is pure. It refuses statements that two readers could read in two ways.
+// Package intoto parses in-toto statements. It does not verify signatures. It is pure, and
+// refuses statements that two parsers could read differently.
 package intoto
 
 import (
@@ -16,25 +16,18 @@ const (
 	statementV1  = "https://in-toto.io/Statement/v1"
 )
 
-const (
-	// maxStatement is the size of a statement in bytes; SBOMs are the large ones.
-	maxStatement = 4 << 20
-	// maxDepth is how deep its JSON may nest; components of an SBOM nest.
-	maxDepth = 64
-)
-
-// Statement is what was attested of some subjects.
+// Statement is a predicate about some subjects.
 type Statement struct {
-	// PredicateType says what the predicate is about.
+	// PredicateType is the type of the predicate.
 	PredicateType string
-	// Predicate is the statement's content, nil if it has none.
+	// Predicate is the content of the statement. It may be nil.
 	Predicate any
 	// Digests are the SHA-256 digests of the subjects, in lower-case hex.
 	Digests []string
 }
 
-// IsStatement reports whether an object says that it is an in-toto statement of
-// version 0.1 or 1.
+// IsStatement reports whether the type of an object is an in-toto statement of version
+// 0.1 or 1.
 func IsStatement(object map[string]any) bool {
 	return object["_type"] == statementV1 || object["_type"] == statementV01
 }
@@ -73,8 +66,8 @@ func ParseStatement(data []byte) (Statement, error) {
 }
 
 // ReadSubject returns one of a statement's subjects (in-toto "ResourceDescriptor") and
-// its digests by algorithm, or an error if it is no object with digests. What the
-// digests are is not looked at.
+// its digests by algorithm. "Each element MUST have `digest` set" (in-toto attestation
+// framework, "Statement"); the digests themselves are not checked.
 func ReadSubject(entry any) (subject, digests map[string]any, err error) {
 	subject, ok := entry.(map[string]any)
 	if !ok {
@@ -87,8 +80,8 @@ func ReadSubject(entry any) (subject, digests map[string]any, err error) {
 	return subject, digests, nil
 }
 
-// imageDigest returns the SHA-256 digest of a subject, empty if it is about something
-// else than an image.
+// imageDigest returns the SHA-256 digest of a subject. It is empty if the subject has
+// none, and so is not an image.
 func imageDigest(entry any) (string, error) {
 	_, digests, err := ReadSubject(entry)
 	if err != nil {

@@ -221,7 +221,7 @@ func TestDeniesMalformedEnvelope(t *testing.T) {
 	}
 }
 
-// Whatever the library does with an envelope, a check ends with a finding.
+// A check ends with a finding, whatever the library does with an envelope.
 func TestCheckNeverPanics(t *testing.T) {
 	c := checker(t, trusting(authority(t, "root", fixture.CertificateOptions{}).Chain[0]))
 	img := anImage(t, "image")
@@ -266,8 +266,7 @@ func withChain(t *testing.T, envelope []byte, chain []*x509.Certificate) []byte 
 	return envelope
 }
 
-// withHugeKey makes a certificate for an RSA key that nobody has: only its size
-// matters.
+// withHugeKey makes a certificate for a made-up RSA key: only its size matters.
 func withHugeKey(t *testing.T) *x509.Certificate {
 	t.Helper()
 	modulus := new(big.Int).SetBit(big.NewInt(1), 9000, 1)

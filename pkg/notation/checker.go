@@ -1,10 +1,10 @@
 // Package notation checks image signatures of the Notary Project. It takes
 // envelope bytes, certificates and identities, and returns a finding. The
-// notation library does the cryptography; this package binds the result to the
-// image, refuses what the library lets pass (unknown critical attributes) and
-// says in its own words what is wrong. It refuses the levels audit and skip and
-// plugins, and never talks to a network but through the fetch function and the
-// transport for revocation that it is given.
+// notation library does the cryptography. This package binds the result to the
+// image, refuses the unknown critical attributes that the library lets pass, and
+// explains failures in its own words. It does not support plugins or the levels
+// audit and skip. It only reaches a network through the fetch function and the
+// transport for revocation of its caller.
 package notation
 
 import (
@@ -24,8 +24,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Media types of signature manifests and their one layer (Notary Project
-// signature specification, section "OCI Signatures").
+// Media types of signature manifests and of their layer (Notary Project signature
+// specification, "Storage":
+// https://github.com/notaryproject/specifications/blob/main/specs/signature-specification.md).
 const (
 	ArtifactType  = "application/vnd.cncf.notary.signature"
 	MediaTypeJWS  = "application/jose+json"
@@ -44,21 +45,21 @@ const (
 type Checker struct {
 	name        string
 	anchors     anchors
-	authorities anchors // of timestamps
+	authorities anchors // for timestamps
 	afterExpiry bool
 	logs        logs
 	revocation  http.RoundTripper
 	plain       notationgo.Verifier // certificates must be valid now
-	stamped     notationgo.Verifier // or at the time of a timestamp; nil without authorities
+	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
 }
 
-// logs says which failed checks are let pass.
+// logs says which checks only log a failure.
 type logs struct{ expiry, timestamp, revocation bool }
 
 var _ verify.Checker = (*Checker)(nil)
 
-// New returns a Checker. It returns an error if certificates or identities are
-// missing, too many, or not of the kind that can be trusted.
+// New returns a Checker, or an error if certificates or identities are missing, too
+// many, or of a kind that cannot be trusted.
 func New(options Options) (*Checker, error) {
 	if err := checkAnchors(options.Certificates); err != nil {
 		return nil, err
@@ -87,9 +88,9 @@ func New(options Options) (*Checker, error) {
 	return c, err
 }
 
-// verifier makes the library's verifier. Revocation of signing certificates is
-// checked after it, because the library's errors do not tell a revoked
-// certificate from an answer that is not there yet.
+// verifier makes the library's verifier. Revocation of signing certificates is checked
+// separately, because the library's errors do not tell a revoked certificate from an
+// answer that has not been fetched yet.
 func (c *Checker) verifier(level string, identities []string, stores ...string) (notationgo.Verifier, error) {
 	action := func(log bool) trustpolicy.ValidationAction {
 		if log {
@@ -99,7 +100,7 @@ func (c *Checker) verifier(level string, identities []string, stores ...string) 
 	}
 	document := &trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{{
 		Name:           "landwaiter",
-		RegistryScopes: []string{anyIdentity}, // the engine has chosen the images
+		RegistryScopes: []string{anyIdentity}, // the engine selects the images
 		SignatureVerification: trustpolicy.SignatureVerification{
 			VerificationLevel: level,
 			Override: map[trustpolicy.ValidationType]trustpolicy.ValidationAction{
@@ -112,8 +113,8 @@ func (c *Checker) verifier(level string, identities []string, stores ...string) 
 		TrustStores:       stores,
 		TrustedIdentities: slices.Clone(identities),
 	}}}
-	// The plugin manager must be a literal nil: then a signature that demands a
-	// plugin fails, and no program is ever looked for.
+	// The plugin manager must be a literal nil: then a signature that requires a plugin
+	// fails, and the library never looks for a program.
 	made, err := verifier.NewWithOptions(document, c, nil, verifier.VerifierOptions{
 		RevocationCodeSigningValidator:  offline{},
 		RevocationTimestampingValidator: timestampRevocation{c},
@@ -124,31 +125,42 @@ func (c *Checker) verifier(level string, identities []string, stores ...string) 
 	return made, nil
 }
 
-// Accepts reports whether the manifest is a notation signature, by its own
-// artifact type or that of its config, and the layer an envelope.
+// Accepts reports whether the manifest is a notation signature, by its artifact type or
+// the media type of its config, and the layer is an envelope.
 func (c *Checker) Accepts(s verify.Signature) bool {
 	return (s.Manifest.Config.MediaType == ArtifactType || s.Manifest.ArtifactType == ArtifactType) &&
 		(s.Layer.MediaType == MediaTypeJWS || s.Layer.MediaType == MediaTypeCOSE)
 }
 
-// Check says whether s is a signature of subject by a trusted identity. With
-// Strict, the signature and its whole certificate chain must be valid at now,
-// and also by the machine's clock, which the notation library looks at itself.
+// Check says whether s is a signature of subject by a trusted identity. With Strict, the
+// signature and its whole certificate chain must be valid at now, and also by the
+// system clock, which the notation library reads itself.
 func (c *Checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) policy.Finding {
+	proven, err := c.check(ctx, subject, s, fetch, now)
+	if err != nil {
+		return verify.FindingOf(err)
+	}
+	return valid(proven)
+}
+
+func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, now time.Time) (proof, error) {
 	want := subject.Descriptor.Digest
 	switch {
 	case want != subject.Reference.Digest || want.Validate() != nil || want.Algorithm() != digest.SHA256:
-		return malformed("the image to check has no single sha256 digest")
+		return proof{}, malformed("the image to check has no single sha256 digest")
 	case !c.Accepts(s):
-		return malformed("the manifest is not a notation signature")
-	case len(s.Manifest.Layers) != 1:
-		return malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
+		return proof{}, malformed("the manifest is not a notation signature")
+	case len(s.Manifest.Layers) != 1: // "collection of only one OCI descriptor referencing the signature envelope"
+		return proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
 	case s.Layer.Size > maxEnvelope:
-		return limitExceeded(fmt.Sprintf("the signature envelope has %d bytes", s.Layer.Size), maxEnvelope)
+		return proof{}, limitExceeded(fmt.Sprintf("the signature envelope has %d bytes", s.Layer.Size), maxEnvelope)
 	}
 	content, err := fetch(ctx, s.Layer, maxEnvelope)
-	if err != nil {
-		return fetchFailure(err)
+	switch {
+	case verify.HasReason(err, policy.ReasonContentMismatch):
+		return proof{}, verify.Permanent(policy.ReasonTamperedEnvelope, err)
+	case err != nil:
+		return proof{}, err
 	}
 	return c.examine(ctx, subject, s.Layer.MediaType, content, now)
 }

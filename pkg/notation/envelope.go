@@ -12,13 +12,13 @@ import (
 	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/veraison/go-cose"
 
-	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
-// anchors are certificates that are trusted.
+// anchors are trusted certificates.
 type anchors []*x509.Certificate
 
-// GetCertificates answers for the stores that are in the library's policy.
+// GetCertificates returns the certificates of the two stores in the library's policy.
 func (c *Checker) GetCertificates(_ context.Context, kind truststore.Type, name string) ([]*x509.Certificate, error) {
 	switch {
 	case kind == truststore.TypeCA && name == storeName:
@@ -35,10 +35,10 @@ func (a anchors) contain(chain []*x509.Certificate) bool {
 	})
 }
 
-// presented returns the certificates that an envelope comes with, unverified.
-// The finding has a reason if it has none or they would cost too much to check:
-// the library verifies the whole chain before it asks whom to trust.
-func presented(mediaType string, envelope []byte) ([]*x509.Certificate, policy.Finding) {
+// presented returns the certificates of an envelope, unverified. It refuses an envelope
+// without certificates, and one whose certificates would cost too much to check: the
+// library verifies the whole chain before it looks for a trust anchor.
+func presented(mediaType string, envelope []byte) ([]*x509.Certificate, error) {
 	raw, timestamp, err := rawHeaders(mediaType, envelope)
 	switch {
 	case err != nil:
@@ -56,12 +56,13 @@ func presented(mediaType string, envelope []byte) ([]*x509.Certificate, policy.F
 		if err != nil {
 			return nil, malformed("the signature envelope has a certificate that is not well-formed")
 		}
-		if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
-			return nil, limitExceeded(fmt.Sprintf("the signature envelope has an RSA key of %d bits", key.N.BitLen()), maxRSABits)
+		// Strangers choose these keys, and a long one is slow to verify with.
+		if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > trust.MaxRSABits {
+			return nil, limitExceeded(fmt.Sprintf("the signature envelope has an RSA key of %d bits", key.N.BitLen()), trust.MaxRSABits)
 		}
 		chain = append(chain, certificate)
 	}
-	return chain, policy.Finding{}
+	return chain, nil
 }
 
 // rawHeaders returns the certificates of an envelope and the size of its
@@ -77,11 +78,11 @@ func rawHeaders(mediaType string, envelope []byte) (chain [][]byte, timestamp in
 }
 
 // timestampHeader is the unsigned attribute with the RFC 3161 countersignature
-// (signature specification, section "Unsigned Attributes").
+// (signature specification, "Unsigned Attributes").
 const timestampHeader = "io.cncf.notary.timestampSignature"
 
-// rawHeadersJWS reads the "x5c" header. The names and types are those that the
-// library decodes into, so that a repeated key means the same to both.
+// rawHeadersJWS reads the "x5c" header. It decodes into the same names and types as the
+// library, so that both read a repeated key the same way.
 func rawHeadersJWS(envelope []byte) ([][]byte, int, error) {
 	var jws struct {
 		Header struct {

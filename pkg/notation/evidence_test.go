@@ -21,7 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// anImage is an image that is in no registry.
+// anImage returns an image that exists in no registry.
 func anImage(t testing.TB, content string) fixture.Image {
 	t.Helper()
 	d := digest.FromString(content)
@@ -36,7 +36,7 @@ func subjectOf(img fixture.Image) verify.Subject {
 	return verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}
 }
 
-// evidence is a signature manifest and the blobs that it needs.
+// evidence is a signature manifest with its blobs.
 type evidence struct {
 	signature verify.Signature
 	blobs     map[digest.Digest][]byte
@@ -116,7 +116,7 @@ func requireDenied(t testing.TB, reason policy.Reason, finding policy.Finding) {
 	require.Empty(t, finding.Signer)
 }
 
-// stapled returns envelope with the timestamp of donor; both are JWS.
+// stapled returns envelope with the timestamp of donor. Both are JWS.
 func stapled(t testing.TB, envelope, donor []byte) []byte {
 	t.Helper()
 	var from struct {
@@ -129,7 +129,8 @@ func stapled(t testing.TB, envelope, donor []byte) []byte {
 	return withTimestamp(t, envelope, from.Header.Timestamp)
 }
 
-// withTimestamp returns envelope, a JWS, with a timestamp, which nobody signs.
+// withTimestamp returns a JWS envelope with another timestamp, which its signature does
+// not cover.
 func withTimestamp(t testing.TB, envelope, timestamp []byte) []byte {
 	t.Helper()
 	var whole map[string]any

@@ -15,8 +15,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// FuzzCheck feeds envelopes to a checker: it must not panic, and must not find
-// any valid, since all that it starts from are for another image.
+// FuzzCheck checks envelopes that start as signatures of another image: the checker must
+// not panic, and must find none of them Valid.
 func FuzzCheck(f *testing.F) {
 	root := authority(f, "root", fixture.CertificateOptions{})
 	leaf := signer(f, root, "release", fixture.CertificateOptions{})
@@ -42,8 +42,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// BenchmarkCheck stands beside BenchmarkBareVerify: a chain of two needs three
-// ECDSA verifications (envelope, leaf, root), and the library repeats some.
+// BenchmarkCheck compares with BenchmarkBareVerify: a chain of two needs three ECDSA
+// verifications (envelope, leaf, root), and the library repeats some.
 func BenchmarkCheck(b *testing.B) {
 	root := authority(b, "root", fixture.CertificateOptions{})
 	leaf := signer(b, root, "release", fixture.CertificateOptions{})

@@ -1,23 +1,22 @@
 package notation
 
-// Limits on what one verifier and one signature may cost; past a limit a
-// verifier does not construct and a signature does not count.
+import "github.com/landwaiter/landwaiter/pkg/trust"
+
+// Limits on the cost of one verifier and one signature. A verifier over a limit is
+// refused, and a signature over a limit does not count.
 const (
 	// maxEnvelope is the size of a signature envelope in bytes. A signature with
 	// a chain of three certificates and a timestamp takes about 10 KiB.
 	maxEnvelope = 1 << 20
-	// maxChain is how many certificates a signature may present. The library
-	// checks the signature of each one before it looks at whom to trust.
+	// maxChain is how many certificates a signature may present. The library verifies
+	// each of them before it looks for a trust anchor.
 	maxChain = 10
-	// maxRSABits bounds the time of one RSA verification, which grows with the
-	// square of the key's length; the presented keys are not ours to choose.
-	maxRSABits = 8192
-	// maxTimestamp is the size of a timestamp in bytes: one with the chain of its
-	// authority takes 4 to 8 KiB.
+	// maxTimestamp is the size of a timestamp in bytes. A timestamp with its
+	// authority's chain takes 4 to 8 KiB.
 	maxTimestamp = 64 << 10
-	// maxCertificates is how many trust anchors a verifier may have: every
-	// presented certificate is compared with each of them.
-	maxCertificates = 256
+	// maxCertificates is how many trust anchors a verifier may have, as many as one
+	// trust store: every presented certificate is compared with each of them.
+	maxCertificates = trust.MaxCertificates
 	// maxIdentities is how many trusted identities a verifier may have.
 	maxIdentities = 64
 	// maxIdentity is the length of one trusted identity in bytes; a

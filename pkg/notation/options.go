@@ -13,77 +13,78 @@ import (
 	"github.com/notaryproject/notation-go/verifier/truststore"
 )
 
-// Level says which checks deny. Audit and skip, which the Notary Project also
-// knows, do not exist here: both accept signatures of anybody.
+// Level says which checks deny. The Notary Project's levels audit and skip do not exist
+// here: both accept signatures by anyone.
 type Level int
 
 const (
-	// Strict denies whatever is not in order, expired certificates and expired
-	// signatures among it. It is the zero value.
+	// Strict enforces every check, including the expiry of certificates and signatures.
+	// It is the zero value.
 	Strict Level = iota
-	// Permissive accepts expired and not yet valid certificates, anywhere in the
-	// chain, and expired signatures: a key that leaked after its certificate
-	// expired still signs. Timestamps and revocation are looked at and not
-	// enforced. Integrity, the way to a trust anchor and the identity are enforced
-	// as in Strict. The finding says what was let pass.
+	// Permissive accepts expired signatures, and expired or not yet valid certificates
+	// anywhere in the chain: a key that leaked after its certificate expired still
+	// signs. Timestamps and revocation are checked but not enforced. Integrity, the
+	// chain to a trust anchor and the identity are enforced as in Strict. The finding
+	// lists the failures.
 	Permissive
 )
 
-// Action says what a failed check does.
+// Action is the effect of a failed check.
 type Action int
 
 const (
-	// AsLevel is what the level says: Strict enforces, Permissive logs.
+	// AsLevel follows the level: Strict enforces, Permissive logs.
 	AsLevel Action = iota
 	// Enforce makes the signature invalid.
 	Enforce
-	// Log lets the signature pass; the finding says so.
+	// Log lets the signature pass. The finding says so.
 	Log
 )
 
-// Overrides replace what the level says of single checks. Integrity and
-// authenticity are not among them: without those a signature is anybody's.
+// Overrides replace the level for single checks. Integrity and authenticity cannot be
+// overridden: without them anyone could sign.
 type Overrides struct {
-	// Expiry is of the signature, which the signer chose.
+	// Expiry is the check that the signature has not expired; the signer sets the time.
 	Expiry Action
-	// AuthenticTimestamp is of the validity of certificates, by the timestamp
-	// or, without one, now.
+	// AuthenticTimestamp is the check that certificates are valid at the time of the
+	// timestamp or, without one, now.
 	AuthenticTimestamp Action
-	// Revocation is of certificates, those of timestamp authorities among them.
+	// Revocation is the check that no certificate is revoked, including those of
+	// timestamp authorities.
 	Revocation Action
 }
 
 // Options says what a Checker accepts.
 type Options struct {
-	// Name is the verifier, for messages.
+	// Name is the name of the verifier in messages.
 	Name string
-	// Certificates are the trust anchors, 1 to 256 (a store of type "ca"). Each
-	// is an authority or self-signed; a signature must present one of them in its
-	// certificate chain.
+	// Certificates are the trust anchors, 1 to 256 (a store of type "ca"). Each is an
+	// authority or self-signed. The certificate chain of a signature must include one
+	// of them.
 	Certificates []*x509.Certificate
-	// TrustedIdentities are 1 to 64 identities: "x509.subject:" with a
-	// distinguished name that has at least C, ST and O, all of which the signing
-	// certificate's subject must have; or "*" alone, which trusts whatever the
-	// anchors certify.
+	// TrustedIdentities are 1 to 64 identities: "x509.subject:" with a distinguished
+	// name that has at least C, ST and O, whose attributes the subject of the signing
+	// certificate must all have; or "*" alone, which trusts every certificate that
+	// the anchors certify.
 	TrustedIdentities []string
 	// Level is Strict or Permissive.
 	Level Level
 	// Overrides of the level.
 	Overrides Overrides
-	// TimestampAuthorities are roots, 256 at most, of authorities (RFC 3161) whose
-	// timestamps count. With one of them a certificate needs to have been valid
-	// only when the signature was made.
+	// TimestampAuthorities are the roots of trusted timestamp authorities (RFC 3161), at
+	// most 256. With a timestamp, certificates only need to have been valid when the
+	// signature was made.
 	TimestampAuthorities []*x509.Certificate
-	// TimestampAfterExpiry asks for a timestamp only if a certificate has expired;
-	// else each signature needs one if there are TimestampAuthorities.
+	// TimestampAfterExpiry requires a timestamp only if a certificate has expired. By
+	// default every signature needs one if there are TimestampAuthorities.
 	TimestampAfterExpiry bool
-	// Revocation answers OCSP requests and requests for revocation lists, without
-	// waiting. Its error is definite if no answer will ever come. Nil means that
-	// revocation is not checked.
+	// Revocation answers requests for OCSP responses and revocation lists from what is
+	// already fetched. It returns a [verify.PermanentError] if there will be no answer.
+	// Revocation is not checked if it is nil.
 	Revocation http.RoundTripper
 }
 
-// logs joins level and overrides.
+// logs applies the overrides to the level.
 func (o Options) logs() (made logs, err error) {
 	for name, check := range map[string]struct {
 		action Action
@@ -130,8 +131,9 @@ func checkAnchors(certificates []*x509.Certificate) error {
 	return nil
 }
 
-// checkAuthorities accepts roots only (trust store specification, section
-// "Trust Store": a tsa store holds self-signed roots).
+// checkAuthorities accepts roots only: "The `x509/tsa` trust store contains named stores
+// with Timestamping Authority (TSA) root certificates" (trust store and trust policy
+// specification, "Trust Store").
 func checkAuthorities(certificates []*x509.Certificate) error {
 	if len(certificates) == 0 {
 		return nil
@@ -147,8 +149,8 @@ func checkAuthorities(certificates []*x509.Certificate) error {
 	return nil
 }
 
-// checkIdentities refuses what the library would quietly ignore: identities of
-// another kind than x509.subject. The library checks the names themselves.
+// checkIdentities refuses identities of another kind than x509.subject, which the
+// library would silently ignore. The library checks the names themselves.
 func checkIdentities(identities []string) error {
 	switch n := len(identities); {
 	case n == 0:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/notaryproject/notation-core-go/revocation/purpose"
 	"github.com/notaryproject/notation-core-go/signature"
 	corex509 "github.com/notaryproject/notation-core-go/x509"
 	notationgo "github.com/notaryproject/notation-go"
@@ -19,22 +20,22 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// examine verifies an envelope. What makes the library panic proves nothing.
-func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte, now time.Time) (finding policy.Finding) {
+// examine verifies an envelope. An envelope that makes the library panic is malformed.
+func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType string, envelope []byte, now time.Time) (proven proof, err error) {
 	defer func() {
 		if recover() != nil {
-			finding = malformed("the signature envelope cannot be processed")
+			proven, err = proof{}, malformed("the signature envelope cannot be processed")
 		}
 	}()
-	chain, refused := presented(mediaType, envelope)
-	if refused.Reason != "" {
-		return refused
+	chain, err := presented(mediaType, envelope)
+	if err != nil {
+		return proof{}, err
 	}
 	if !c.anchors.contain(chain) {
-		// Before any cryptography: strangers' signatures cost next to nothing.
-		return c.untrustedCertificate()
+		// Checked before any cryptography, so that untrusted signatures are cheap.
+		return proof{}, c.untrustedCertificate()
 	}
-	stamped := c.stamped != nil && (!c.afterExpiry || outOfTime(chain, now).Reason == policy.ReasonExpiredCertificate)
+	stamped := c.stamped != nil && (!c.afterExpiry || verify.HasReason(checkValidity(chain, now), policy.ReasonExpiredCertificate))
 	library := c.plain
 	if stamped {
 		library = c.stamped
@@ -44,57 +45,59 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 		SignatureMediaType: mediaType,
 	})
 	if err != nil || outcome == nil || outcome.EnvelopeContent == nil {
-		return c.rejected(outcome, subject, chain, stamped, now)
+		return proof{}, orElse(c.rejection(outcome, subject, chain, stamped, now), policy.ReasonMalformed, unverifiable)
 	}
-	finding = c.accept(outcome, subject, stamped, now)
-	if finding.Result != policy.Valid || c.revocation == nil {
-		return finding
+	if proven, err = c.accept(outcome, subject, stamped, now); err != nil || c.revocation == nil {
+		return proven, err
 	}
-	return c.unlessRevoked(ctx, outcome.EnvelopeContent.SignerInfo.CertificateChain, finding)
+	revoked := c.checkRevocation(ctx, outcome.EnvelopeContent.SignerInfo.CertificateChain, purpose.CodeSigning)
+	return proven.unless(revoked, c.logs.revocation)
 }
 
-// accept is the only place that makes a Valid finding. It judges what the
-// library has accepted once more, by what it does not look at: other critical
-// attributes, and the time that the caller gives. Revocation comes after it.
-func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) policy.Finding {
+// accept makes the checks that the library does not: critical attributes, the signed
+// artifact, and the time of the caller. Revocation is checked after it.
+func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (proof, error) {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if len(signer.CertificateChain) == 0 {
-		return malformed("the signature envelope has no certificates")
+		return proof{}, malformed("the signature envelope has no certificates")
 	}
-	// Signature specification, section "Extended Attributes": a verifier must
-	// reject critical attributes that it does not process.
+	// "unknown critical attributes MUST cause signature verification to fail" (signature
+	// specification, "Extended attributes"). The library lets them
+	// pass.
 	if slices.ContainsFunc(signer.SignedAttributes.ExtendedAttributes, func(a signature.Attribute) bool { return a.Critical }) {
-		return unknownCritical()
+		return proof{}, unknownCritical()
 	}
-	if finding := mismatch(outcome, subject); finding.Reason != "" {
-		return finding
+	if err := checkArtifact(outcome, subject); err != nil {
+		return proof{}, err
 	}
-	inTime := outOfTime(signer.CertificateChain, now)
+	inTime := checkValidity(signer.CertificateChain, now)
 	if stamped {
-		inTime = timestampFailure(outcome)
+		inTime = checkTimestamp(outcome)
 	}
-	caveat := ""
-	for _, check := range []struct {
-		finding policy.Finding
-		logged  bool
-	}{
-		{inTime, c.logs.timestamp},
-		{expired(signer.SignedAttributes.Expiry, now), c.logs.expiry},
-	} {
-		switch {
-		case check.finding.Reason == "":
-		case check.logged:
-			caveat += permitted + check.finding.Message
-		default:
-			return check.finding
-		}
+	proven, err := proof{leaf: signer.CertificateChain[0]}.unless(inTime, c.logs.timestamp)
+	if err != nil {
+		return proof{}, err
 	}
-	return c.valid(signer.CertificateChain[0], caveat)
+	return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)
 }
 
-// mismatch returns the finding that says how the signed artifact is not subject;
-// its reason is empty if it is (signature specification, section "Payload").
-func mismatch(outcome *notationgo.VerificationOutcome, subject verify.Subject) policy.Finding {
+// unless returns p if a check did not fail, or if its failure is only logged. Then p
+// records the failure.
+func (p proof) unless(failure error, logged bool) (proof, error) {
+	switch {
+	case failure == nil:
+		return p, nil
+	case logged:
+		p.permitted = append(slices.Clone(p.permitted), failure)
+		return p, nil
+	}
+	return proof{}, failure
+}
+
+// checkArtifact refuses an envelope whose signed artifact is not subject. "Descriptor
+// MUST contain `mediaType`, `digest`, and `size` fields" (signature specification,
+// "Payload"), so all three are compared.
+func checkArtifact(outcome *notationgo.VerificationOutcome, subject verify.Subject) error {
 	var payload struct {
 		TargetArtifact ocispec.Descriptor `json:"targetArtifact"`
 	}
@@ -105,14 +108,17 @@ func mismatch(outcome *notationgo.VerificationOutcome, subject verify.Subject) p
 	if signed.Digest != want.Digest || signed.Size != want.Size || signed.MediaType != want.MediaType {
 		return wrongDigest(want.Digest, signed.Digest)
 	}
-	return policy.Finding{}
+	return nil
 }
 
-// rejected says in our words why the library did not accept an envelope. The
-// library's own texts repeat what strangers wrote into the envelope.
-func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) policy.Finding {
+// unverifiable is the message for an envelope that the library rejects without a reason.
+const unverifiable = "the signature envelope cannot be verified"
+
+// rejection explains in our words why the library did not accept an envelope. The
+// library's own messages repeat content of the envelope.
+func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject verify.Subject, chain []*x509.Certificate, stamped bool, now time.Time) error {
 	if outcome == nil {
-		return malformed("the signature envelope cannot be verified")
+		return malformed(unverifiable)
 	}
 	for _, result := range outcome.VerificationResults {
 		if result.Error == nil || result.Action != trustpolicy.ActionEnforce {
@@ -124,29 +130,29 @@ func (c *Checker) rejected(outcome *notationgo.VerificationOutcome, subject veri
 		case trustpolicy.TypeAuthenticity:
 			return c.unauthentic(outcome)
 		case trustpolicy.TypeExpiry:
-			return orElse(expired(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature, "the signature has expired")
+			return orElse(checkExpiry(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature, "the signature has expired")
 		case trustpolicy.TypeAuthenticTimestamp:
 			if stamped {
-				return timestampFailure(outcome)
+				return orElse(checkTimestamp(outcome), policy.ReasonInvalidTimestamp, "the timestamp of the signature cannot be verified")
 			}
-			return orElse(outOfTime(chain, now), policy.ReasonExpiredCertificate, "a certificate of the signature is not valid now")
+			return orElse(checkValidity(chain, now), policy.ReasonExpiredCertificate, "a certificate of the signature is not valid now")
 		case trustpolicy.TypeRevocation:
 		}
-		return malformed("the signature envelope cannot be verified")
+		return malformed(unverifiable)
 	}
 	if outcome.EnvelopeContent == nil {
-		return malformed("the signature envelope cannot be verified")
+		return malformed(unverifiable)
 	}
 	for _, header := range verifier.VerificationPluginHeaders {
 		if _, err := outcome.EnvelopeContent.SignerInfo.ExtendedAttribute(header); err == nil {
 			return pluginRequired()
 		}
 	}
-	return orElse(mismatch(outcome, subject), policy.ReasonMalformed, "the signature envelope cannot be verified")
+	return orElse(checkArtifact(outcome, subject), policy.ReasonMalformed, unverifiable)
 }
 
-// broken tells apart why an envelope has no integrity.
-func broken(err error, chain []*x509.Certificate) policy.Finding {
+// broken explains why the integrity check failed.
+func broken(err error, chain []*x509.Certificate) error {
 	var integrity *signature.SignatureIntegrityError
 	switch {
 	case errors.As(err, &integrity):
@@ -157,9 +163,9 @@ func broken(err error, chain []*x509.Certificate) policy.Finding {
 	return malformed("the signature envelope does not follow the signature specification")
 }
 
-// unauthentic tells apart why an envelope whose chain has a trust anchor is not
-// authentic.
-func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) policy.Finding {
+// unauthentic explains why the authenticity check failed for a chain with a trust
+// anchor.
+func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if signer.SignedAttributes.SigningScheme != signature.SigningSchemeX509 {
 		return c.unsupportedScheme()
@@ -170,11 +176,11 @@ func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) policy.Fi
 	return c.untrustedIdentity(signer.CertificateChain[0])
 }
 
-// orElse returns finding, or one with the given reason where finding has none:
-// the library's clock and now may differ.
-func orElse(finding policy.Finding, reason policy.Reason, message string) policy.Finding {
-	if finding.Reason == "" {
-		return policy.Finding{Reason: reason, Message: message}
+// orElse returns err, or a refusal with the given reason if err is nil. The library may
+// reject what our own check accepts, because its clock and now may differ.
+func orElse(err error, reason policy.Reason, message string) error {
+	if err == nil {
+		return verify.Refuse(reason, message, "")
 	}
-	return finding
+	return err
 }

@@ -17,30 +17,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// permitted begins what a finding says of a check that failed and is not enforced.
-const permitted = "; the verifier is permissive: "
-
-// unlessRevoked returns valid, or what keeps it from being so: a certificate of
-// the chain is revoked, or nobody can tell.
-func (c *Checker) unlessRevoked(ctx context.Context, chain []*x509.Certificate, valid policy.Finding) policy.Finding {
-	finding := c.revoked(ctx, chain, purpose.CodeSigning)
-	switch {
-	case finding.Reason == "":
-		return valid
-	case c.logs.revocation:
-		valid.Message += permitted + finding.Message
-		return valid
-	}
-	return finding
-}
-
-// revoked returns the finding about the first certificate of a verified chain
-// that is revoked, or of which it cannot be told (RFC 6960, RFC 5280 section 6.3;
-// the library's rules: OCSP first, lists where it gives no answer). Its reason is
-// empty if there is none. The root is trusted by name and not checked.
-func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) policy.Finding {
-	noted := &noting{next: c.revocation}
-	client := &http.Client{Transport: noted}
+// checkRevocation refuses a verified chain for its first certificate that is revoked,
+// or else for the first one whose status is not known: "If the revocation status of any
+// of the certificates is revoked or cannot be determined (revocation unavailable), fail
+// this step" (trust store and trust policy specification, "Certificate Revocation
+// Evaluation"; RFC 6960, RFC 5280 section 6.3). The library asks OCSP first, and lists
+// if OCSP gives no answer. The root is trusted by name and not checked.
+func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
+	recorded := &recorder{next: c.revocation}
+	client := &http.Client{Transport: recorded}
 	lists, err := crl.NewHTTPFetcher(client)
 	if err != nil {
 		return malformed("revocation cannot be checked")
@@ -53,7 +38,7 @@ func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why pu
 	if err != nil || len(results) != len(chain) {
 		return invalidCertificate()
 	}
-	var unknown policy.Finding
+	var unknown error
 	for i, status := range results {
 		name := shown(chain[i].Subject.String())
 		switch {
@@ -61,70 +46,67 @@ func (c *Checker) revoked(ctx context.Context, chain []*x509.Certificate, why pu
 			return malformed("revocation cannot be checked")
 		case status.Result == result.ResultOK, status.Result == result.ResultNonRevokable:
 		case status.Result == result.ResultRevoked:
-			return policy.Finding{Reason: policy.ReasonRevokedCertificate, Message: fmt.Sprintf("certificate %q is revoked", name),
-				Remediation: "sign the image again with another certificate, and find out why this one was revoked"}
-		case unknown.Reason == "":
-			unknown = noted.explain(name)
+			return verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
+				"sign the image again with another certificate, and find out why this one was revoked")
+		case unknown == nil:
+			unknown = recorded.explain(name)
 		}
 	}
 	return unknown
 }
 
-// noting remembers why requests failed: the library keeps only texts.
-type noting struct {
+// recorder records why requests failed: the library keeps only messages.
+type recorder struct {
 	next http.RoundTripper
 
-	mu                sync.Mutex
-	pending, definite error
+	mu                 sync.Mutex
+	pending, permanent error
 }
 
-// RoundTrip passes a request on.
-func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := n.next.RoundTrip(r)
+// RoundTrip passes a request on and records its error.
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
 	if err != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if verify.IsPermanent(err) {
-			n.definite = err
+			r.permanent = err
 		} else {
-			n.pending = err
+			r.pending = err
 		}
 	}
 	return response, err
 }
 
-// explain says why it is not known whether a certificate is revoked. An answer
-// that is still to come may tell.
-func (n *noting) explain(name string) policy.Finding {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// explain says why the revocation status of a certificate is unknown. It is inconclusive
+// if an answer is still being fetched.
+func (r *recorder) explain(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	message := fmt.Sprintf("it is not known whether certificate %q is revoked", name)
 	switch {
-	case n.pending != nil:
-		return policy.Finding{Result: policy.Unknown, Reason: policy.ReasonRevocationUnknown, Message: message + ": " + n.pending.Error()}
-	case n.definite != nil:
-		return policy.Finding{Reason: policy.ReasonRevocationUnknown, Message: message + ": " + n.definite.Error(),
-			Remediation: "have the responder allowed, or set spec.notation.revocation of the Verifier"}
+	case r.pending != nil:
+		return verify.Inconclusive(policy.ReasonRevocationUnknown, message+": "+r.pending.Error())
+	case r.permanent != nil:
+		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+r.permanent.Error(),
+			"have the responder allowed, or set spec.notation.revocation of the Verifier")
 	}
-	return policy.Finding{Reason: policy.ReasonRevocationUnknown, Message: message + ": the responder's answer does not tell, is not signed by the issuer, or is too old",
-		Remediation: "ask the certificate's issuer to publish a current answer"}
+	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the issuer, or is too old",
+		"ask the certificate's issuer to publish a current answer")
 }
 
-// revocationError carries a finding through the library, which wraps it.
-type revocationError struct{ finding policy.Finding }
+// revocationError carries our error through the library, which wraps it.
+type revocationError struct{ error }
 
-// Error returns the finding's message.
-func (e revocationError) Error() string { return e.finding.Message }
-
-// timestampRevocation checks the chains of timestamp authorities, which the
-// library always asks for.
+// timestampRevocation checks the chains of timestamp authorities for the library, which
+// always requires that.
 type timestampRevocation struct{ checker *Checker }
 
-// ValidateContext returns that every certificate is good, or a [revocationError].
+// ValidateContext reports every certificate as good, or returns a [revocationError].
 func (t timestampRevocation) ValidateContext(ctx context.Context, options revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	if t.checker.revocation != nil && !t.checker.logs.revocation {
-		if finding := t.checker.revoked(ctx, options.CertChain, purpose.Timestamping); finding.Reason != "" {
-			return nil, revocationError{finding}
+		if err := t.checker.checkRevocation(ctx, options.CertChain, purpose.Timestamping); err != nil {
+			return nil, revocationError{err}
 		}
 	}
 	good := make([]*result.CertRevocationResult, len(options.CertChain))
@@ -134,8 +116,8 @@ func (t timestampRevocation) ValidateContext(ctx context.Context, options revoca
 	return good, nil
 }
 
-// offline stands where the library would check signing certificates: they are
-// checked after it, and the policy says so. Should it be called, it fails.
+// offline replaces the library's revocation check of signing certificates, which the
+// policy skips: checkRevocation does it. It fails if it is called.
 type offline struct{}
 
 // ValidateContext fails.

@@ -16,12 +16,12 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// failing is a transport that never has an answer.
+// failing is a transport without answers.
 type failing struct{ err error }
 
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
 
-// responder answers for an authority; how says where its certificates point.
+// responder answers for an authority. how says where its certificates point.
 func responder(t testing.TB) *fixture.Responder {
 	t.Helper()
 	r := fixture.NewResponder()
@@ -129,7 +129,7 @@ func text(answer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }
 }
 
-// The chain of a timestamp authority can be revoked as well.
+// A certificate of a timestamp authority can be revoked as well.
 func TestRevokedTimestampAuthoritiesAreNotTrusted(t *testing.T) {
 	r := responder(t)
 	now := time.Now()
@@ -160,7 +160,7 @@ func TestRevokedTimestampAuthoritiesAreNotTrusted(t *testing.T) {
 	require.Equal(t, policy.Valid, check(t, asked, img, e).Result)
 }
 
-// An untrusted chain names addresses of its owner's choice.
+// The owner of an untrusted chain chooses the addresses in it.
 func TestStrangersCertificatesCauseNoRequest(t *testing.T) {
 	r := responder(t)
 	root, stranger := authority(t, "root", fixture.CertificateOptions{}), authority(t, "stranger", fixture.CertificateOptions{})

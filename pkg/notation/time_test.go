@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// What strict denies because of time, and permissive lets pass and says so.
+// Strict denies for these reasons of time. Permissive accepts and names them.
 func TestTimeIsJudgedByTheLevel(t *testing.T) {
 	now := time.Now()
 	past := fixture.CertificateOptions{NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(-time.Hour)}
@@ -52,7 +52,7 @@ func TestTimeIsJudgedByTheLevel(t *testing.T) {
 	}
 }
 
-// The library looks at the machine's clock; what the caller gives counts too.
+// The library reads the system clock; the caller's time counts too.
 func TestStrictJudgesByTheTimeOfTheCaller(t *testing.T) {
 	root := authority(t, "root", fixture.CertificateOptions{})
 	leaf := signer(t, root, "release", fixture.CertificateOptions{})

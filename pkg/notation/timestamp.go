@@ -10,11 +10,12 @@ import (
 	"github.com/notaryproject/tspclient-go"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// timestampFailure says in our words why the library did not accept the
-// timestamp; the finding's reason is empty if it did.
-func timestampFailure(outcome *notationgo.VerificationOutcome) policy.Finding {
+// checkTimestamp explains in our words why the library did not accept the timestamp. It
+// returns nil if the library did.
+func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	var failure error
 	checked := false
 	for _, result := range outcome.VerificationResults {
@@ -26,37 +27,37 @@ func timestampFailure(outcome *notationgo.VerificationOutcome) policy.Finding {
 	signer := outcome.EnvelopeContent.SignerInfo
 	switch {
 	case checked && failure == nil:
-		return policy.Finding{}
+		return nil
 	case errors.As(failure, &revoked):
-		return revoked.finding
+		return revoked.error
 	case len(signer.UnsignedAttributes.TimestampSignature) == 0:
-		return policy.Finding{Reason: policy.ReasonNoTimestamp, Message: "the signature has no timestamp, and one is needed",
-			Remediation: "sign the image again with a timestamp (notation sign --timestamp-url)"}
+		return verify.Refuse(policy.ReasonNoTimestamp, "the signature has no timestamp, and one is required",
+			"sign the image again with a timestamp (notation sign --timestamp-url)")
 	}
 	at, err := timestampOf(signer.UnsignedAttributes.TimestampSignature, signer.Signature)
 	if err != nil {
-		return invalidTimestamp("the timestamp is not one of this signature")
+		return invalidTimestamp("the timestamp is not for this signature")
 	}
+	// "Validate that the time range from `timeStampLowerLimit` to `timeStampUpperLimit`
+	// timestamp is entirely within the signing certificate and certificate chain's
+	// validity period" (trust store and trust policy specification, "Steps").
 	for _, certificate := range signer.CertificateChain {
 		if !at.BoundedAfter(certificate.NotBefore) || !at.BoundedBefore(certificate.NotAfter) {
-			return policy.Finding{
-				Reason: policy.ReasonTimestampOutOfTime,
-				Message: fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
-					at.Value.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
-				Remediation: "sign the image again with a certificate that is valid",
-			}
+			return verify.Refuse(policy.ReasonTimestampOutOfTime, fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
+				at.Value.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
+				"sign the image again with a certificate that is valid")
 		}
 	}
-	return invalidTimestamp("the timestamp is of no trusted timestamp authority")
+	return invalidTimestamp("the timestamp is by no trusted timestamp authority")
 }
 
-func invalidTimestamp(message string) policy.Finding {
-	return policy.Finding{Reason: policy.ReasonInvalidTimestamp, Message: message,
-		Remediation: "sign the image again with a timestamp of a trusted authority, or have the authority's root added to the trust store"}
+func invalidTimestamp(message string) error {
+	return verify.Refuse(policy.ReasonInvalidTimestamp, message,
+		"sign the image again with a timestamp from a trusted authority, or have the authority's root added to the trust store")
 }
 
-// timestampOf reads the time from a token (RFC 3161 section 2.4.2) that is about
-// signature, without saying who made it.
+// timestampOf reads the time from a token (RFC 3161 section 2.4.2) for signature. It does
+// not verify the authority.
 func timestampOf(token, signature []byte) (*tspclient.Timestamp, error) {
 	signed, err := tspclient.ParseSignedToken(token)
 	if err != nil {

@@ -19,7 +19,7 @@ func timestamps(t testing.TB, name string, options fixture.CertificateOptions) *
 	return made
 }
 
-// A certificate that was valid a year ago, and a signature from then.
+// The certificate was valid a year ago, when the signature was made.
 func TestTimestampsProveThatASignatureIsFromWhenTheCertificateWasValid(t *testing.T) {
 	now := time.Now()
 	then := now.AddDate(-1, 0, 0)

@@ -8,11 +8,13 @@
 package registry
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -33,7 +35,7 @@ type Options struct {
 	// PerHost bounds the requests to one host that wait for an answer at a time;
 	// more queue. Default 64.
 	PerHost int
-	// PerSecond is how many requests a namespace may make to registries; twice as
+	// PerSecond is how many requests an account may make to registries; twice as
 	// many at once. More wait. Default 500: some 100 images.
 	PerSecond int
 	// DeniedPrefixes are addresses that are refused besides the loopback,
@@ -72,25 +74,31 @@ type HostRule struct {
 // Access is what one tenant may reach, and how. It is never changed.
 type Access struct {
 	Namespace verify.Namespace
-	UID       string
-	Stores    []Store             // the first that lists a host applies to it
-	Hosts     map[string]HostRule // by normalised host
+	// Account pays for the requests; empty means that the namespace pays for itself.
+	Account verify.Account
+	UID     string
+	Stores  []Store             // the first that lists a host applies to it
+	Hosts   map[string]HostRule // by normalised host
 	// Attestations also reads cosign's tag for them when referrers are listed: one
 	// more request, which only those make who look at attestations.
 	Attestations bool
-	// PerSecond replaces [Options.PerSecond] for the namespace, if it is not 0.
+	// PerSecond replaces [Options.PerSecond] for the account, if it is not 0.
 	PerSecond int
 }
+
+// account returns who pays, which is never empty.
+func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.Account()) }
 
 // Client holds what tenants share: connections, and what is known about hosts.
 // It is safe for concurrent use.
 type Client struct {
 	options    Options
+	denied     []netip.Prefix
 	transports *otter.Cache[transportKey, *http.Transport]
 	tokens     *otter.Cache[tokenKey, auth.Cache]
 	hosts      *otter.Cache[string, *hostState]
 	backOffs   *otter.Cache[backOffKey, time.Time]
-	paces      *otter.Cache[verify.Namespace, *rate.Limiter]
+	paces      *otter.Cache[verify.Account, *rate.Limiter]
 }
 
 // tokenKey tells token caches apart: oras-go keys tokens by host alone, so no
@@ -104,28 +112,26 @@ type tokenKey struct {
 
 // NewClient returns a Client; a process needs one.
 func NewClient(options Options) *Client {
-	options.DialTimeout = orDefault(options.DialTimeout, defaultDialTimeout)
-	options.RequestTimeout = orDefault(options.RequestTimeout, defaultRequestTimeout)
-	options.PerHost = orDefault(options.PerHost, DefaultPerHost)
-	options.PerSecond = orDefault(options.PerSecond, DefaultPerSecond)
+	options.DialTimeout = cmp.Or(max(options.DialTimeout, 0), defaultDialTimeout)
+	options.RequestTimeout = cmp.Or(max(options.RequestTimeout, 0), defaultRequestTimeout)
+	options.PerHost = cmp.Or(max(options.PerHost, 0), DefaultPerHost)
+	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
+	denied := slices.Clone(options.DeniedPrefixes)
+	for _, prefix := range specialPrefixes() {
+		denied = append(denied, netip.MustParsePrefix(prefix))
+	}
 	return &Client{
 		options: options,
+		denied:  denied,
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
-		paces: otter.Must(&otter.Options[verify.Namespace, *rate.Limiter]{MaximumSize: maxHosts,
-			ExpiryCalculator: otter.ExpiryAccessing[verify.Namespace, *rate.Limiter](time.Minute)}),
+		paces: otter.Must(&otter.Options[verify.Account, *rate.Limiter]{MaximumSize: maxHosts,
+			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *rate.Limiter](time.Minute)}),
 		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
-}
-
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value <= 0 {
-		return fallback
-	}
-	return value
 }
 
 // Close drops idle connections.
@@ -135,20 +141,21 @@ func (c *Client) Close() {
 	}
 }
 
-// Forget drops the tokens and the pace of a namespace that is gone.
+// Forget drops the tokens and the pace of a namespace that is gone. The pace of an
+// account that it shared stays: deleting a namespace must not refill it.
 func (c *Client) Forget(namespace verify.Namespace) {
 	for key := range c.tokens.Keys() {
 		if key.namespace == namespace {
 			c.tokens.Invalidate(key)
 		}
 	}
-	c.paces.Invalidate(namespace)
+	c.paces.Invalidate(namespace.Account())
 }
 
-// For returns the way to registries of one tenant. It is cheap and makes no
+// For returns the registries as one tenant may reach them. It is cheap and makes no
 // connection.
-func (c *Client) For(access Access) *Session {
-	return &Session{client: c, access: access}
+func (c *Client) For(access Access) verify.Registry {
+	return &session{client: c, access: access}
 }
 
 // tokenCache returns the tokens of one tenant's credential for one host. An

@@ -38,6 +38,18 @@ func attempt[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	return f()
 }
 
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // worthRetrying is for failures that pass by themselves: a lost connection, a
 // gateway that has just restarted. A timeout has taken its time already.
 func worthRetrying(err error) bool {
@@ -92,6 +104,7 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 		return permanentStatus(response.StatusCode, host)
 	}
 	var unknownCA x509.UnknownAuthorityError
+	var tooLarge *http.MaxBytesError
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
@@ -104,7 +117,7 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 		return policy.ReasonUntrustedRegistry, host + " has a certificate that is not trusted; a Store's caBundle can make it so"
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), errors.Is(err, content.ErrInvalidDescriptorSize):
 		return policy.ReasonContentMismatch, "the content is not what its digest and size say"
-	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.Is(err, errTooLarge):
+	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.As(err, &tooLarge):
 		return policy.ReasonLimitExceeded, fmt.Sprintf("the answer of %s is larger than %d bytes", host, maxManifestBytes)
 	case !transport(err):
 		return policy.ReasonInvalidAnswer, host + " gave an answer that is not as the OCI distribution specification says"
@@ -146,28 +159,3 @@ func transientCause(err error, host string) string {
 
 // errLeftAlone is for hosts that asked for a pause.
 var errLeftAlone = errors.New("the host asked to be left alone")
-
-// errTooLarge is for answers past a limit.
-var errTooLarge = errors.New("the answer is too large")
-
-// limitedReader fails, instead of ending, past its limit: a cut manifest must
-// not pass for a whole one.
-type limitedReader struct {
-	from io.Reader
-	left int64
-}
-
-// Read implements [io.Reader].
-func (r *limitedReader) Read(p []byte) (int, error) {
-	if r.left < 0 {
-		return 0, errTooLarge
-	}
-	if int64(len(p)) > r.left+1 {
-		p = p[:r.left+1]
-	}
-	n, err := r.from.Read(p)
-	if r.left -= int64(n); r.left < 0 {
-		return n, errTooLarge
-	}
-	return n, err
-}

@@ -1,10 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -40,12 +40,12 @@ func (c *Client) host(name string) *hostState {
 // errCrowded is transient: a retry may find a shorter line.
 var errCrowded = errors.New("too many requests of the namespace wait for the registry, try again")
 
-// pace waits until a namespace may make another request to any registry.
+// pace waits until an account may make another request to any registry.
 func (c *Client) pace(ctx context.Context, access Access) error {
-	perSecond := orDefault(access.PerSecond, c.options.PerSecond)
-	limiter, ok := c.paces.GetIfPresent(access.Namespace)
+	perSecond := cmp.Or(max(access.PerSecond, 0), c.options.PerSecond)
+	limiter, ok := c.paces.GetIfPresent(access.account())
 	if !ok {
-		limiter, _ = c.paces.SetIfAbsent(access.Namespace, rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
+		limiter, _ = c.paces.SetIfAbsent(access.account(), rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
 	}
 	if limiter.Burst() != 2*perSecond { // another limit is in force now
 		limiter.SetLimit(rate.Limit(perSecond))
@@ -64,7 +64,7 @@ type backOffKey struct {
 // guard is the round tripper of one tenant for images of one host. Every
 // request passes it: those of oras-go, to token servers, and after redirects.
 type guard struct {
-	session *Session
+	session *session
 	origin  string // the host that the image names
 	store   Store
 }
@@ -87,19 +87,21 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := client.pace(req.Context(), g.session.access); err != nil {
 		return nil, fmt.Errorf("wait for the share of requests to registries: %w", err)
 	}
-	turns := client.host(host).turns
-	if err := turns.acquire(req.Context(), key.namespace); err != nil {
+	account, turns := g.session.access.account(), client.host(host).turns
+	if err := turns.acquire(req.Context(), account); err != nil {
 		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 	}
 	resp, err := transport.RoundTrip(req)
 	// The place is for waiting, not for reading: oras-go asks a second question
 	// before it has read the first answer, and must not wait for itself.
-	turns.release(key.namespace)
+	turns.release(account)
 	if err != nil {
 		return nil, err
 	}
 	if isMetadata(req.URL.Path) {
-		resp.Body = &limitedBody{limitedReader: limitedReader{from: resp.Body, left: maxManifestBytes}, Closer: resp.Body}
+		// It fails past the limit instead of ending: a cut manifest must not pass for a
+		// whole one.
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)
 	}
 	if wait := retryAfter(resp); wait > 0 {
 		client.backOffs.Set(key, time.Now().Add(min(wait, maxBackOff)))
@@ -230,12 +232,6 @@ func isMetadata(path string) bool {
 	return strings.Contains(path, "/manifests/") || strings.Contains(path, "/referrers/")
 }
 
-// limitedBody is an answer that fails past a limit.
-type limitedBody struct {
-	limitedReader
-	io.Closer
-}
-
 // checkRedirect bounds redirects; oras-go takes the Authorization header off
 // when they lead elsewhere, and guard looks at every hop.
 func checkRedirect(req *http.Request, via []*http.Request) error {
@@ -260,16 +256,4 @@ func (s *hostState) recall(now time.Time) (capable, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.capability, now.Before(s.until)
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -25,17 +25,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Session reaches registries for one tenant. It implements [verify.Registry].
-type Session struct {
+// session reaches registries for one tenant. It implements [verify.Registry].
+type session struct {
 	client *Client
 	access Access
 }
 
-var _ verify.Registry = (*Session)(nil)
-
 // Resolve implements [verify.Registry]. It asks with HEAD, and with GET where
 // the answer to that lacks the digest or size.
-func (s *Session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	repository, err := s.repository(ref)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("resolve %s: %w", ref, err)
@@ -68,7 +66,7 @@ func answered(err error) bool {
 // Referrers implements [verify.Registry]: the ".sig" tag, for those who look at
 // attestations the ".att" tag, and the referrers API or its fallback tag, asked
 // in parallel.
-func (s *Session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (s *session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("list referrers of %s: it has no digest", subject))
 	}
@@ -90,7 +88,7 @@ func (s *Session) Referrers(ctx context.Context, subject image.Reference) ([]oci
 
 // evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
 // or "….att", with its content.
-func (s *Session) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+func (s *session) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
 	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
 		descriptor, content, err := fetchManifest(ctx, repository, tag)
@@ -109,7 +107,7 @@ func (s *Session) evidenceTag(ctx context.Context, repository *remote.Repository
 // referrers asks the API (OCI distribution specification, "Listing Referrers")
 // or, where the host is known not to have it, the fallback tag ("Referrers Tag
 // Schema") straight away.
-func (s *Session) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (s *session) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	host := s.client.host(subject.Host)
 	capable, known := host.recall(time.Now())
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
@@ -211,7 +209,7 @@ func dedupe(descriptors []ocispec.Descriptor) []ocispec.Descriptor {
 }
 
 // Fetch implements [verify.Registry].
-func (s *Session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, repo.Name())
 	switch {
 	case desc.Size < 0 || desc.Size > limit:
@@ -248,7 +246,7 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 }
 
 // repository returns oras-go's view of ref's repository, for this tenant.
-func (s *Session) repository(ref image.Reference) (*remote.Repository, error) {
+func (s *session) repository(ref image.Reference) (*remote.Repository, error) {
 	store := s.store(ref.Host)
 	if store.Broken != "" {
 		return nil, verify.Permanent(policy.ReasonBrokenResource, errors.New(store.Broken))
@@ -281,7 +279,7 @@ func (s *Session) repository(ref image.Reference) (*remote.Repository, error) {
 
 // store returns the first store that is about host; without one, the registry
 // is asked anonymously.
-func (s *Session) store(host string) Store {
+func (s *session) store(host string) Store {
 	for _, store := range s.access.Stores {
 		if slices.Contains(store.Registries, host) || (store.Broken != "" && len(store.Registries) == 0) {
 			return store

@@ -40,7 +40,7 @@ func plain(hosts ...string) map[string]registry.HostRule {
 	return rules
 }
 
-func session(t *testing.T, options registry.Options, access registry.Access) *registry.Session {
+func session(t *testing.T, options registry.Options, access registry.Access) verify.Registry {
 	t.Helper()
 	client := registry.NewClient(options)
 	t.Cleanup(client.Close)
@@ -73,7 +73,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 	cases := map[string]struct {
 		part    string
 		handler http.HandlerFunc
-		call    func(ctx context.Context, s *registry.Session, ref image.Reference) error
+		call    func(ctx context.Context, s verify.Registry, ref image.Reference) error
 		reason  policy.Reason
 		text    string
 	}{
@@ -103,7 +103,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"a redirect to private HTTPS":  {"/blobs/", hostile.Status(307, "Location: https://127.0.0.1:1/x"), fetch(7), policy.ReasonForbidden, "private"},
 		"a redirect to a file":         {"/blobs/", hostile.Status(307, "Location: file:///etc/passwd"), fetch(7), policy.ReasonForbidden, ""},
 		"an unknown tag":               {"/manifests/v2", hostile.Status(404), resolve, policy.ReasonNotFound, "no such image"},
-		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s *registry.Session, ref image.Reference) error {
+		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s verify.Registry, ref image.Reference) error {
 			_, err := s.Resolve(ctx, ref.WithDigest(digest.FromString(manifest)))
 			return err
 		}, policy.ReasonInvalidAnswer, ""},
@@ -131,18 +131,18 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 	}
 }
 
-func list(ctx context.Context, s *registry.Session, ref image.Reference) error {
+func list(ctx context.Context, s verify.Registry, ref image.Reference) error {
 	_, err := s.Referrers(ctx, ref.WithDigest(someDigest))
 	return err
 }
 
-func resolve(ctx context.Context, s *registry.Session, ref image.Reference) error {
+func resolve(ctx context.Context, s verify.Registry, ref image.Reference) error {
 	_, err := s.Resolve(ctx, ref)
 	return err
 }
 
-func fetch(size int64) func(context.Context, *registry.Session, image.Reference) error {
-	return func(ctx context.Context, s *registry.Session, ref image.Reference) error {
+func fetch(size int64) func(context.Context, verify.Registry, image.Reference) error {
+	return func(ctx context.Context, s verify.Registry, ref image.Reference) error {
 		_, err := s.Fetch(ctx, ref, descriptor(size), 1024)
 		return err
 	}
@@ -257,8 +257,8 @@ func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 			require.Empty(t, h.Requests())
 		})
 	}
-	s := session(t, registry.Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, DialTimeout: time.Second}, registry.Access{})
-	for _, address := range []string{"10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "203.0.113.9"} {
+	s := session(t, registry.Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("9.9.9.0/24")}, DialTimeout: time.Second}, registry.Access{})
+	for _, address := range []string{"10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "9.9.9.9"} {
 		_, err := s.Resolve(t.Context(), parse(t, address+":5000/app:v1"))
 		require.Equal(t, policy.ReasonForbidden, reason(t, err), address)
 	}

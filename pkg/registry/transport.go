@@ -23,7 +23,7 @@ type transportKey struct {
 	private bool
 }
 
-// errPrivateAddress is definite: an address does not become public by waiting.
+// errPrivateAddress is permanent: an address does not become public by waiting.
 var errPrivateAddress = errors.New("the host is on a loopback, link-local, private or cluster address, " +
 	"and no ClusterStore lists it under registries")
 
@@ -74,27 +74,30 @@ func rootsWith(pem []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// specialPrefixes are not public although they look so: "this" network, the
-// space that providers share (RFC 6598; some clouds have their metadata service
-// in it), benchmarks, reserved space, and the two ways to write an IPv4 address
-// as an IPv6 one that a gateway would translate back (RFC 6052, RFC 3056).
-func specialPrefixes() []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("198.18.0.0/15"),
-		netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16"),
+// specialPrefixes returns the prefixes of the IANA IPv4 and IPv6 Special-Purpose
+// Address Registries (RFC 6890). Those that are globally reachable are included: none
+// of them is where a registry lives, and some are translated or tunnelled to other
+// addresses. The last two are of no registry, but of RFC 4291 and RFC 3879.
+func specialPrefixes() []string {
+	return []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+		"192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
+		"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"::1/128", "::/128", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32",
+		"2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10",
+		"::/96",     // IPv4-compatible addresses, deprecated
+		"fec0::/10", // site-local addresses, deprecated
 	}
 }
 
+// checkAddress refuses to connect to an address that is not public.
 func (c *Client) checkAddress(address string) error {
 	parsed, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("dial %s: %w", address, err)
 	}
-	addr := parsed.Addr().Unmap()
-	special := addr.IsLoopback() || addr.IsPrivate() || addr.IsUnspecified() || addr.IsMulticast() ||
-		addr.IsLinkLocalUnicast() || addr.IsInterfaceLocalMulticast() || !addr.IsGlobalUnicast()
-	denied := append(specialPrefixes(), c.options.DeniedPrefixes...)
-	if special || slices.ContainsFunc(denied, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+	addr := parsed.Addr().Unmap().WithZone("") // a prefix contains no address with a zone
+	if !addr.IsGlobalUnicast() || addr.IsPrivate() || slices.ContainsFunc(c.denied, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return errPrivateAddress
 	}
 	return nil

@@ -11,13 +11,13 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// inLine waits until n requests of a namespace are in line.
-func (t *turns) await(tt *testing.T, namespace verify.Namespace, n int) {
+// inLine waits until n requests of an account are in line.
+func (t *turns) await(tt *testing.T, account verify.Account, n int) {
 	tt.Helper()
 	require.Eventually(tt, func() bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return len(t.waiting[namespace]) == n
+		return len(t.waiting[account]) == n
 	}, 10*time.Second, time.Millisecond)
 }
 
@@ -25,17 +25,17 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	line := newTurns(2)
 	require.NoError(t, line.acquire(t.Context(), "a"))
 	var mu sync.Mutex
-	var served []verify.Namespace
+	var served []verify.Account
 	var all sync.WaitGroup
-	enter := func(namespace verify.Namespace, n int) {
+	enter := func(account verify.Account, n int) {
 		all.Go(func() {
-			if line.acquire(t.Context(), namespace) == nil {
+			if line.acquire(t.Context(), account) == nil {
 				mu.Lock()
-				served = append(served, namespace)
+				served = append(served, account)
 				mu.Unlock()
 			}
 		})
-		line.await(t, namespace, n)
+		line.await(t, account, n)
 	}
 	for i := range 5 {
 		enter("a", i+1)
@@ -46,30 +46,30 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		enter("b", i+1)
 	}
 	enter("c", 1)
-	release := func(namespace verify.Namespace, n int) {
-		line.release(namespace)
+	release := func(account verify.Account, n int) {
+		line.release(account)
 		require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(served) == n }, 10*time.Second, time.Millisecond)
 	}
 	release("b", 1) // a holds its half, so it is b's turn, which was in line before c
 	release("a", 2)
 	release("b", 3)
 	mu.Lock()
-	require.Equal(t, []verify.Namespace{"b", "a", "c"}, served)
+	require.Equal(t, []verify.Account{"b", "a", "c"}, served)
 	mu.Unlock()
-	holders := []verify.Namespace{"a", "c"}
+	holders := []verify.Account{"a", "c"}
 	for n := 4; n <= 7; n++ {
 		release(holders[0], n)
 		mu.Lock()
 		holders = append(holders[1:], served[n-1])
 		mu.Unlock()
 	}
-	require.Equal(t, []verify.Namespace{"b", "a"}, holders)
+	require.Equal(t, []verify.Account{"b", "a"}, holders)
 	// Only a is in line, and holds its half: what b gives back stays free.
 	release("a", 8)
 	release("a", 9)
 	all.Wait()
-	for _, namespace := range holders {
-		line.release(namespace)
+	for _, account := range holders {
+		line.release(account)
 	}
 	require.Equal(t, 2, line.free)
 	require.Empty(t, line.waiting)
@@ -109,11 +109,11 @@ func TestPlacesAreNeitherLostNorMade(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 200 {
 		all.Go(func() {
-			namespace := verify.Namespace(string(rune('a' + i%7)))
+			account := verify.Account(string(rune('a' + i%7)))
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%5)*100*time.Microsecond)
-				if line.acquire(ctx, namespace) == nil {
-					line.release(namespace)
+				if line.acquire(ctx, account) == nil {
+					line.release(account)
 				}
 				cancel()
 			}

@@ -18,8 +18,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -73,12 +75,12 @@ type Service struct {
 	cache      Cache
 	redis      *cache.Redis // nil without one
 	registry   *registry.Client
-	revocation *revocation.Ahead
-	external   *external.Keeper
+	revocation *revocation.Prefetcher
+	external   *external.Fetcher
 	firstFetch time.Duration
 
 	applying sync.Mutex
-	objects  tenant.Objects    // as applied last
+	objects  resource.Objects  // as applied last
 	sources  []external.Source // that objects name
 }
 
@@ -121,12 +123,12 @@ func (s *Service) connectCache(options Options) error {
 	if err != nil {
 		return err
 	}
-	memory.Shares(func(namespace verify.Namespace) int {
+	memory.Shares(func(namespace verify.Namespace) cache.Share {
 		config, err := s.set.For(namespace)
 		if err != nil {
-			return 0 // nothing is in force yet
+			return cache.Share{} // nothing is in force yet
 		}
-		return config.Limits.CachePercent
+		return cache.Share{Account: config.Account, Percent: config.Limits.CachePercent}
 	})
 	s.cache = memory
 	if options.Redis == nil {
@@ -178,16 +180,16 @@ func (s *Service) SetFinder(finder tenant.Finder) {
 func (s *Service) Set() *tenant.Set { return &s.set }
 
 // Outside gives compiled resources their way to registries and to revocation.
-func (s *Service) Outside() tenant.Outside {
-	return tenant.Outside{
-		Registry:   func(access registry.Access) verify.Registry { return s.registry.For(access) },
+func (s *Service) Outside() compile.Outside {
+	return compile.Outside{
+		Registry:   s.registry.For,
 		Revocation: s.revocation.For,
 	}
 }
 
 // External fetches what resources keep outside of the cluster. A controller says
 // itself what is wanted; [Service.Apply] does it for others.
-func (s *Service) External() *external.Keeper { return s.external }
+func (s *Service) External() *external.Fetcher { return s.external }
 
 // RedisStats counts what came of asking Redis; nil without one.
 func (s *Service) RedisStats() *cache.Stats {
@@ -203,11 +205,11 @@ func (s *Service) PassTTL() time.Duration { return s.engine.PassTTL() }
 // Apply compiles objects, puts them in force, and returns what their owners should
 // correct. It waits a limited time for what is fetched for the first time; that
 // needs [Service.Run].
-func (s *Service) Apply(ctx context.Context, objects tenant.Objects) []tenant.Problem {
+func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resource.Problem {
 	s.applying.Lock()
 	defer s.applying.Unlock()
 	s.objects = objects
-	wanted := objects.Remotes()
+	wanted := compile.Externals(objects)
 	s.sources = slices.Concat(slices.Collect(maps.Values(wanted))...)
 	s.external.KeepOnly(wanted)
 	for namespace, sources := range wanted {
@@ -216,26 +218,24 @@ func (s *Service) Apply(ctx context.Context, objects tenant.Objects) []tenant.Pr
 	ctx, cancel := context.WithTimeout(ctx, s.firstFetch)
 	defer cancel()
 	s.external.Await(ctx)
-	return s.compile()
+	return s.swap()
 }
 
 // Reapply puts the same objects in force again whenever something fetched for them
 // has changed, and calls report with the problems.
-func (s *Service) Reapply(report func([]tenant.Problem)) {
+func (s *Service) Reapply(report func([]resource.Problem)) {
 	s.external.Notify(func(verify.Namespace) {
 		if s.set.Ready() != nil {
 			return // the first Apply is waiting for it
 		}
 		s.applying.Lock()
 		defer s.applying.Unlock()
-		report(s.compile())
+		report(s.swap())
 	})
 }
 
-func (s *Service) compile() []tenant.Problem {
-	objects := s.objects
-	objects.Fetched = s.external.Known(s.sources)
-	snapshot, problems := tenant.Compile(objects, s.Outside())
+func (s *Service) swap() []resource.Problem {
+	snapshot, problems := compile.New(s.objects, s.external.Known(s.sources), s.Outside())
 	s.set.Swap(snapshot)
 	return problems
 }

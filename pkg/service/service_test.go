@@ -14,8 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -56,7 +56,7 @@ func TestEverythingIsUndecidedBeforeResourcesAreInForce(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, s.Set().Ready())
 	requireOutcome(t, policy.Undecided, s.Verify(t.Context(), "team-a", ref))
-	s.Apply(t.Context(), tenant.Objects{})
+	s.Apply(t.Context(), resource.Objects{})
 	require.NoError(t, s.Set().Ready())
 	requireOutcome(t, policy.Denied, s.Verify(t.Context(), "team-a", ref))
 }
@@ -117,7 +117,7 @@ func TestWatchPutsChangesInForce(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	reported, ended := make(chan int, 16), make(chan error, 1)
 	go func() {
-		ended <- s.Watch(ctx, resources, func(problems []tenant.Problem) { reported <- len(problems) })
+		ended <- s.Watch(ctx, resources, func(problems []resource.Problem) { reported <- len(problems) })
 	}()
 	require.Zero(t, <-reported)
 	require.NoError(t, os.WriteFile(filepath.Join(resources, "team-c.yaml"), []byte("kind: {"), 0o600))

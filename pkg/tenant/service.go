@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -68,7 +69,7 @@ func (s *Service) Recall(namespace verify.Namespace, ref image.Reference) (verif
 }
 
 // declares reports whether snapshot says what applies in a namespace.
-func (s *Service) declares(snapshot *Snapshot, namespace verify.Namespace) bool {
+func (s *Service) declares(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
 	return namespace == verify.Cluster || s.finder == nil || snapshot.Has(namespace)
 }
 

@@ -27,6 +27,14 @@ func (s *Service) Refresh(ctx context.Context, namespace verify.Namespace, ref i
 	return s.engine.Refresh(ctx, config, ref)
 }
 
+// Account returns who pays for the work of a namespace.
+func (s *Service) Account(namespace verify.Namespace) verify.Account {
+	if config, err := s.declared(namespace); err == nil && config.Account != "" {
+		return config.Account
+	}
+	return namespace.Account()
+}
+
 // declared is what applies in a namespace that the snapshot has.
 func (s *Service) declared(namespace verify.Namespace) (*verify.Config, error) {
 	snapshot := s.set.Snapshot()

@@ -8,13 +8,12 @@ import (
 
 const wantedCertificates = `"CERTIFICATE" PEM blocks`
 
-// ParseCertificates reads 1 to 256 X.509 certificates from PEM text of at most
-// 1 MiB ("CERTIFICATE" blocks, RFC 7468 section 5), in their order. One block
-// that is not a certificate refuses the whole text. It judges neither validity
-// times nor whether a certificate may sign others: the verifier that uses it
-// does.
+// ParseCertificates reads 1 to 256 X.509 certificates from PEM text of at most 1 MiB
+// ("CERTIFICATE" blocks, RFC 7468 section 5) and keeps their order. It refuses the whole
+// text if one block is not a certificate. It checks neither validity times nor whether a
+// certificate may sign others: verifiers do.
 func ParseCertificates(pem []byte) ([]*x509.Certificate, error) {
-	blocks, err := decode(pem, wantedCertificates, maxCertificatesInput, maxCertificates)
+	blocks, err := decode(pem, wantedCertificates, maxCertificatesInput, MaxCertificates)
 	if err != nil {
 		return nil, fmt.Errorf("parse certificates: %w", err)
 	}

@@ -19,7 +19,7 @@ const (
 	wantedKeyType = "ECDSA P-256, P-384 or P-521, Ed25519, or RSA of 2048 to 8192 bits"
 )
 
-// PublicKey is a key that signatures may be verified with.
+// PublicKey is a key to verify signatures with.
 type PublicKey struct {
 	Key crypto.PublicKey // *ecdsa.PublicKey, ed25519.PublicKey or *rsa.PublicKey
 	// Fingerprint is "sha256:" and the hex digest of the key's DER encoded
@@ -29,10 +29,10 @@ type PublicKey struct {
 
 // ParsePublicKeys reads 1 to 16 public keys from PEM text of at most 64 KiB:
 // "PUBLIC KEY" blocks (RFC 7468 section 13) and "RSA PUBLIC KEY" blocks
-// (RFC 8017 appendix A.1.1). One block that is not a strong public key refuses
-// the whole text; the error says what was found and what is wanted.
+// (RFC 8017 appendix A.1.1). It refuses the whole text if one block is not a strong
+// public key. The error says what was found and what is wanted.
 func ParsePublicKeys(pem []byte) ([]PublicKey, error) {
-	blocks, err := decode(pem, wantedKeys, maxKeysInput, maxKeys)
+	blocks, err := decode(pem, wantedKeys, maxKeysInput, MaxKeys)
 	if err != nil {
 		return nil, fmt.Errorf("parse public keys: %w", err)
 	}
@@ -73,9 +73,8 @@ func parsePublicKey(b block) (PublicKey, error) {
 	return PublicKey{Key: key, Fingerprint: sum}, nil
 }
 
-// checkStrength returns an error unless key is of a type, curve and size that
-// signatures may rely on: ECDSA P-256, P-384 or P-521, Ed25519, or RSA of 2048
-// to 8192 bits.
+// checkStrength returns an error unless key has a strong type, curve and size: ECDSA
+// P-256, P-384 or P-521, Ed25519, or RSA of 2048 to 8192 bits.
 func checkStrength(key crypto.PublicKey) error {
 	found := fmt.Sprintf("%T", key)
 	switch k := key.(type) {
@@ -92,7 +91,7 @@ func checkStrength(key crypto.PublicKey) error {
 		found = "damaged Ed25519"
 	case *rsa.PublicKey:
 		bits := k.N.BitLen()
-		if bits >= minRSABits && bits <= maxRSABits {
+		if bits >= MinRSABits && bits <= MaxRSABits {
 			return nil
 		}
 		found = fmt.Sprintf("%d-bit RSA", bits)

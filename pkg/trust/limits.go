@@ -1,21 +1,27 @@
 package trust
 
+// Limits on one source of trust material, which tenants write. Parsing checks them, so
+// that verification can rely on them.
 const (
-	// maxKeysInput bounds a source of keys in bytes: 16 RSA keys of 8192 bits
-	// need a third of it.
-	maxKeysInput = 64 << 10
-	// maxCertificatesInput bounds a source of certificates in bytes: 4 KiB for
-	// each of the most that are allowed.
-	maxCertificatesInput = maxCertificates * 4 << 10
-	// maxKeys bounds the keys of one source: every signature is tried with each
+	// MaxKeys is how many keys one source may have: every signature is tried with each
 	// of them, on the request path.
-	maxKeys = 16
-	// maxCertificates bounds the certificates of one source: chain building
+	MaxKeys = 16
+	// MaxCertificates is how many certificates one source may have: chain building
 	// looks at each of them. A bundle of all public authorities has about 150.
-	maxCertificates = 256
-	// minRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
-	minRSABits = 2048
-	// maxRSABits bounds the time of one verification, which grows with the
-	// square of the key's length.
-	maxRSABits = 8192
+	MaxCertificates = 256
+	// MinRSABits is the weakest RSA key that NIST SP 800-131A still accepts.
+	MinRSABits = 2048
+	// MaxRSABits bounds the time of one verification, which grows with the square of
+	// the key's length.
+	MaxRSABits = 8192
+
+	// maxKeysInput is the size of a source of keys in bytes: MaxKeys RSA keys of
+	// MaxRSABits need a third of it.
+	maxKeysInput = 64 << 10
+	// maxCertificatesInput is the size of a source of certificates in bytes: 4 KiB
+	// for each certificate.
+	maxCertificatesInput = MaxCertificates * 4 << 10
+	// maxRootInput is the size of a Sigstore root in bytes; the public-good one has
+	// some 20 KiB.
+	maxRootInput = 256 << 10
 )

@@ -7,24 +7,20 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// SigstoreRoot is who vouches for keyless signatures: certificate authorities,
-// transparency logs and timestamp authorities. It is never changed.
+// SigstoreRoot is a trusted root for keyless signatures: certificate authorities,
+// transparency logs and timestamp authorities. It is immutable.
 type SigstoreRoot = root.TrustedRoot
-
-// maxRootBytes bounds a trusted root; the public-good one has some 20 KiB.
-const maxRootBytes = 256 << 10
 
 // ParseSigstoreRoot parses a trusted_root.json (sigstore_trustroot.proto, media
 // type application/vnd.dev.sigstore.trustedroot+json;version=0.1 and later) of at
-// most 256 KiB: certificate authorities, logs and timestamp authorities with the
-// times in which they count. It returns an error for one that could vouch for
-// nothing.
+// most 256 KiB. It refuses a root with neither a certificate authority nor a log, which
+// could not vouch for any signature.
 func ParseSigstoreRoot(text []byte) (parsed *SigstoreRoot, err error) {
-	if len(text) > maxRootBytes {
-		return nil, fmt.Errorf("the trusted root is %d bytes large, the limit is %d", len(text), maxRootBytes)
+	if len(text) > maxRootInput {
+		return nil, fmt.Errorf("the trusted root is %d bytes large, the limit is %d", len(text), maxRootInput)
 	}
 	defer func() {
-		if recover() != nil { // the library indexes into what the text says
+		if recover() != nil { // the library does not check every index
 			parsed, err = nil, errors.New("the trusted root is malformed")
 		}
 	}()

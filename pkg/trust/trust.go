@@ -1,8 +1,8 @@
-// Package trust turns PEM text into keys and certificates that signatures may
-// be verified with. It takes the whole of a source or nothing: private keys,
-// weak or unknown keys, and text that is not one of the wanted PEM blocks are
-// refused, so that a mistake in trust material is seen when it is made and not
-// when an image is denied. It does no I/O.
+// Package trust parses the keys, certificates and Sigstore roots that signatures are
+// verified with. It takes a source as a whole or not at all: it refuses private keys,
+// weak or unknown keys, and text that is not one of the wanted PEM blocks, so that a
+// mistake in trust material shows when it is made and not when an image is denied. It
+// does no I/O.
 package trust
 
 import (
@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// block is one PEM block with its number in the source, from 1, for messages.
+// block is a PEM block with its number in the source, counted from 1, for messages.
 type block struct {
 	*pem.Block
 	number int
 }
 
-// decode splits data into PEM blocks (RFC 7468). It refuses anything outside of
-// blocks but lines of comment, since a parser that skips what it does not understand also skips a
+// decode splits data into PEM blocks (RFC 7468). It refuses any other text except
+// comment lines: a parser that skips text it does not understand would also skip a
 // damaged key.
 func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error) {
 	if len(data) > maxBytes {
@@ -39,7 +39,7 @@ func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error
 		if decoded == nil {
 			return nil, fmt.Errorf("PEM block %d is damaged or cut off, want %s", number, wanted)
 		}
-		// pem.Decode skips a damaged block in favour of a later, whole one.
+		// pem.Decode skips a damaged block if a good one follows.
 		if bytes.Count(rest[:len(rest)-len(after)], []byte("-----BEGIN ")) != 1 {
 			return nil, fmt.Errorf("PEM block %d is damaged, want %s", number, wanted)
 		}
@@ -55,8 +55,8 @@ func decode(data []byte, wanted string, maxBytes, maxBlocks int) ([]block, error
 	return blocks, nil
 }
 
-// skipComments leaves out white space and lines that begin with "#", with which
-// people and tools name what comes next.
+// skipComments skips white space and lines that begin with "#", with which people and
+// tools label the next block.
 func skipComments(data []byte) []byte {
 	for {
 		data = bytes.TrimSpace(data)

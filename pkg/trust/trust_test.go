@@ -126,7 +126,7 @@ func TestRefusesWhatIsNotAStrongPublicKey(t *testing.T) {
 		"huge RSA":               {publicPEM(t, &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 16383, 1), E: 65537}), "16384-bit RSA"},
 		"X25519":                 {publicPEM(t, agreement.PublicKey()), "X25519"},
 		"weak after strong":      {good + publicPEM(t, &rsaKey(t, 1024).PublicKey), "PEM block 2"},
-		"too many":               {strings.Repeat(good, maxKeys+1), "more than 16"},
+		"too many":               {strings.Repeat(good, MaxKeys+1), "more than 16"},
 		"too large":              {good + strings.Repeat("\n", maxKeysInput), "want at most 65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestRefusesWhatIsNotACertificate(t *testing.T) {
 		"damaged":          {encode("CERTIFICATE", []byte("x")), "damaged certificate"},
 		"trailing garbage": {good + "x", "not PEM"},
 		"only a comment":   {"# nothing here", "found nothing"},
-		"too many":         {strings.Repeat(good, maxCertificates+1), "more than 256"},
+		"too many":         {strings.Repeat(good, MaxCertificates+1), "more than 256"},
 		"too large":        {good + strings.Repeat("\n", maxCertificatesInput), "at most 1048576"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestRefusesWhatIsNotACertificate(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that whatever parses is strong, within the limits, and the
-// same when written again.
+// FuzzParse checks that every parsed key and certificate is strong and within the limits,
+// and survives a round trip.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(publicPEM(f, ecdsaKey(f, elliptic.P256()).Public())))
 	f.Add([]byte(publicPEM(f, &rsaKey(f, 2048).PublicKey)))
@@ -182,7 +182,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if certificates, err := ParseCertificates(data); err == nil {
 			require.NotEmpty(t, certificates)
-			require.LessOrEqual(t, len(certificates), maxCertificates)
+			require.LessOrEqual(t, len(certificates), MaxCertificates)
 		}
 		keys, err := ParsePublicKeys(data)
 		if err != nil {

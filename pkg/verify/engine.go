@@ -1,9 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -32,20 +34,13 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.WorkTimeout = orDefault(o.WorkTimeout, defaultWorkTimeout)
-	o.InFlight = orDefault(o.InFlight, DefaultInFlight)
-	o.InFlightPerNamespace = orDefault(o.InFlightPerNamespace, DefaultInFlightPerNamespace)
-	o.PassTTL = orDefault(o.PassTTL, DefaultPassTTL)
-	o.DenyTTL = orDefault(o.DenyTTL, DefaultDenyTTL)
-	o.TagTTL = orDefault(o.TagTTL, DefaultTagTTL)
+	o.WorkTimeout = cmp.Or(max(o.WorkTimeout, 0), defaultWorkTimeout)
+	o.InFlight = cmp.Or(max(o.InFlight, 0), DefaultInFlight)
+	o.InFlightPerNamespace = cmp.Or(max(o.InFlightPerNamespace, 0), DefaultInFlightPerNamespace)
+	o.PassTTL = cmp.Or(max(o.PassTTL, 0), DefaultPassTTL)
+	o.DenyTTL = cmp.Or(max(o.DenyTTL, 0), DefaultDenyTTL)
+	o.TagTTL = cmp.Or(max(o.TagTTL, 0), DefaultTagTTL)
 	return o
-}
-
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value <= 0 {
-		return fallback
-	}
-	return value
 }
 
 // Engine answers for images. It is safe for concurrent use.
@@ -70,10 +65,24 @@ func (e *Engine) PassTTL() time.Duration { return e.options.PassTTL }
 // Verify decides whether ref may be used under config, before ctx ends. It
 // never fails: what could not be decided is Undecided, with the reason.
 func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
-	return e.verify(ctx, config, ref, manner{})
+	return e.verify(ctx, config, ref, mode{})
 }
 
-func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how manner) Result {
+// Warm is Verify at low priority, for images that nobody has asked for yet: work
+// is begun only while less than half of all places are taken, and less than half of
+// the namespace's own. Else the result is Undecided and Overloaded at once.
+func (e *Engine) Warm(ctx context.Context, config *Config, ref image.Reference) Result {
+	return e.verify(ctx, config, ref, mode{spare: true})
+}
+
+// Refresh is Warm that finds out anew what is cached, tag and verdict, so that it is
+// kept for its whole time again. Its result takes the place of what is cached, as
+// Verify's would; one that is Undecided leaves it.
+func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Reference) Result {
+	return e.verify(ctx, config, ref, mode{fresh: true, spare: true})
+}
+
+func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
 	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
 	tasks := config.plan(ref)
 	if verdict, ok := decided(tasks); ok {
@@ -91,7 +100,7 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	key := config.verdictKey(result.Reference)
 	entry, cached := e.known(ctx, key, how)
 	if !cached {
-		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
+		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
 			entry := e.examine(ctx, tasks, subject, trace)
 			return entry, e.ttl(entry.Verdict), nil
 		})
@@ -103,6 +112,70 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	}
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict, entry.Findings
 	return result
+}
+
+// pin gives ref its digest. A tag is resolved once and kept for a moment; the
+// descriptor of a digest reference is read later, beside the other requests.
+func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, how mode, trace *trace) (Subject, error) {
+	if ref.Digest != "" {
+		return Subject{Reference: ref}, nil
+	}
+	key := config.tagKey(ref)
+	entry, cached := e.known(ctx, key, how)
+	if !cached {
+		var err error
+		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
+			defer trace.start("resolve", ref.String())()
+			descriptor, err := resolve(ctx, registry, ref)
+			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
+		})
+		if err != nil {
+			return Subject{}, err
+		}
+	}
+	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor}, nil
+}
+
+// resolve asks the registry, and trusts no answer that could not be an image's.
+func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
+	if registry == nil {
+		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("resolve %s: no registry is configured", ref))
+	}
+	descriptor, err := registry.Resolve(ctx, ref)
+	switch {
+	case err != nil:
+		return ocispec.Descriptor{}, err
+	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry gave no sha256 digest", ref))
+	case ref.Digest != "" && descriptor.Digest != ref.Digest:
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry answered for %s", ref, descriptor.Digest))
+	}
+	return descriptor, nil
+}
+
+// examine gathers the evidence for subject, lets every verifier look at it, and
+// decides. Layers with the same registry look at the same evidence.
+func (e *Engine) examine(work context.Context, tasks []task, subject Subject, trace *trace) Entry {
+	ctx, cancel := context.WithCancel(work)
+	defer cancel()
+	board := &board{tasks: tasks, found: map[*Verifier][]ranked{}, settled: cancel}
+	var searches sync.WaitGroup
+	for registry, verifiers := range byRegistry(tasks) {
+		s := &search{registry: registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}
+		searches.Go(func() { s.run(ctx) })
+	}
+	searches.Wait()
+	defer trace.start("decide", "")()
+	verdicts, findings := board.decide()
+	verdict := combine(tasks, func(i int) policy.Verdict {
+		if t := tasks[i]; t.parts && !t.known && verdicts[i].Outcome == policy.Denied {
+			appealed, more := e.examineParts(work, t, subject, verdicts[i], trace)
+			findings = append(findings, more...)
+			return appealed
+		}
+		return verdicts[i]
+	})
+	return Entry{Verdict: verdict, Findings: findings}
 }
 
 // Recall answers as Verify does if the answer is in memory or follows from config
@@ -142,121 +215,6 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 	if len(config.Layers) == 0 {
 		return image.Reference{}, fmt.Errorf("resolve %s: no resources are loaded for %s", ref, config.Namespace.Describe())
 	}
-	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, manner{}, newTrace(e.now))
+	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, mode{}, newTrace(e.now))
 	return subject.Reference, err
-}
-
-// pin gives ref its digest. A tag is resolved once and kept for a moment; the
-// descriptor of a digest reference is read later, beside the other requests.
-func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, how manner, trace *trace) (Subject, error) {
-	if ref.Digest != "" {
-		return Subject{Reference: ref}, nil
-	}
-	key := config.tagKey(ref)
-	entry, cached := e.known(ctx, key, how)
-	if !cached {
-		var err error
-		entry, err = e.once(ctx, config.Limits.ImagesInWork, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
-			defer trace.start("resolve", ref.String())()
-			descriptor, err := resolve(ctx, registry, ref)
-			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
-		})
-		if err != nil {
-			return Subject{}, err
-		}
-	}
-	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor}, nil
-}
-
-// resolve asks the registry, and trusts no answer that could not be an image's.
-func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
-	if registry == nil {
-		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("resolve %s: no registry is configured", ref))
-	}
-	descriptor, err := registry.Resolve(ctx, ref)
-	switch {
-	case err != nil:
-		return ocispec.Descriptor{}, err
-	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry gave no sha256 digest", ref))
-	case ref.Digest != "" && descriptor.Digest != ref.Digest:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry answered for %s", ref, descriptor.Digest))
-	}
-	return descriptor, nil
-}
-
-// once runs work for key, or joins the work that is under way for it, and waits
-// until ctx ends. The work outlives its first caller, so that one caller's deadline
-// is not another's failure and a retry finds a warm cache. places is how many the
-// namespace may have for work, 0 the default.
-func (e *Engine) once(ctx context.Context, places int, key Key, how manner, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
-	for {
-		entry, err := e.join(ctx, places, key, how, work)
-		if how.spare || !errors.Is(err, errNoSpare) {
-			return entry, err
-		}
-		// It was another's work of low priority, which found no place; there may be one
-		// for us.
-	}
-}
-
-func (e *Engine) join(ctx context.Context, places int, key Key, how manner, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
-	flight := e.flights.DoChan(key.String(), func() (any, error) {
-		if err := how.acquire(e.limit, key.Namespace, places); err != nil {
-			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
-		}
-		defer e.limit.release(key.Namespace)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
-		defer cancel()
-		return e.run(ctx, key, work)
-	})
-	select {
-	case done := <-flight:
-		entry, _ := done.Val.(Entry) // the zero Entry denies
-		return entry, done.Err
-	case <-ctx.Done():
-		return Entry{}, fmt.Errorf("%s was not finished in time, try again: %w", key.Image, ctx.Err())
-	}
-}
-
-// run does the work and keeps its result. A panic below becomes an error: it
-// must neither end the process nor admit anything.
-func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (entry Entry, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			entry, err = Entry{}, fmt.Errorf("%s: internal error: %v", key.Image, r)
-		}
-	}()
-	entry, ttl, err := work(ctx)
-	if err == nil && ttl > 0 {
-		e.cache.Put(ctx, key, entry, ttl)
-	}
-	return entry, err
-}
-
-func (e *Engine) ttl(verdict policy.Verdict) time.Duration {
-	switch verdict.Outcome {
-	case policy.Allowed:
-		switch {
-		case verdict.Doubtful:
-			return 0
-		case verdict.Warning != "":
-			return e.options.DenyTTL
-		}
-		return e.options.PassTTL
-	case policy.Denied:
-		return e.options.DenyTTL
-	case policy.Undecided:
-	}
-	return 0
-}
-
-// failure is the verdict on an image whose verification ended with err, which
-// names the image.
-func failure(err error) policy.Verdict {
-	outcome := policy.Undecided
-	if IsPermanent(err) {
-		outcome = policy.Denied
-	}
-	return policy.Verdict{Outcome: outcome, Reason: err.Error()}
 }

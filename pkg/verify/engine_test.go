@@ -356,6 +356,27 @@ func TestWorkIsBounded(t *testing.T) {
 		other.Namespace = "team-b"
 		require.Equal(t, policy.Allowed, e.Verify(t.Context(), other, ref(t, "r.example.com/app@"+appDigest.String())).Verdict.Outcome)
 	})
+	t.Run("per account, whichever of its namespaces asks", func(t *testing.T) {
+		r := newRegistry()
+		r.list = hang
+		e := engine(newCache(), verify.Options{InFlightPerNamespace: 1, InFlight: 4, WorkTimeout: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		of := func(namespace verify.Namespace, account verify.Account) *verify.Config {
+			c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
+			c.Namespace, c.Account = namespace, account
+			return c
+		}
+		image := ref(t, "r.example.com/one@"+appDigest.String())
+		go e.Verify(ctx, of("team-a", "shared"), image)
+		require.Eventually(t, func() bool { return r.called("list") == 1 }, 5*time.Second, time.Millisecond)
+		require.True(t, e.Verify(t.Context(), of("team-b", "shared"), image).Overloaded)
+		go e.Verify(ctx, of("team-c", ""), image)
+		require.Eventually(t, func() bool { return r.called("list") == 2 }, 5*time.Second, time.Millisecond, "another account has its own")
+		other := ref(t, "r.example.com/two@"+appDigest.String())
+		require.True(t, e.Verify(t.Context(), of("team-c", ""), other).Overloaded, "no account is no way around the limit")
+		require.True(t, e.Verify(t.Context(), of("team-c", "namespace/team-c"), other).Overloaded, "it is the namespace's own")
+	})
 }
 
 func TestEnoughProofEndsTheSearch(t *testing.T) {

@@ -129,7 +129,7 @@ func (c *checker) Accepts(s verify.Signature) bool { return s.Layer.MediaType ==
 func (c *checker) Check(ctx context.Context, subject verify.Subject, s verify.Signature, fetch verify.Fetch, _ time.Time) policy.Finding {
 	content, err := fetch(ctx, s.Layer, 1<<10)
 	if err != nil {
-		return verify.FetchFailure(err)
+		return verify.FindingOf(err)
 	}
 	if c.before != nil {
 		c.before(string(content))

@@ -38,8 +38,10 @@ import (
 type Verifier interface {
 	// Warm answers from what is cached, here or with other replicas, if it can.
 	Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
-	// Refresh finds it out anew, so that it is kept for its whole time again.
+	// Refresh bypasses what is cached, and restarts the time that the result is kept.
 	Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
+	// Account returns who pays for the images of a namespace.
+	Account(namespace verify.Namespace) verify.Account
 }
 
 // Options are the settings of a [Watcher].
@@ -153,20 +155,18 @@ func (w *Watcher) changed(before, after any) {
 	}
 	for _, name := range r.images {
 		if old == nil || !slices.Contains(old.images, name) {
-			w.ask(target{verify.Namespace(r.Namespace), name}, false)
+			w.ask(job{target: target{verify.Namespace(r.Namespace), name}, due: time.Now()})
 		}
 	}
 }
 
-func (w *Watcher) ask(t target, renew bool) {
-	if !w.queue.add(t, renew) {
-		w.drop(t)
+// ask queues a job, or counts it as dropped.
+func (w *Watcher) ask(j job) {
+	if w.queue.add(w.verifier.Account(j.namespace), j) {
+		return
 	}
-}
-
-func (w *Watcher) drop(t target) {
 	w.images.WithLabelValues("dropped").Inc()
-	w.log.WithFields(logrus.Fields{"namespace": t.namespace, "image": t.image}).Debug("too many images wait to be verified ahead")
+	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image}).Debug("too many images wait to be verified ahead")
 }
 
 // renew asks for the images of running pods once in every interval, each at a
@@ -186,7 +186,7 @@ func (w *Watcher) renew(ctx context.Context) {
 		for _, key := range w.pods.GetIndexer().ListIndexFuncValues(byImage) {
 			if w.due(key, last, now) {
 				namespace, name, _ := strings.Cut(key, "/")
-				w.ask(target{verify.Namespace(namespace), name}, true)
+				w.ask(job{target: target{verify.Namespace(namespace), name}, renew: true, due: time.Now()})
 			}
 		}
 		last = now
@@ -210,16 +210,22 @@ func (w *Watcher) wanted(t target) bool {
 
 // work serves the queue until ctx ends.
 func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error {
+		<-ctx.Done()
+		w.queue.turns.ShutDown()
+		return nil
+	})
 	for range workers {
 		group.Go(func() error {
 			for {
-				j, ok := w.queue.take(ctx)
+				account, j, ok := w.queue.take()
 				if !ok {
 					return nil
 				}
-				if !w.queue.done(j, w.serve(ctx, j)) {
-					w.drop(j.target)
+				if pause := w.serve(ctx, j); pause > 0 {
+					w.ask(job{target: j.target, renew: j.renew, tries: j.tries + 1, due: time.Now().Add(pause)})
 				}
+				w.queue.done(account)
 			}
 		})
 	}

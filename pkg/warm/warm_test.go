@@ -58,6 +58,8 @@ func (f *fake) Refresh(ctx context.Context, namespace verify.Namespace, ref imag
 	return f.ask(ctx, namespace, ref, true)
 }
 
+func (f *fake) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
+
 // taken returns the calls since the last time.
 func (f *fake) taken() []asked {
 	f.mu.Lock()
@@ -219,6 +221,7 @@ func TestWhatFoundNoPlaceIsTriedAgainUntilNobodyHasIt(t *testing.T) {
 		time.Sleep(10 * interval)
 		require.Empty(t, w.taken())
 		require.Empty(t, w.queue.jobs)
+		require.Zero(t, w.queue.waiting)
 	})
 }
 

@@ -21,12 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/bare"
 	"github.com/landwaiter/landwaiter/test/kit/edge"
@@ -58,7 +59,7 @@ func (noCache) Put(context.Context, verify.Key, verify.Entry, time.Duration) {}
 func (noCache) Forget(verify.Namespace)                                      {}
 
 // newService returns a service with objects in force.
-func newService(t testing.TB, options service.Options, objects tenant.Objects) *service.Service {
+func newService(t testing.TB, options service.Options, objects resource.Objects) *service.Service {
 	t.Helper()
 	s, err := service.New(options)
 	require.NoError(t, err)
@@ -84,8 +85,8 @@ func newEnvironment(b *testing.B, options service.Options, namespaces int) *envi
 }
 
 // resources gives every namespace its own trust store, verifier and policy.
-func resources(host, key string, namespaces int) tenant.Objects {
-	var o tenant.Objects
+func resources(host, key string, namespaces int) resource.Objects {
+	var o resource.Objects
 	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{host}}, InsecurePlainHTTP: true}}
 	store.Name = "bench"
 	o.ClusterStores = append(o.ClusterStores, store)
@@ -154,9 +155,9 @@ func BenchmarkCompile(b *testing.B) {
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(b, err)
 	objects := resources("127.0.0.1:5000", string(key.PEM), 1000)
-	s := newService(b, cold(), tenant.Objects{})
+	s := newService(b, cold(), resource.Objects{})
 	for b.Loop() {
-		_, problems := tenant.Compile(objects, s.Outside())
+		_, problems := compile.New(objects, nil, s.Outside())
 		require.Empty(b, problems)
 	}
 }
@@ -168,7 +169,7 @@ func BenchmarkChange(b *testing.B) {
 	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
 	one := resources("127.0.0.1:5000", string(key.PEM), 1)
 	for b.Loop() {
-		_, problems := snapshot.With(team(0), one)
+		_, problems := snapshot.With(team(0), one, nil)
 		require.Empty(b, problems)
 	}
 }

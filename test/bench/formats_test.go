@@ -12,8 +12,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -101,7 +101,7 @@ func formats(t testing.TB) []format {
 type signedImage struct {
 	registry *fixture.Registry
 	image    fixture.Image
-	objects  tenant.Objects
+	objects  resource.Objects
 }
 
 func newSignedImage(t testing.TB, f format, options fixture.RegistryOptions, signatures int) *signedImage {
@@ -120,7 +120,7 @@ func newSignedImage(t testing.TB, f format, options fixture.RegistryOptions, sig
 	trust, verifier := v1alpha1.TrustStore{Spec: f.trust}, v1alpha1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(f.verifier), &verifier.Spec), f.verifier)
 	trust.Name, verifier.Name, trust.Namespace, verifier.Namespace = "trust", "release", "team-0", "team-0"
-	w.objects = tenant.Objects{ClusterStores: []v1alpha1.ClusterStore{store}, TrustStores: []v1alpha1.TrustStore{trust}, Verifiers: []v1alpha1.Verifier{verifier}}
+	w.objects = resource.Objects{ClusterStores: []v1alpha1.ClusterStore{store}, TrustStores: []v1alpha1.TrustStore{trust}, Verifiers: []v1alpha1.Verifier{verifier}}
 	return w
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func main() {
@@ -71,9 +72,8 @@ func (r request) verify(ctx context.Context, artifact string) error {
 	if err != nil {
 		return err
 	}
-	evidence, failure := checker.VerifyBundle(ctx, data, subject)
-	if evidence.Signer == "" {
-		return fmt.Errorf("%s: %s", failure.Reason, failure.Message)
+	if _, err := checker.VerifyBundle(ctx, data, subject); err != nil {
+		return fmt.Errorf("%s: %w", verify.FindingOf(err).Reason, err)
 	}
 	return nil
 }
@@ -110,8 +110,8 @@ func (r request) checker(ctx context.Context) (*cosign.Checker, error) {
 		return nil, err
 	}
 	if r.key == "" {
-		return cosign.New(cosign.Options{Keyless: &cosign.Keyless{Root: trusted, Name: r.trustedRoot,
-			Identities: []cosign.Identity{{Issuer: r.issuer, Subject: r.identity}}}})
+		return cosign.New(cosign.Options{Signers: cosign.Signers{Keyless: &cosign.Keyless{Root: trusted, Name: r.trustedRoot,
+			Identities: []cosign.Identity{{Issuer: r.issuer, Subject: r.identity}}}}})
 	}
 	return r.keyed(trusted)
 }
@@ -137,7 +137,7 @@ func (r request) keyed(trusted root.TrustedMaterial) (*cosign.Checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.TrimSpace(r.key), err)
 	}
-	options := cosign.Options{Log: trusted}
+	options := cosign.Options{Signers: cosign.Signers{Log: trusted}}
 	for _, key := range keys {
 		options.Keys = append(options.Keys, cosign.Key{Name: r.key, Public: key.Key, Fingerprint: key.Fingerprint})
 	}

@@ -25,8 +25,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
@@ -80,7 +80,7 @@ func run(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, running := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.Watch(running, resources, func([]tenant.Problem) {}) })
+	group.Go(func() error { return s.Watch(running, resources, func([]resource.Problem) {}) })
 	group.Go(func() error { return s.Run(running) })
 	group.Go(func() error { return server.Run(running) })
 	group.Go(func() error {

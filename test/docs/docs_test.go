@@ -13,10 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
@@ -90,7 +91,7 @@ func sigstoreRoot(t *testing.T) string {
 }
 
 // fetched is what the documents' resources keep outside of the cluster.
-func fetched(t *testing.T, objects tenant.Objects) map[external.Source]external.Material {
+func fetched(t *testing.T, objects resource.Objects) map[external.Source]external.Value {
 	t.Helper()
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
@@ -98,12 +99,12 @@ func fetched(t *testing.T, objects tenant.Objects) map[external.Source]external.
 	require.NoError(t, err)
 	root, err := instance.TrustedRoot()
 	require.NoError(t, err)
-	known := map[external.Source]external.Material{}
-	for _, sources := range objects.Remotes() {
+	known := map[external.Source]external.Value{}
+	for _, sources := range compile.Externals(objects) {
 		for _, source := range sources {
-			known[source] = external.Material{Content: key.PEM}
+			known[source] = external.Value{Content: key.PEM}
 			if source.Kind == external.TUF {
-				known[source] = external.Material{Content: root}
+				known[source] = external.Value{Content: root}
 			}
 		}
 	}
@@ -119,8 +120,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			objects, problems, err := configdir.Load(dir)
 			require.NoError(t, err)
 			require.Empty(t, problems)
-			objects.Fetched = fetched(t, objects)
-			_, problems = tenant.Compile(objects, tenant.Outside{
+			_, problems = compile.New(objects, fetched(t, objects), compile.Outside{
 				Registry:   func(registry.Access) verify.Registry { return nil },
 				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
 			})

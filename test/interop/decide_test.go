@@ -11,8 +11,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -36,7 +36,7 @@ func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSp
 
 // resources are what a cluster admin and a team would apply: the registry, the
 // trust material in a Secret, one verifier, and a policy that requires it.
-func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) tenant.Objects {
+func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) resource.Objects {
 	kind := v1alpha1.PublicKeys
 	switch {
 	case verifier.Notation != nil:
@@ -45,7 +45,7 @@ func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, materia
 		kind = v1alpha1.SigstoreRoot
 	}
 	own := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
-	return tenant.Objects{
+	return resource.Objects{
 		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: team, UID: "uid-of-team-a"}}},
 		Secrets:    []corev1.Secret{{ObjectMeta: own("material"), Data: map[string][]byte{materialFile: material}}},
 		ClusterStores: []v1alpha1.ClusterStore{{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1alpha1.ClusterStoreSpec{

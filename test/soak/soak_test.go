@@ -27,8 +27,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -97,9 +97,9 @@ func (s *soak) connect(t *testing.T) {
 func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }
 
 // resources are those of one team, with a key and in one life of its namespace.
-func (s *soak) resources(i int, key *fixture.CosignKey, life int) tenant.Objects {
+func (s *soak) resources(i int, key *fixture.CosignKey, life int) resource.Objects {
 	named := metav1.ObjectMeta{Namespace: string(team(i)), Name: "release"}
-	return tenant.Objects{
+	return resource.Objects{
 		Namespaces:  []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: string(team(i)), UID: types.UID(fmt.Sprint(life))}}},
 		TrustStores: []v1alpha1.TrustStore{{ObjectMeta: named, Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(key.PEM)}}}},
 		Verifiers: []v1alpha1.Verifier{{ObjectMeta: named, Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{
@@ -112,7 +112,7 @@ func (s *soak) resources(i int, key *fixture.CosignKey, life int) tenant.Objects
 // begin puts all teams in force.
 func (s *soak) begin(t *testing.T) {
 	t.Helper()
-	var o tenant.Objects
+	var o resource.Objects
 	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{s.registry.Host()}}, InsecurePlainHTTP: true}}
 	store.Name = "soak"
 	o.ClusterStores = append(o.ClusterStores, store)
@@ -156,14 +156,14 @@ func (s *soak) churn(ctx context.Context, t *testing.T) {
 	}
 	for life := 1; ctx.Err() == nil; life++ {
 		i := teams/2 + life%(teams/2)
-		key, o := s.keys[i], tenant.Objects{}
+		key, o := s.keys[i], resource.Objects{}
 		if life%3 == 0 {
 			key = stranger
 		}
 		if life%7 != 0 { // else the namespace is gone
 			o = s.resources(i, key, life/50)
 		}
-		snapshot, _ := s.service.Set().Snapshot().With(team(i), o)
+		snapshot, _ := s.service.Set().Snapshot().With(team(i), o, nil)
 		s.service.Set().Swap(snapshot)
 		if len(o.Namespaces) == 0 {
 			s.service.Forget(team(i))

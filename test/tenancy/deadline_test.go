@@ -17,8 +17,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/edge"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -88,7 +88,7 @@ func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
 	for i := range verify.MinInFlight + 8 {
 		keys = append(keys, "[team-a]"+e.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
 	}
-	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), func(o *tenant.Objects) {
+	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), func(o *resource.Objects) {
 		var limits v1alpha1.ClusterLimits
 		limits.Name = "small"
 		limits.Spec = v1alpha1.ClusterLimitsSpec{Namespaces: []string{"team-a"}, ImagesInWork: verify.MinInFlight}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -77,9 +77,9 @@ func (e *environment) signed(t *testing.T, repository string, signers ...string)
 }
 
 // apply compiles resources and puts them in force.
-func (e *environment) apply(t *testing.T, resources ...func(*tenant.Objects)) []tenant.Problem {
+func (e *environment) apply(t *testing.T, resources ...func(*resource.Objects)) []resource.Problem {
 	t.Helper()
-	var o tenant.Objects
+	var o resource.Objects
 	e.clusterStore(t)(&o)
 	for _, add := range resources {
 		add(&o)
@@ -88,9 +88,9 @@ func (e *environment) apply(t *testing.T, resources ...func(*tenant.Objects)) []
 }
 
 // clusterStore lets the registry be on a loopback address.
-func (e *environment) clusterStore(t *testing.T) func(*tenant.Objects) {
+func (e *environment) clusterStore(t *testing.T) func(*resource.Objects) {
 	t.Helper()
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		var store v1alpha1.ClusterStore
 		store.Name = "fixture"
 		store.Spec.Registries = []string{e.registry.Host()}
@@ -105,10 +105,10 @@ func (e *environment) clusterStore(t *testing.T) func(*tenant.Objects) {
 
 // trusting gives a namespace, or with "" the cluster, a verifier "release" that
 // trusts the named key.
-func (e *environment) trusting(t *testing.T, namespace, signer string) func(*tenant.Objects) {
+func (e *environment) trusting(t *testing.T, namespace, signer string) func(*resource.Objects) {
 	t.Helper()
 	pem := string(e.signer(t, signer).PEM)
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		trust := v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
 		spec := v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}}
 		if namespace == "" {
@@ -124,9 +124,9 @@ func (e *environment) trusting(t *testing.T, namespace, signer string) func(*ten
 }
 
 // policy gives a namespace, or with "" the cluster, a policy from YAML.
-func (e *environment) policy(t *testing.T, namespace, name, spec string) func(*tenant.Objects) {
+func (e *environment) policy(t *testing.T, namespace, name, spec string) func(*resource.Objects) {
 	t.Helper()
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		document := fmt.Sprintf("metadata: {name: %s, namespace: %q}\nspec:\n  %s", name, namespace, strings.ReplaceAll(spec, "\n", "\n  "))
 		if namespace == "" {
 			var p v1alpha1.ClusterVerificationPolicy

@@ -16,7 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
 )
@@ -71,7 +71,7 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			h.Handle("", "/manifests/sha256:", hostile.Manifest(victim))
 			h.Handle("", c.part, c.handler)
 			e := newEnvironment(t, fixture.RegistryOptions{})
-			store := func(o *tenant.Objects) {
+			store := func(o *resource.Objects) {
 				s := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
 				s.Name = "hostile"
 				o.ClusterStores = append(o.ClusterStores, s)

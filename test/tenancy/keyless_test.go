@@ -10,7 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
@@ -22,7 +22,7 @@ const (
 
 // keyless gives a namespace a verifier "release" with a specification in YAML,
 // and a trust store "root" with an instance's root.
-func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec string) func(*tenant.Objects) {
+func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec string) func(*resource.Objects) {
 	t.Helper()
 	text, err := instance.TrustedRoot()
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec s
 	verifier.Name, verifier.Namespace = "release", namespace
 	store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.SigstoreRoot, Source: v1alpha1.TrustSource{Inline: string(text)}}}
 	store.Name, store.Namespace = "root", namespace
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		o.TrustStores, o.Verifiers = append(o.TrustStores, store), append(o.Verifiers, verifier)
 	}
 }
@@ -139,7 +139,7 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 		"logTrustStore must name":                           "{cosign: {keys: [{trustStore: keys}], transparencyLog: Required}}",
 		"logTrustStore is for":                              "{cosign: {keys: [{trustStore: keys}], logTrustStore: {trustStore: root}}}",
 	} {
-		keys := func(o *tenant.Objects) {
+		keys := func(o *resource.Objects) {
 			store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(e.signer(t, "a").PEM)}}}
 			store.Name, store.Namespace = "keys", "team-a"
 			o.TrustStores = append(o.TrustStores, store)

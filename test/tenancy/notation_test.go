@@ -11,26 +11,26 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // store gives a namespace a trust store with one certificate.
-func store(namespace, name string, kind v1alpha1.TrustStoreType, authority *fixture.Authority) func(*tenant.Objects) {
+func store(namespace, name string, kind v1alpha1.TrustStoreType, authority *fixture.Authority) func(*resource.Objects) {
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Chain[0].Raw})
 	made := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: kind, Source: v1alpha1.TrustSource{Inline: string(text)}}}
 	made.Namespace, made.Name = namespace, name
-	return func(o *tenant.Objects) { o.TrustStores = append(o.TrustStores, made) }
+	return func(o *resource.Objects) { o.TrustStores = append(o.TrustStores, made) }
 }
 
 // verifier gives a namespace a Verifier with a specification in YAML.
-func verifier(t *testing.T, namespace, name, spec string) func(*tenant.Objects) {
+func verifier(t *testing.T, namespace, name, spec string) func(*resource.Objects) {
 	t.Helper()
 	made := v1alpha1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &made.Spec), spec)
 	made.Namespace, made.Name = namespace, name
-	return func(o *tenant.Objects) { o.Verifiers = append(o.Verifiers, made) }
+	return func(o *resource.Objects) { o.Verifiers = append(o.Verifiers, made) }
 }
 
 const fixtureIdentity = `"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures, CN=release"`
@@ -113,8 +113,8 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 		_, err := e.registry.SignNotation(t.Context(), *img, by, fixture.NotationOptions{})
 		require.NoError(t, err)
 	}
-	demand := func(more string) []func(*tenant.Objects) {
-		return []func(*tenant.Objects){store("team-a", "ca", v1alpha1.Certificates, root),
+	demand := func(more string) []func(*resource.Objects) {
+		return []func(*resource.Objects){store("team-a", "ca", v1alpha1.Certificates, root),
 			verifier(t, "team-a", "release", "{notation: {trustStores: [{trustStore: ca}], trustedIdentities: ['*']"+more+"}}")}
 	}
 	verdict := func(img fixture.Image) policy.Verdict { return e.Verify(t.Context(), "team-a", img.Reference).Verdict }

@@ -8,17 +8,17 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // keyed gives team-a a verifier of a name with a key of the same name.
-func (e *environment) keyed(t *testing.T, name string) func(*tenant.Objects) {
+func (e *environment) keyed(t *testing.T, name string) func(*resource.Objects) {
 	t.Helper()
 	add := verifier(t, "team-a", name, "{cosign: {keys: [{trustStore: "+name+"}]}}")
 	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(e.signer(t, name).PEM)}}}
 	trust.Namespace, trust.Name = "team-a", name
-	return func(o *tenant.Objects) { add(o); o.TrustStores = append(o.TrustStores, trust) }
+	return func(o *resource.Objects) { add(o); o.TrustStores = append(o.TrustStores, trust) }
 }
 
 // Each field of a policy flips the verdict on one image.

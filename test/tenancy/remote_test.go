@@ -17,8 +17,8 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -69,7 +69,7 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // keptInVault gives a namespace a trust store with a key in Vault, a Secret with a
 // token for it, and a verifier.
-func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.Objects) {
+func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*resource.Objects) {
 	t.Helper()
 	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{
 		Address: v.address, Path: "transit/keys/release", CABundle: v.authority, Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
@@ -77,7 +77,7 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.
 	secret := corev1.Secret{StringData: map[string]string{"token": token}}
 	secret.Namespace, secret.Name = namespace, "vault"
 	add := verifier(t, namespace, "release", "{cosign: {keys: [{trustStore: release}]}}")
-	return func(o *tenant.Objects) {
+	return func(o *resource.Objects) {
 		add(o)
 		o.TrustStores, o.Secrets = append(o.TrustStores, trust), append(o.Secrets, secret)
 	}
@@ -85,14 +85,14 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*tenant.
 
 // fetching applies resources, and again whenever what they keep elsewhere changes,
 // as the server does.
-func (e *environment) fetching(t *testing.T, options service.Options, resources ...func(*tenant.Objects)) (problems func() []tenant.Problem) {
+func (e *environment) fetching(t *testing.T, options service.Options, resources ...func(*resource.Objects)) (problems func() []resource.Problem) {
 	t.Helper()
 	e.start(t, options)
-	var last atomic.Pointer[[]tenant.Problem]
-	report := func(problems []tenant.Problem) { last.Store(&problems) }
+	var last atomic.Pointer[[]resource.Problem]
+	report := func(problems []resource.Problem) { last.Store(&problems) }
 	e.Reapply(report)
 	report(e.apply(t, resources...))
-	return func() []tenant.Problem { return *last.Load() }
+	return func() []resource.Problem { return *last.Load() }
 }
 
 func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {

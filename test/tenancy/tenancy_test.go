@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -58,8 +59,8 @@ func TestTheSameImageHasOppositeVerdictsInTwoNamespacesUnderLoad(t *testing.T) {
 func TestEditsChangeVerdictsAtOnceAndEditsBackAreWarm(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	img := e.signed(t, "team-a/app", "a")
-	trustA := []func(*tenant.Objects){e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)}
-	trustB := []func(*tenant.Objects){e.trusting(t, "team-a", "b"), e.policy(t, "team-a", "p", releaseNeeded)}
+	trustA := []func(*resource.Objects){e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)}
+	trustB := []func(*resource.Objects){e.trusting(t, "team-a", "b"), e.policy(t, "team-a", "p", releaseNeeded)}
 	for round := range 4 {
 		require.Empty(t, e.apply(t, trustA...))
 		result := e.Verify(t.Context(), "team-a", digestOf(img))
@@ -89,7 +90,7 @@ func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
 func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	img := e.signed(t, "shared/app", "corp")
-	broken := func(o *tenant.Objects) {
+	broken := func(o *resource.Objects) {
 		v := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "gone"}}}}}
 		v.Name, v.Namespace = "release", "team-a"
 		o.Verifiers = append(o.Verifiers, v)
@@ -166,7 +167,9 @@ func TestColdVerificationAsksNoMoreThanItMust(t *testing.T) {
 	require.LessOrEqual(t, e.registry.Count(), 4, e.registry.Requests())
 	e.registry.Reset()
 	requireOutcome(t, policy.Allowed, e.outcome(t, "team-a", img))
-	require.Equal(t, 3, e.registry.Count(), "the subject, the .sig tag and the referrers; the payload is rebuilt: %v", e.registry.Requests())
+	// A request for the first image may still be on its way after its verdict.
+	about := slices.DeleteFunc(e.registry.Requests(), func(r fixture.Request) bool { return strings.Contains(r.Path, first.Descriptor.Digest.Encoded()) })
+	require.Len(t, about, 3, "the subject, the .sig tag and the referrers; the payload is rebuilt")
 }
 
 func TestARegistryThatFailsLeavesItUndecided(t *testing.T) {

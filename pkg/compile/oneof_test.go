@@ -1,0 +1,85 @@
+package compile_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// Whoever adds a kind of verifier or source to the types and forgets the compiler
+// is told here: a field that is not looked at would be one that is ignored.
+func TestCompileKnowsEveryOneOfField(t *testing.T) {
+	compileVerifier := func(spec v1alpha1.VerifierSpec) []resource.Problem {
+		v := v1alpha1.Verifier{Spec: spec}
+		v.Name, v.Namespace = "v", "team-a"
+		_, problems := compiled(resource.Objects{Verifiers: []v1alpha1.Verifier{v}})
+		return problems
+	}
+	compileSource := func(source v1alpha1.TrustSource) []resource.Problem {
+		s := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: source}}
+		s.Name, s.Namespace = "s", "team-a"
+		_, problems := compiled(resource.Objects{TrustStores: []v1alpha1.TrustStore{s}})
+		return problems
+	}
+	compileBundle := func(bundle v1alpha1.CABundle) []resource.Problem {
+		s := v1alpha1.Store{Spec: v1alpha1.StoreSpec{Registries: []string{"r.example.com"}, CABundle: &bundle}}
+		s.Name, s.Namespace = "s", "team-a"
+		_, problems := compiled(resource.Objects{Stores: []v1alpha1.Store{s}})
+		return problems
+	}
+	compileRequirement := func(r v1alpha1.Requirement) []resource.Problem {
+		p := v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{r}}}}}
+		p.Name, p.Namespace = "p", "team-a"
+		_, problems := compiled(resource.Objects{VerificationPolicies: []v1alpha1.VerificationPolicy{p}})
+		return problems
+	}
+	eachField(t, []string{"Images"}, compileVerifier)
+	eachField(t, nil, compileSource)
+	eachField(t, nil, compileBundle)
+	eachField(t, []string{"AtLeast"}, compileRequirement)
+}
+
+// eachField sets one field at a time: whatever the compiler says of it, it must
+// not be that none was set.
+func eachField[T any](t *testing.T, besides []string, compile func(T) []resource.Problem) {
+	t.Helper()
+	var none T
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		isBesides := false
+		for _, name := range besides {
+			isBesides = isBesides || name == field.Name
+		}
+		if isBesides {
+			continue
+		}
+		value := none
+		set(reflect.ValueOf(&value).Elem().FieldByIndex(field.Index))
+		said := ""
+		for _, problem := range compile(value) {
+			said += problem.Message
+		}
+		for _, ignored := range []string{"it has 0", "it names 0", "there are 0"} {
+			require.NotContains(t, said, ignored, "%s.%s is ignored", reflect.TypeFor[T]().Name(), field.Name)
+		}
+	}
+	said := compile(none)
+	require.NotEmpty(t, said, "%s with nothing set", reflect.TypeFor[T]().Name())
+}
+
+// set gives a field a value that is not zero.
+func set(field reflect.Value) {
+	switch field.Kind() {
+	case reflect.Pointer:
+		field.Set(reflect.New(field.Type().Elem()))
+	case reflect.String:
+		field.SetString("x")
+	case reflect.Slice:
+		field.Set(reflect.MakeSlice(field.Type(), 1, 1))
+	default:
+		panic("a one-of field of kind " + field.Kind().String())
+	}
+}

@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/prefetch"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// secretWatches watches the Secrets and ConfigMaps that resources name, each for
+// as long as some namespace's resources name it.
+type secretWatches struct {
+	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
+	grant func(policy.ObjectRef) string // how to give the right to read an object
+}
+
+// watched is what the watch of one object has found.
+type watched struct {
+	object   runtime.Object // nil: not there
+	answered bool           // the API server said what there is, or that we may not know
+	err      error          // why the object cannot be read
+}
+
+func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespace)) *secretWatches {
+	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
+		var s *slot
+		s = newSlot(source, func() {
+			var found watched
+			found.object, found.answered, found.err = s.content()
+			report(found)
+		})
+		s.run(ctx, clients)
+	}
+	set := prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
+		MaxKeys: maxReferences, FirstWait: firstRead,
+		// A failure says nothing about the object: until firstRead has passed, the
+		// namespace keeps what is in force.
+		Answers: func(found watched) bool { return found.answered },
+	})
+	set.Notify(changed)
+	return &secretWatches{set: set, grant: func(policy.ObjectRef) string { return "" }}
+}
+
+// fill adds the objects that resources name to o, or why they cannot be read. An
+// object that does not exist is not added.
+func (w *secretWatches) fill(o *resource.Objects, sources []policy.ObjectRef) {
+	for _, source := range sources {
+		object, err := w.known(source)
+		if err == nil && object != nil {
+			err = o.Add(object)
+		}
+		if err != nil {
+			o.Broken = append(o.Broken, w.unreadable(source, err))
+		}
+	}
+}
+
+// known returns an object, nil if it does not exist, or why it is not known.
+func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
+	found, err := w.set.Known(source)
+	switch {
+	case errors.Is(err, prefetch.ErrNotWanted):
+		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets and ConfigMaps", maxReferences)
+	case errors.Is(err, prefetch.ErrPending):
+		return nil, errors.New("the API server has not answered yet")
+	case err != nil:
+		return nil, err
+	}
+	return found.object, found.err
+}
+
+func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.Broken {
+	if apierrors.IsForbidden(err) {
+		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
+			Err: fmt.Errorf("landwaiter has no right to read it%s", w.grant(source))}
+	}
+	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: err}
+}

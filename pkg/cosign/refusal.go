@@ -1,0 +1,83 @@
+package cosign
+
+import (
+	"fmt"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func malformed(message string) error {
+	return verify.Refuse(policy.ReasonMalformed, message, "sign the image again with an unmodified cosign")
+}
+
+func limitExceeded(what string, limit int) error {
+	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit), "")
+}
+
+func noSignature() error {
+	return verify.Refuse(policy.ReasonNoSignature, "the cosign payload has no signature annotation",
+		"sign the image again, and copy signatures with cosign copy or another tool that keeps annotations")
+}
+
+func tampered(message string) error {
+	return verify.Refuse(policy.ReasonTamperedPayload, message, "sign the image again, and find out who changed the signature in the registry")
+}
+
+// wrongDigest does not repeat what the signature says unless it is a digest.
+func wrongDigest(want digest.Digest, signed ...string) error {
+	other := "another image"
+	if len(signed) > 0 {
+		if d, err := digest.Parse(signed[0]); err == nil {
+			other = "another image, " + d.String()
+		}
+	}
+	return verify.Refuse(policy.ReasonWrongDigest, fmt.Sprintf("the signature is for %s, not for %s", other, want),
+		"sign this image by its digest: signatures of other images or platforms do not carry over")
+}
+
+// checkRepository refuses a signature whose signed document does not name ref's
+// repository, both normalised.
+func checkRepository(ref image.Reference, signed string) error {
+	named, err := image.Parse(signed)
+	switch {
+	case signed == "":
+		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature names no repository, so it is not proven to be for %s", ref.Name()),
+			"sign with cosign's legacy format (--new-bundle-format=false), which names the repository, or drop matchRepository from the verifier")
+	case err != nil:
+		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature names a repository that is not an image reference, want %s", ref.Name()),
+			"sign the image again where it is used")
+	case named.Name() != ref.Name():
+		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature is for repository %s, not for %s", named.Name(), ref.Name()),
+			"sign the image again where it is used, or drop matchRepository from the verifier")
+	}
+	return nil
+}
+
+func wrongAnnotations(name, value string) error {
+	return verify.Refuse(policy.ReasonWrongAnnotations, fmt.Sprintf("the signature does not carry the annotation %s=%s", name, value),
+		fmt.Sprintf("sign with: cosign sign -a %s=%s", name, value))
+}
+
+func wrongPredicate() error {
+	return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an attestation, not an image signature (predicate type "+PredicateTypeSignature+")",
+		"sign the image itself with cosign sign; attestations do not count as signatures")
+}
+
+func keyless() error {
+	return verify.Refuse(policy.ReasonKeyless, "the bundle is signed with a certificate, the verifier wants one of its keys",
+		"sign with cosign sign --key, or use a keyless verifier")
+}
+
+func keyed() error {
+	return verify.Refuse(policy.ReasonKeyed, "the signature is made with a key, the verifier wants an identity",
+		"sign keyless with cosign sign, or use a verifier with keys")
+}
+
+func unsupported() error {
+	return verify.Refuse(policy.ReasonUnsupported, "the bundle signs the image's bytes in a way that cannot be checked from its sha256 digest",
+		"sign the image with cosign sign")
+}

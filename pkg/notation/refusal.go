@@ -1,0 +1,107 @@
+package notation
+
+import (
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func malformed(message string) error {
+	return verify.Refuse(policy.ReasonMalformed, message,
+		"sign the image again with an unmodified notation")
+}
+
+func limitExceeded(what string, limit int) error {
+	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("%s, the limit is %d", what, limit), "")
+}
+
+func (c *Checker) untrustedCertificate() error {
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the certificate chain of the signature does not lead to a trust store of %s", c.name),
+		fmt.Sprintf("sign with a certificate that a trust store of %s has issued, or have the issuer's certificate added there", c.name))
+}
+
+func (c *Checker) unsupportedScheme() error {
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s only trusts certificate authorities", c.name),
+		"sign with the signing scheme notary.x509, which is notation's default")
+}
+
+func invalidCertificate() error {
+	return verify.Refuse(policy.ReasonInvalidCertificate, "the certificate chain of the signature is broken, or its certificates are not for signing images",
+		"sign with a code-signing certificate and give its whole chain, the root last")
+}
+
+// untrustedIdentity repeats the subject, which a trusted authority has certified.
+func (c *Checker) untrustedIdentity(leaf *x509.Certificate) error {
+	return verify.Refuse(policy.ReasonUntrustedIdentity, fmt.Sprintf("the signing certificate %q is none of the trusted identities of %s", shown(leaf.Subject.String()), c.name),
+		fmt.Sprintf("sign with a trusted identity, or have %q added to %s", subjectPrefix+shown(leaf.Subject.String()), c.name))
+}
+
+func tampered() error {
+	return verify.Refuse(policy.ReasonTamperedEnvelope, "the signature does not match its content",
+		"sign the image again, and find out who changed the signature in the registry")
+}
+
+func unknownCritical() error {
+	return verify.Refuse(policy.ReasonUnknownCriticalAttribute, "the signature has a critical attribute that is not supported",
+		"sign the image without extended critical attributes")
+}
+
+func pluginRequired() error {
+	return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a verification plugin, and plugins are not supported",
+		"sign the image with a key that needs no verification plugin")
+}
+
+func wrongDigest(want, signed digest.Digest) error {
+	message := fmt.Sprintf("the signature is for another artifact, not for %s", want)
+	switch {
+	case signed == want:
+		message = fmt.Sprintf("the signature names %s with another size or media type than it has", want)
+	case signed.Validate() == nil:
+		message = fmt.Sprintf("the signature is for another artifact, %s, not for %s", signed, want)
+	}
+	return verify.Refuse(policy.ReasonWrongDigest, message,
+		"sign this image by its digest: signatures of other images or platforms do not carry over")
+}
+
+// checkValidity refuses a chain for its first certificate that is not valid at now. "In
+// the absence of an Authentic timestamp, a signature is considered invalid if the time
+// of verification is outside the signing certificate or chain's validity period" (trust
+// store and trust policy specification, "Signature Verification details").
+func checkValidity(chain []*x509.Certificate, now time.Time) error {
+	for _, certificate := range chain {
+		name := shown(certificate.Subject.String())
+		switch {
+		case now.After(certificate.NotAfter):
+			return verify.Refuse(policy.ReasonExpiredCertificate, fmt.Sprintf("certificate %q expired at %s", name, certificate.NotAfter.UTC().Format(time.RFC3339)),
+				"sign the image again with a certificate that is still valid")
+		case now.Before(certificate.NotBefore):
+			return verify.Refuse(policy.ReasonFutureCertificate, fmt.Sprintf("certificate %q is not valid before %s", name, certificate.NotBefore.UTC().Format(time.RFC3339)),
+				"compare the clocks of this service and of the certificate's issuer")
+		}
+	}
+	return nil
+}
+
+// checkExpiry refuses a signature that has expired at now: "The artifact is considered
+// expired when the current time is greater than or equal to expiry time" (trust store
+// and trust policy specification, "Signature Verification details"). The zero expiry is
+// none.
+func checkExpiry(expiry, now time.Time) error {
+	if expiry.IsZero() || now.Before(expiry) {
+		return nil
+	}
+	return verify.Refuse(policy.ReasonExpiredSignature, fmt.Sprintf("the signature expired at %s", expiry.UTC().Format(time.RFC3339)),
+		"sign the image again")
+}
+
+func shown(name string) string {
+	if len(name) > maxNameShown {
+		return name[:maxNameShown] + "…"
+	}
+	return name
+}

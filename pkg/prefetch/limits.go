@@ -1,0 +1,24 @@
+package prefetch
+
+import "time"
+
+const (
+	// defaultMaxKeys bounds the keys of one owner: each costs a goroutine, and often
+	// a connection.
+	defaultMaxKeys = 64
+	// defaultFirstWait is how long an owner waits for the first answer of a key.
+	defaultFirstWait = 2 * time.Second
+	// firstRestart and lastRestart are the pauses before a Follow that panicked or
+	// returned is started again, doubled each time.
+	firstRestart = time.Second
+	lastRestart  = time.Minute
+	// sweepsPerIdle is how many times within Options.Idle idle keys are looked for.
+	sweepsPerIdle = 24
+
+	// The defaults of PollOptions.
+	defaultRefresh            = 5 * time.Minute
+	defaultFirstRetry         = time.Second
+	defaultLastRetry          = time.Minute
+	defaultMaxFetches         = 64
+	defaultMaxFetchesPerOwner = 2
+)

@@ -1,0 +1,168 @@
+package prefetch
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Fetched is the result of polling a key.
+type Fetched[V any] struct {
+	// Value is from the last good fetch and At is its time; both are zero if there
+	// was none. Value stays after a failure, however old it gets.
+	Value V
+	At    time.Time
+	// Err is why the last fetch failed, or nil.
+	Err error
+}
+
+// PollOptions configure [Poll]. The zero value is usable.
+type PollOptions[O, K comparable] struct {
+	// Refresh is the pause after a good fetch of a key (5 minutes). Jitter takes up
+	// to a tenth off, so that keys wanted together are not fetched together.
+	Refresh func(key K) time.Duration
+	// FirstRetry is the pause after a failed fetch. It doubles with each further
+	// failure up to LastRetry (1 second, 1 minute).
+	FirstRetry, LastRetry time.Duration
+	// MaxFetches is how many fetches run at a time (64) and MaxFetchesPerOwner how
+	// many for one owner (2), so that the slow servers of one do not hold up another.
+	MaxFetches, MaxFetchesPerOwner int
+	// Owner returns the owner that MaxFetchesPerOwner counts a key for; nil is one
+	// owner for all keys.
+	Owner func(key K) O
+}
+
+// Poll returns a [Follow] that fetches again and again, within the limits of
+// options. A panic in fetch counts as a failure. fetch sets its own timeout.
+func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, error), now func() time.Time, options PollOptions[O, K]) Follow[K, Fetched[V]] {
+	if options.Refresh == nil {
+		options.Refresh = func(K) time.Duration { return defaultRefresh }
+	}
+	if options.FirstRetry <= 0 {
+		options.FirstRetry = defaultFirstRetry
+	}
+	if options.LastRetry <= 0 {
+		options.LastRetry = defaultLastRetry
+	}
+	if options.MaxFetches <= 0 {
+		options.MaxFetches = defaultMaxFetches
+	}
+	if options.MaxFetchesPerOwner <= 0 {
+		options.MaxFetchesPerOwner = defaultMaxFetchesPerOwner
+	}
+	if options.Owner == nil {
+		options.Owner = func(K) (one O) { return one }
+	}
+	p := &poller[O, K, V]{fetch: fetch, now: now, options: options, all: make(chan struct{}, options.MaxFetches), turns: map[O]*turn{}}
+	return p.follow
+}
+
+// poller fetches the keys of one Set.
+type poller[O, K comparable, V any] struct {
+	fetch   func(context.Context, K) (V, error)
+	now     func() time.Time
+	options PollOptions[O, K]
+	all     chan struct{} // fetches that run
+
+	mu    sync.Mutex
+	turns map[O]*turn
+}
+
+// turn limits the fetches of one owner. It exists while one of them waits or runs.
+type turn struct {
+	running chan struct{}
+	users   int // guarded by poller.mu
+}
+
+func (p *poller[O, K, V]) follow(ctx context.Context, key K, report func(Fetched[V])) {
+	var known Fetched[V]
+	failures := 0
+	for {
+		value, err := p.fetchInTurn(ctx, key)
+		if ctx.Err() != nil {
+			return
+		}
+		var pause time.Duration
+		if err != nil {
+			known.Err = err
+			pause = doubled(p.options.FirstRetry, p.options.LastRetry, failures)
+			failures++
+		} else {
+			known = Fetched[V]{Value: value, At: p.now()}
+			refresh := p.options.Refresh(key)
+			pause = refresh - rand.N(refresh/10+1) //nolint:gosec // jitter, no secret
+			failures = 0
+		}
+		report(known)
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err error) {
+	leave, err := p.enter(ctx, p.options.Owner(key))
+	if err != nil {
+		return value, err
+	}
+	defer leave()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v", r)
+		}
+	}()
+	return p.fetch(ctx, key)
+}
+
+// enter waits until a fetch may run. It waits for the owner's limit first: an owner
+// that waits for its own slow servers must not use up the common limit.
+func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err error) {
+	p.mu.Lock()
+	own := p.turns[owner]
+	if own == nil {
+		own = &turn{running: make(chan struct{}, p.options.MaxFetchesPerOwner)}
+		p.turns[owner] = own
+	}
+	own.users++
+	p.mu.Unlock()
+	forget := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(p.turns, owner)
+		}
+	}
+	select {
+	case own.running <- struct{}{}:
+	case <-ctx.Done():
+		forget()
+		return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
+	}
+	select {
+	case p.all <- struct{}{}:
+	case <-ctx.Done():
+		<-own.running
+		forget()
+		return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
+	}
+	return func() { <-p.all; <-own.running; forget() }, nil
+}
+
+// doubled returns the pause after a failure that follows so many others.
+func doubled(first, last time.Duration, failures int) time.Duration {
+	return min(first<<min(failures, 10), last)
+}
+
+// sleep reports whether the pause passed before ctx ended.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

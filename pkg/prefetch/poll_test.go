@@ -1,0 +1,170 @@
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var errDown = errors.New("it is down")
+
+// server answers fetches as its state says, and remembers when.
+type server struct {
+	mu    sync.Mutex
+	state string // "down" fails, "panic" panics, all else is the value
+	asked []time.Time
+}
+
+func (s *server) fetch(context.Context, string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, time.Now())
+	switch s.state {
+	case "down":
+		return "", errDown
+	case "panic":
+		panic("boom")
+	}
+	return s.state, nil
+}
+
+// become sets the state and returns when the server was asked before.
+func (s *server) become(state string) (asked []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked, s.asked, s.state = s.asked, nil, state
+	return asked
+}
+
+// fetched runs a Set that polls.
+func fetched(t *testing.T, fetch func(ctx context.Context, key string) (string, error), options PollOptions[string, string]) *Set[string, string, Fetched[string]] {
+	t.Helper()
+	s := New[string](Poll(fetch, time.Now, options), time.Now, Options[Fetched[string]]{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { s.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	synctest.Wait()
+	return s
+}
+
+func TestRetriesDoubleUpToACapAndStartAgainAfterASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &server{state: "down"}
+		s := fetched(t, far.fetch, PollOptions[string, string]{FirstRetry: time.Second, LastRetry: 20 * time.Second, Refresh: func(string) time.Duration { return time.Hour }})
+		s.Want("a", []string{"key"})
+		time.Sleep(2 * time.Minute)
+		requirePauses(t, far.become("up"), 1, 2, 4, 8, 16, 20, 20)
+		time.Sleep(20 * time.Second)
+		require.Len(t, far.become("down"), 1)
+		time.Sleep(2 * time.Hour)
+		requirePauses(t, far.become("up"), 1, 2, 4)
+	})
+}
+
+func TestTheLastGoodValueStaysThroughFailures(t *testing.T) {
+	for state, says := range map[string]string{"down": errDown.Error(), "panic": "internal error: boom"} {
+		t.Run(state, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				far := &server{state: "good"}
+				s := fetched(t, far.fetch, PollOptions[string, string]{})
+				s.Want("a", []string{"key"})
+				synctest.Wait()
+				at := time.Now()
+				far.become(state)
+				time.Sleep(time.Hour)
+				got, err := s.Known("key")
+				require.NoError(t, err)
+				require.Equal(t, "good", got.Value)
+				require.Equal(t, at, got.At)
+				require.ErrorContains(t, got.Err, says)
+				require.Greater(t, len(far.become("better")), 10, "it is tried again")
+				time.Sleep(time.Hour)
+				got, err = s.Known("key")
+				require.NoError(t, err)
+				require.Equal(t, "better", got.Value)
+				require.NoError(t, got.Err)
+				require.WithinDuration(t, time.Now(), got.At, defaultRefresh)
+			})
+		})
+	}
+}
+
+func TestAGoodValueIsFetchedAgainShortlyBeforeItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &server{state: "good"}
+		s := fetched(t, far.fetch, PollOptions[string, string]{Refresh: func(key string) time.Duration { return map[string]time.Duration{"key": time.Hour}[key] }})
+		s.Want("a", []string{"key"})
+		time.Sleep(24 * time.Hour)
+		asked := far.become("good")
+		require.GreaterOrEqual(t, len(asked), 24)
+		for i := range len(asked) - 1 {
+			pause := asked[i+1].Sub(asked[i])
+			require.LessOrEqual(t, pause, time.Hour)
+			require.GreaterOrEqual(t, pause, 54*time.Minute)
+		}
+	})
+}
+
+func TestSlowServersOfOneOwnerHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		running, most := map[string]int{}, map[string]int{}
+		count := func(owner string, more int) {
+			mu.Lock()
+			defer mu.Unlock()
+			running[owner] += more
+			most[owner] = max(most[owner], running[owner])
+		}
+		s := fetched(t, func(ctx context.Context, key string) (string, error) {
+			owner := key[:1]
+			count(owner, 1)
+			defer count(owner, -1)
+			if owner == "a" {
+				time.Sleep(time.Hour)
+			}
+			return key, ctx.Err()
+		}, PollOptions[string, string]{MaxFetches: 3, MaxFetchesPerOwner: 2, Owner: func(key string) string { return key[:1] }})
+		s.Want("a", []string{"a1", "a2", "a3", "a4", "a5"})
+		synctest.Wait()
+		s.Want("b", []string{"b1", "b2", "b3"})
+		began := time.Now()
+		s.Await(t.Context(), "b1", "b2", "b3")
+		require.Zero(t, time.Since(began))
+		s.Await(t.Context(), "a1", "a2", "a3", "a4", "a5") // every turn comes
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, 2, most["a"])
+	})
+}
+
+func TestFetchesInTotalAreBoundedAndTurnsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int32
+		p := &poller[string, string, string]{now: time.Now, all: make(chan struct{}, 3), turns: map[string]*turn{},
+			options: PollOptions[string, string]{MaxFetchesPerOwner: 2, Owner: func(key string) string { return key },
+				Refresh: func(string) time.Duration { return time.Hour }, FirstRetry: time.Hour, LastRetry: time.Hour},
+			fetch: func(ctx context.Context, _ string) (string, error) {
+				running.Add(1)
+				<-ctx.Done()
+				return "", ctx.Err()
+			}}
+		s := New[string](p.follow, time.Now, Options[Fetched[string]]{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { s.Run(ctx); close(done) }()
+		s.Want("a", numbered(10))
+		synctest.Wait()
+		require.EqualValues(t, 3, running.Load())
+		require.Len(t, p.turns, 10)
+		cancel()
+		<-done
+		require.Empty(t, p.turns)
+	})
+}

@@ -1,0 +1,330 @@
+// Package prefetch fetches values in the background, so that readers never wait for
+// a network. Owners say which keys they want; a [Follow], which the caller gives,
+// keeps the value of each key up to date for as long as an owner wants it. [Poll]
+// makes a Follow from a function that fetches once. The package knows no protocol,
+// does not judge values, and limits each owner's share.
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+var (
+	// ErrNotWanted is returned for a key that no owner wants, that its owner wants
+	// past its limit, or that was dropped to make room.
+	ErrNotWanted = errors.New("the key is not wanted")
+	// ErrPending is returned for a key that has no value yet.
+	ErrPending = errors.New("the key has no value yet")
+	// ErrBusy is returned by [Set.Add] to an owner with too many unanswered keys.
+	ErrBusy = errors.New("too many keys have no value yet")
+)
+
+// Follow keeps one key up to date until ctx ends: it calls report with every
+// value it learns of. If it panics or returns before ctx ends, it is started
+// again after a pause.
+type Follow[K comparable, V any] func(ctx context.Context, key K, report func(V))
+
+// Options configure a [Set]. The zero value is usable: its defaults are limits,
+// not the absence of limits, except where a field says otherwise. The functions
+// are called under a lock: they must be pure and must not panic.
+type Options[V any] struct {
+	// MaxKeys is how many keys one owner may have (64).
+	MaxKeys int
+	// MaxPending is how many keys of one owner may be without an answer when
+	// [Set.Add] adds another (MaxKeys).
+	MaxPending int
+	// FirstWait is how long [Set.Want] asks its caller to wait for the first answer
+	// of a key (2 seconds).
+	FirstWait time.Duration
+	// Idle is how long a key is kept after it was wanted last by [Set.Want] or
+	// [Set.Add]; 0 keeps it until it is dropped.
+	Idle time.Duration
+
+	// Answers reports whether a value ends the wait for a first answer; nil means
+	// that every value does.
+	Answers func(value V) bool
+	// News reports whether owners are notified of a value, given the one that they
+	// were last notified of; nil means always. The first value always is news.
+	News func(told, value V) bool
+
+	// Size is the size of a value in bytes. MaxBytes bounds one owner and
+	// MaxBytesTotal the Set; past them, keys that were wanted least recently are
+	// dropped: the owner's own, or those of the owner with the most bytes. 0 is no
+	// bound. MaxBytes never drops the value that was just reported.
+	Size                    func(value V) int
+	MaxBytes, MaxBytesTotal int
+}
+
+// Set is the wanted set: which owner wants which keys, and what is known of them.
+// Two owners that want an equal key share its value, so a K that must not be
+// shared names its owner. It is safe for concurrent use, and only [Set.Await] and
+// [Set.Run] block.
+type Set[O, K comparable, V any] struct {
+	follow  Follow[K, V]
+	now     func() time.Time
+	options Options[V]
+
+	mu      sync.Mutex
+	changed func(O)
+	begin   func(*entry[O, K, V]) // nil unless Run is running
+	entries map[K]*entry[O, K, V]
+	shares  map[O]*share[O, K, V]
+	bytes   int
+}
+
+// entry is one key. Set.mu guards all fields but key and answered.
+type entry[O, K comparable, V any] struct {
+	key      K
+	answered chan struct{} // closed by the first answer, or when the key is dropped
+
+	owners   map[O]bool
+	since    time.Time // when it was wanted first
+	used     time.Time // when it was wanted last
+	stop     context.CancelFunc
+	reported bool
+	value    V
+	told     V
+	err      error // of a Follow that panicked; the next report clears it
+	size     int
+}
+
+// share holds the keys of one owner.
+type share[O, K comparable, V any] struct {
+	keys  map[K]*entry[O, K, V]
+	bytes int
+}
+
+// New returns a Set whose keys are followed while [Set.Run] runs. now tells the
+// time; timers use the real clock.
+func New[O, K comparable, V any](follow Follow[K, V], now func() time.Time, options Options[V]) *Set[O, K, V] {
+	if options.MaxKeys <= 0 {
+		options.MaxKeys = defaultMaxKeys
+	}
+	if options.MaxPending <= 0 {
+		options.MaxPending = options.MaxKeys
+	}
+	if options.FirstWait <= 0 {
+		options.FirstWait = defaultFirstWait
+	}
+	if options.Size == nil {
+		options.Size = func(V) int { return 0 }
+	}
+	return &Set[O, K, V]{follow: follow, now: now, options: options, changed: func(O) {},
+		entries: map[K]*entry[O, K, V]{}, shares: map[O]*share[O, K, V]{}}
+}
+
+// Notify sets the function that is called, not under a lock, for each owner of a
+// key with a new value. It is called on the goroutine of the Follow.
+func (s *Set[O, K, V]) Notify(changed func(owner O)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = changed
+}
+
+// Want replaces what an owner wants. Keys past MaxKeys are ignored: they are
+// [ErrNotWanted] when asked for. It returns how long to wait for keys without a
+// first answer: 0 if all have one, or FirstWait has passed since they were first
+// wanted.
+func (s *Set[O, K, V]) Want(owner O, keys []K) (pending time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := make(map[K]bool, min(len(keys), s.options.MaxKeys))
+	for _, key := range keys {
+		if len(wanted) == s.options.MaxKeys {
+			break
+		}
+		wanted[key] = true
+	}
+	if own := s.shares[owner]; own != nil {
+		for key, e := range maps.Clone(own.keys) {
+			if !wanted[key] {
+				s.detach(owner, e)
+			}
+		}
+	}
+	for key := range wanted {
+		if e := s.attach(owner, key); !e.isAnswered() {
+			pending = max(pending, e.since.Add(s.options.FirstWait).Sub(s.now()))
+		}
+	}
+	return pending
+}
+
+// Add makes an owner want one more key, or marks the key as used. An owner with
+// MaxKeys loses the key that was used least recently; one with MaxPending keys
+// without an answer gets [ErrBusy].
+func (s *Set[O, K, V]) Add(owner O, key K) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own := s.shares[owner]; own != nil && own.keys[key] == nil {
+		if own.pending() >= s.options.MaxPending {
+			return ErrBusy
+		}
+		for len(own.keys) >= s.options.MaxKeys {
+			s.detach(owner, own.oldest(nil))
+		}
+	}
+	s.attach(owner, key)
+	return nil
+}
+
+// KeepOnly drops the keys of all owners that are not in wanted.
+func (s *Set[O, K, V]) KeepOnly(wanted map[O][]K) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for owner, own := range maps.Clone(s.shares) {
+		if _, still := wanted[owner]; still {
+			continue
+		}
+		for _, e := range maps.Clone(own.keys) {
+			s.detach(owner, e)
+		}
+	}
+}
+
+// Known returns the last value of a key. The error is [ErrNotWanted], [ErrPending],
+// or says that the Follow of the key panicked after that value.
+func (s *Set[O, K, V]) Known(key K) (V, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries[key]
+	switch {
+	case !ok:
+		var none V
+		return none, ErrNotWanted
+	case e.err != nil:
+		return e.value, e.err
+	case !e.reported:
+		return e.value, ErrPending
+	}
+	return e.value, nil
+}
+
+// Keys returns the keys that are wanted, in no order.
+func (s *Set[O, K, V]) Keys() []K {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.entries))
+}
+
+// Await blocks until all of keys have a first answer or are not wanted, or ctx
+// ends. Nothing answers unless [Set.Run] runs.
+func (s *Set[O, K, V]) Await(ctx context.Context, keys ...K) {
+	s.mu.Lock()
+	waiting := make([]chan struct{}, 0, len(keys))
+	for _, key := range keys {
+		if e := s.entries[key]; e != nil {
+			waiting = append(waiting, e.answered)
+		}
+	}
+	s.mu.Unlock()
+	for _, answered := range waiting {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Run follows all keys, and those wanted later, until ctx ends, and returns once
+// every Follow has returned. It may be called once.
+func (s *Set[O, K, V]) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	s.mu.Lock()
+	s.begin = func(e *entry[O, K, V]) {
+		ctx, stop := context.WithCancel(ctx)
+		e.stop = stop
+		running.Go(func() {
+			defer stop()
+			s.supervise(ctx, e)
+		})
+	}
+	for _, e := range s.entries {
+		s.begin(e)
+	}
+	s.mu.Unlock()
+	s.sweepUntil(ctx)
+	s.mu.Lock()
+	s.begin = nil
+	s.mu.Unlock()
+	running.Wait()
+}
+
+// supervise runs the Follow of a key until ctx ends. It survives a panic: the
+// libraries that fetch, and the servers that they read from, are not ours.
+func (s *Set[O, K, V]) supervise(ctx context.Context, e *entry[O, K, V]) {
+	for restarts := 0; ; restarts++ {
+		began := s.now()
+		err := s.followOnce(ctx, e)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			s.fail(e, err)
+		}
+		if s.now().Sub(began) > lastRestart {
+			restarts = 0
+		}
+		if !sleep(ctx, doubled(firstRestart, lastRestart, restarts)) {
+			return
+		}
+	}
+}
+
+func (s *Set[O, K, V]) followOnce(ctx context.Context, e *entry[O, K, V]) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v", r)
+		}
+	}()
+	s.follow(ctx, e.key, func(value V) { s.report(e, value) })
+	return nil
+}
+
+// report keeps a value and notifies the owners if it is news.
+func (s *Set[O, K, V]) report(e *entry[O, K, V], value V) {
+	s.mu.Lock()
+	if s.entries[e.key] != e {
+		s.mu.Unlock()
+		return // dropped
+	}
+	news := !e.reported || e.err != nil || s.options.News == nil || s.options.News(e.told, value)
+	e.value, e.reported, e.err = value, true, nil
+	if news {
+		e.told = value
+	}
+	if s.options.Answers == nil || s.options.Answers(value) {
+		e.answer()
+	}
+	s.resize(e, s.options.Size(value))
+	s.unlockAndNotify(e, news)
+}
+
+// fail keeps the error of a Follow that panicked. It is an answer: waiting longer
+// would not help.
+func (s *Set[O, K, V]) fail(e *entry[O, K, V], err error) {
+	s.mu.Lock()
+	news := e.err == nil
+	e.err = err
+	e.answer()
+	s.unlockAndNotify(e, news)
+}
+
+func (s *Set[O, K, V]) unlockAndNotify(e *entry[O, K, V], news bool) {
+	changed := s.changed
+	var owners []O
+	if news {
+		owners = slices.Collect(maps.Keys(e.owners))
+	}
+	s.mu.Unlock()
+	for _, owner := range owners {
+		changed(owner)
+	}
+}

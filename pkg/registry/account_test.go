@@ -1,0 +1,81 @@
+package registry
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/hostile"
+)
+
+// fetchAs reads a blob of h for a namespace and its account.
+func fetchAs(ctx context.Context, t *testing.T, c *Client, h *hostile.Registry, access Access) {
+	t.Helper()
+	ref, err := image.Parse(h.Host() + "/app")
+	require.NoError(t, err)
+	access.Hosts = map[string]HostRule{h.Host(): {PlainHTTP: true, Private: true}}
+	_, err = c.For(access).Fetch(ctx, ref, ocispec.Descriptor{Digest: digest.FromString("x"), Size: 1}, 100)
+	require.Error(t, err) // there is none
+}
+
+func TestNamespacesOfOneAccountShareItsTurns(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	release := make(chan struct{})
+	h.Handle("", "/blobs/", func(w http.ResponseWriter, r *http.Request) { <-release; http.NotFound(w, r) })
+	c := NewClient(Options{PerHost: 4})
+	t.Cleanup(c.Close)
+	var all sync.WaitGroup
+	fetch := func(namespace verify.Namespace, account verify.Account) {
+		all.Go(func() { fetchAs(t.Context(), t, c, h, Access{Namespace: namespace, Account: account}) })
+	}
+	reached := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return len(h.Requests()) == n }, 10*time.Second, time.Millisecond)
+	}
+	fetch("a", "shared")
+	fetch("b", "shared")
+	reached(2)
+	fetch("a", "shared") // half of the connections are for others
+	c.host(h.Host()).turns.await(t, "shared", 1)
+	fetch("b", "shared")
+	c.host(h.Host()).turns.await(t, "shared", 2)
+	fetch("c", "")
+	fetch("d", "")
+	reached(4)
+	close(release)
+	all.Wait()
+	require.Len(t, h.Requests(), 6)
+}
+
+func TestNamespacesOfOneAccountShareItsPace(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	c := NewClient(Options{PerSecond: 1})
+	t.Cleanup(c.Close)
+	reached := func(namespace verify.Namespace, account verify.Account) int {
+		before := len(h.Requests())
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		for range 5 {
+			fetchAs(ctx, t, c, h, Access{Namespace: namespace, Account: account})
+		}
+		return len(h.Requests()) - before
+	}
+	require.Equal(t, 2, reached("a", "shared"))
+	require.Zero(t, reached("b", "shared"))
+	require.Equal(t, 2, reached("c", ""), "no account is no way around the limit")
+	require.Zero(t, reached("c", ""))
+	require.Zero(t, reached("c", "namespace/c"), "it is the namespace's own")
+	require.Equal(t, 2, reached("d", ""), "nor is it an account that several share")
+	c.Forget("a")
+	require.Zero(t, reached("a", "shared"), "a namespace that is made again does not refill it")
+}

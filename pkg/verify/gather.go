@@ -1,0 +1,313 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// search looks for evidence about one subject in one registry. It takes three
+// waves of requests: the subject and the lists of referrers; the referring
+// manifests, and payloads of the ".sig" tag; payloads of the other manifests.
+type search struct {
+	registry  Registry
+	verifiers []*Verifier
+	subject   Subject
+	board     *board
+	trace     *trace
+	now       func() time.Time
+	blobs     *blobs
+}
+
+// run ends when every candidate is checked or ctx is over; all it learns is on
+// the board.
+func (s *search) run(ctx context.Context) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
+		}
+	}()
+	s.blobs = newBlobs(s.registry, s.subject.Reference)
+	listed, ok := s.list(ctx)
+	if !ok {
+		return
+	}
+	tagged, others := split(listed)
+	candidates, over := s.candidates(tagged, MaxSignatures)
+	var checks sync.WaitGroup
+	s.checkAll(ctx, &checks, 0, candidates)
+	if len(others) > 0 {
+		manifests := s.manifests(ctx, others)
+		referred, more := s.candidates(manifests, MaxSignatures-len(candidates))
+		s.checkAll(ctx, &checks, len(candidates), referred)
+		over += more
+	}
+	checks.Wait()
+	if over > 0 {
+		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded,
+			Message:     fmt.Sprintf("%s has %d signatures, only the first %d are tried", s.subject.Reference.Name(), over+MaxSignatures, MaxSignatures),
+			Remediation: "remove superfluous signatures from the repository"})
+	}
+}
+
+// What concerns all signatures is told before what concerns one: a reason has
+// room for few, and a limit that was hit explains the rest.
+const (
+	rankFirst = -1
+	rankLast  = 1 << 20
+)
+
+// list reads the subject's descriptor and the list of what refers to it, in
+// parallel. It returns false if the subject could not be read: then nothing can
+// be proven about it.
+func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
+	var listed []ocispec.Descriptor
+	var listErr error
+	var lists sync.WaitGroup
+	lists.Go(func() {
+		defer s.trace.start("list", s.subject.Reference.Name())()
+		defer func() {
+			if r := recover(); r != nil {
+				listErr = fmt.Errorf("internal error: %v", r)
+			}
+		}()
+		listed, listErr = s.registry.Referrers(ctx, s.subject.Reference)
+	})
+	subjectErr := s.describe(ctx)
+	lists.Wait()
+	if subjectErr != nil {
+		s.tellAll(0, FindingOf(subjectErr))
+		return nil, false
+	}
+	if listErr != nil {
+		s.tellAll(rankFirst, FindingOf(listErr))
+	}
+	if over := len(listed) - MaxReferrers; over > 0 {
+		listed = listed[:MaxReferrers]
+		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded,
+			Message: fmt.Sprintf("%s has more than %d referrers, only the first ones are read", s.subject.Reference.Name(), MaxReferrers)})
+	}
+	return listed, true
+}
+
+// describe fills in the subject's size and media type, which a digest
+// reference lacks and notation's payload names.
+func (s *search) describe(ctx context.Context) error {
+	if s.subject.Descriptor.Digest == s.subject.Reference.Digest && s.subject.Descriptor.MediaType != "" {
+		return nil
+	}
+	defer s.trace.start("resolve", s.subject.Reference.String())()
+	descriptor, err := resolve(ctx, s.registry, s.subject.Reference)
+	s.subject.Descriptor = descriptor
+	return err
+}
+
+// referring is a manifest that refers to the subject, as far as it could be read.
+type referring struct {
+	descriptor ocispec.Descriptor
+	content    []byte
+	err        error
+}
+
+// split parts the listed descriptors into those with their content at hand (the
+// ".sig" manifest) and those to fetch.
+func split(listed []ocispec.Descriptor) (atHand []referring, others []ocispec.Descriptor) {
+	for _, descriptor := range listed {
+		if len(descriptor.Data) > 0 {
+			atHand = append(atHand, referring{descriptor: descriptor, content: descriptor.Data})
+		} else {
+			others = append(others, descriptor)
+		}
+	}
+	return atHand, others
+}
+
+// manifests fetches referring manifests in parallel, keeping their order.
+func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor) []referring {
+	defer s.trace.start("manifests", fmt.Sprintf("%d", len(descriptors)))()
+	manifests := make([]referring, len(descriptors))
+	var fetches sync.WaitGroup
+	for i, descriptor := range descriptors {
+		fetches.Go(func() {
+			content, err := s.blobs.fetch(ctx, descriptor, MaxManifestBytes)
+			manifests[i] = referring{descriptor: descriptor, content: content, err: err}
+		})
+	}
+	fetches.Wait()
+	return manifests
+}
+
+// candidates returns the signatures in manifests that some verifier accepts, at
+// most limit, and how many more there were. Manifests that could not be read
+// are told to every verifier: they might have held a signature.
+func (s *search) candidates(manifests []referring, limit int) (signatures []Signature, over int) {
+	for i, m := range manifests {
+		if m.err != nil {
+			s.tellAll(rankLast+i, FindingOf(m.err))
+			continue
+		}
+		var manifest ocispec.Manifest
+		if err := json.Unmarshal(m.content, &manifest); err != nil {
+			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonMalformed, Digest: m.descriptor.Digest.String(),
+				Message: fmt.Sprintf("manifest %s is not an OCI manifest", m.descriptor.Digest)})
+			continue
+		}
+		if len(manifest.Layers) == 0 && len(m.descriptor.Data) > 0 {
+			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.descriptor.Digest.String(),
+				Message: fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest)})
+		}
+		for _, layer := range manifest.Layers {
+			signature := Signature{Descriptor: m.descriptor, Manifest: manifest, Layer: layer}
+			switch {
+			case !s.accepted(signature):
+			case len(signatures) < limit:
+				signatures = append(signatures, signature)
+			default:
+				over++
+			}
+		}
+	}
+	return signatures, over
+}
+
+func (s *search) accepted(signature Signature) bool {
+	for _, v := range s.verifiers {
+		if v.Checker.Accepts(signature) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkAll starts a check of every signature; first is the rank of the first.
+func (s *search) checkAll(ctx context.Context, checks *sync.WaitGroup, first int, signatures []Signature) {
+	for i, signature := range signatures {
+		checks.Go(func() { s.check(ctx, first+i, signature) })
+	}
+}
+
+// check lets every verifier that accepts a signature look at it.
+func (s *search) check(ctx context.Context, rank int, signature Signature) {
+	for _, v := range s.verifiers {
+		s.checkWith(ctx, v, rank, signature)
+	}
+}
+
+func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature Signature) {
+	defer func() {
+		if r := recover(); r != nil {
+			// A fault of ours must not look like an answer about the image.
+			s.board.add(v, rank, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError,
+				Message: fmt.Sprintf("internal error while checking: %v", r)})
+		}
+	}()
+	if !v.Checker.Accepts(signature) {
+		return
+	}
+	if ctx.Err() != nil {
+		s.board.add(v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, ctx.Err())))
+		return
+	}
+	end := s.trace.start("check", v.Source.String()+" "+signature.Descriptor.Digest.String())
+	finding := v.Checker.Check(ctx, s.subject, signature, s.blobs.fetch, s.now())
+	end()
+	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature)
+	s.board.add(v, rank, finding)
+}
+
+// artifactType is what the manifest itself says it is: the image specification
+// lets the config's media type stand in for a missing artifactType.
+func artifactType(s Signature) string {
+	switch {
+	case s.Manifest.ArtifactType != "":
+		return s.Manifest.ArtifactType
+	case s.Manifest.Config.MediaType != "" && s.Manifest.Config.MediaType != ocispec.MediaTypeImageConfig:
+		return s.Manifest.Config.MediaType
+	}
+	return s.Layer.MediaType
+}
+
+// tellAll gives every verifier of the search the same finding.
+func (s *search) tellAll(rank int, finding policy.Finding) {
+	for _, v := range s.verifiers {
+		s.board.add(v, rank, finding)
+	}
+}
+
+// byRegistry groups the verifiers that have to run by where they look.
+func byRegistry(tasks []task) map[Registry][]*Verifier {
+	groups := map[Registry][]*Verifier{}
+	for _, t := range tasks {
+		if t.known {
+			continue
+		}
+		for _, v := range t.verifiers {
+			if group := groups[t.layer.Registry]; !slices.Contains(group, v) {
+				groups[t.layer.Registry] = append(group, v)
+			}
+		}
+	}
+	return groups
+}
+
+// blobs reads content of one repository for one image: each digest once, whoever
+// asks, and at most left bytes in all. All who ask do so under the context of the
+// image's work.
+type blobs struct {
+	registry Registry
+	repo     image.Reference
+
+	mu    sync.Mutex
+	left  int64
+	reads map[string]func() ([]byte, error)
+}
+
+func newBlobs(registry Registry, repo image.Reference) *blobs {
+	return &blobs{registry: registry, repo: repo, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
+}
+
+// fetch is a [Fetch].
+func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
+		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
+	}
+	read, err := b.read(ctx, desc, limit)
+	if err != nil {
+		return nil, err
+	}
+	return read()
+}
+
+// read returns the one read of a descriptor, which the first call of it starts.
+func (b *blobs) read(ctx context.Context, desc ocispec.Descriptor, limit int64) (func() ([]byte, error), error) {
+	// Size and media type are part of the identity: with them the registry
+	// client decides what it reads and how.
+	key := fmt.Sprintf("%s %d %s", desc.Digest, desc.Size, desc.MediaType)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if read, ok := b.reads[key]; ok {
+		return read, nil
+	}
+	if desc.Size > b.left {
+		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
+	}
+	b.left -= desc.Size
+	b.reads[key] = sync.OnceValues(func() (content []byte, err error) {
+		// A panic becomes an error, because others wait for this blob.
+		defer func() {
+			if p := recover(); p != nil {
+				content, err = nil, fmt.Errorf("internal error while fetching: %v", p)
+			}
+		}()
+		return b.registry.Fetch(ctx, b.repo, desc, limit)
+	})
+	return b.reads[key], nil
+}

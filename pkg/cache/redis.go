@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -116,12 +114,12 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 		r.Stats.Misses.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	}
-	entry, expires, err := r.decode(key.Namespace, name, []byte(value))
+	entry, expires, err := r.open(key.Namespace, name, []byte(value))
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, errOtherVersion):
 		r.Stats.Unopened.Add(1)
 		return verify.Entry{}, time.Time{}, false
-	case !r.now().Before(expires):
+	case err != nil, !r.now().Before(expires):
 		r.Stats.Misses.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	}
@@ -129,8 +127,8 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 	return entry, expires, true
 }
 
-// decode opens a value. Only the two verdicts that are ever kept come out.
-func (r *Redis) decode(namespace verify.Namespace, name string, value []byte) (verify.Entry, time.Time, error) {
+// open opens and decodes a value.
+func (r *Redis) open(namespace verify.Namespace, name string, value []byte) (verify.Entry, time.Time, error) {
 	if len(value) > maxValueBytes {
 		return verify.Entry{}, time.Time{}, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
 	}
@@ -138,14 +136,8 @@ func (r *Redis) decode(namespace verify.Namespace, name string, value []byte) (v
 	if err != nil {
 		return verify.Entry{}, time.Time{}, err
 	}
-	var entry verify.Entry
-	if err := json.Unmarshal(plain, &entry); err != nil {
-		return verify.Entry{}, time.Time{}, fmt.Errorf("read a sealed verdict: %w", err)
-	}
-	if o := entry.Verdict.Outcome; o != policy.Allowed && o != policy.Denied {
-		return verify.Entry{}, time.Time{}, errors.New("a sealed value is no verdict")
-	}
-	return entry, expires, nil
+	entry, err := decode(plain)
+	return entry, expires, err
 }
 
 // put asks for an entry to be written, soon or never.
@@ -173,7 +165,7 @@ func (r *Redis) write(ctx context.Context) {
 
 func (r *Redis) store(ctx context.Context, w write) {
 	name := r.name(w.key)
-	plain, err := json.Marshal(w.entry)
+	plain, err := encode(w.entry)
 	if err == nil && len(plain) > maxValueBytes/2 {
 		err = errors.New("the verdict is too large to be kept")
 	}

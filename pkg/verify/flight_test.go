@@ -14,7 +14,7 @@ import (
 func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, key, refuse := NewEngine(none{}, time.Now, Options{}), Key{Namespace: "team-a", Image: "app"}, make(chan struct{})
-		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errNoSpare) })
+		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errLowPriority) })
 		admitted, ahead := make(chan error, 1), make(chan error, 1)
 		work := func(context.Context) (Entry, time.Duration, error) { return Entry{}, 0, nil }
 		ask := func(how mode, answer chan error) {
@@ -22,7 +22,7 @@ func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
 			answer <- err
 		}
 		go ask(mode{}, admitted)
-		go ask(mode{spare: true}, ahead)
+		go ask(mode{lowPriority: true}, ahead)
 		synctest.Wait()
 		close(refuse)
 		require.NoError(t, <-admitted)
@@ -62,7 +62,7 @@ func TestANewAccountAlwaysFindsAPlace(t *testing.T) {
 			}
 		}
 		require.Zero(t, l.inFlight)
-		require.Empty(t, l.inFlightEvery)
+		require.Empty(t, l.inFlightOf)
 	}
 	given := newLimiter(512, 2)
 	for range 3 {

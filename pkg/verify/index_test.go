@@ -79,7 +79,7 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 				c.sign(t, r, index)
 				for either, want := range map[bool]policy.Outcome{false: c.alone, true: c.either} {
 					l := layer(t, r, anyA, verifier(t, "a", "k1"))
-					l.Rules[0].Parts = either
+					l.Rules[0].IndexManifests = either
 					result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
 					require.Equal(t, want.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 					if either {
@@ -107,7 +107,7 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd)
 	r.manifest(t, true, "k1:"+index.Digest.String())
 	l := layer(t, r, anyA, verifier(t, "a", "k1"))
-	l.Rules[0].Parts = true
+	l.Rules[0].IndexManifests = true
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+amd.Digest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome)
 	require.NotContains(t, result.Verdict.Reason, "manifest of the index")
@@ -120,7 +120,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
 	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
-	l.Rules[0].Parts = true
+	l.Rules[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
 	require.Equal(t, policy.Undecided, verdict.Outcome, verdict.Reason)

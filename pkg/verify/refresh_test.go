@@ -106,13 +106,13 @@ func TestARefreshLeavesHalfOfThePlaces(t *testing.T) {
 		held    int // by admissions, of the same namespace
 		room    bool
 	}{
-		"of all":                      {options: verify.Options{InFlight: 8, InFlightPerNamespace: 100}, held: 4},
-		"of all, one less":            {options: verify.Options{InFlight: 8, InFlightPerNamespace: 100}, held: 3, room: true},
-		"of its own":                  {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, held: 2},
-		"of its own, one less":        {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, held: 1, room: true},
-		"of what it was given":        {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, given: 8, held: 4},
-		"of what it was given, fewer": {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, given: 8, held: 3, room: true},
-		"of a single one":             {options: verify.Options{InFlight: 1, InFlightPerNamespace: 1}, room: true},
+		"of all":                      {options: verify.Options{InFlight: 8, InFlightPerAccount: 100}, held: 4},
+		"of all, one less":            {options: verify.Options{InFlight: 8, InFlightPerAccount: 100}, held: 3, room: true},
+		"of its own":                  {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, held: 2},
+		"of its own, one less":        {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, held: 1, room: true},
+		"of what it was given":        {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, given: 8, held: 4},
+		"of what it was given, fewer": {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, given: 8, held: 3, room: true},
+		"of a single one":             {options: verify.Options{InFlight: 1, InFlightPerAccount: 1}, room: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()
@@ -120,7 +120,7 @@ func TestARefreshLeavesHalfOfThePlaces(t *testing.T) {
 			defer cancel()
 			r.list = func(context.Context) error { <-ctx.Done(); return ctx.Err() }
 			e, configured := engine(newCache(), c.options), config(layer(t, r, anyA, verifier(t, "a", "k1")))
-			configured.Limits.ImagesInWork = c.given
+			configured.Limits.InFlight = c.given
 			for i := range c.held {
 				go e.Verify(ctx, configured, ref(t, "r.example.com/app@"+digest.FromString(string(rune('a'+i))).String()))
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Whatever is in Redis opens as nothing but the very value that was sealed.
+// Of all values in Redis, only the one that was sealed opens.
 func FuzzSealedValues(f *testing.F) {
 	// Each process has a key of its own: what another sealed must not open either.
 	seal, err := ParseSeal(fixture.NewSealKey())

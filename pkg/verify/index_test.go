@@ -17,10 +17,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// index stores an index of parts; only the registry knows that it is one.
-func (r *registry) index(t *testing.T, mediaType string, parts ...ocispec.Descriptor) ocispec.Descriptor {
+// index stores an index of manifests; only the registry knows that it is one.
+func (r *registry) index(t *testing.T, mediaType string, manifests ...ocispec.Descriptor) ocispec.Descriptor {
 	t.Helper()
-	content, err := json.Marshal(ocispec.Index{MediaType: mediaType, Manifests: parts})
+	content, err := json.Marshal(ocispec.Index{MediaType: mediaType, Manifests: manifests})
 	require.NoError(t, err)
 	made := r.put(mediaType, content)
 	r.resolved = func(ref image.Reference) ocispec.Descriptor {
@@ -48,11 +48,11 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 		many[i] = part(fmt.Sprint(i))
 	}
 	for name, c := range map[string]struct {
-		parts  []ocispec.Descriptor
-		sign   func(t *testing.T, r *registry, index ocispec.Descriptor)
-		alone  policy.Outcome // where only the index itself counts
-		either policy.Outcome
-		reason string
+		manifests []ocispec.Descriptor
+		sign      func(t *testing.T, r *registry, index ocispec.Descriptor)
+		alone     policy.Outcome // where only the index itself counts
+		either    policy.Outcome
+		reason    string
 	}{
 		"the index is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, index ocispec.Descriptor) { sign(t, r, "k1", index) }, policy.Allowed, policy.Allowed, ""},
 		"every manifest is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) {
@@ -75,7 +75,7 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 		for _, mediaType := range []string{ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json"} {
 			t.Run(name, func(t *testing.T) {
 				r := newRegistry()
-				index := r.index(t, mediaType, c.parts...)
+				index := r.index(t, mediaType, c.manifests...)
 				c.sign(t, r, index)
 				for either, want := range map[bool]policy.Outcome{false: c.alone, true: c.either} {
 					l := layer(t, r, anyA, verifier(t, "a", "k1"))

@@ -67,20 +67,21 @@ func encode(entry verify.Entry) ([]byte, error) {
 // decode is the reverse of encode. Only the two verdicts that are ever kept come out;
 // the error is errOtherVersion for a value of another version.
 func decode(plain []byte) (verify.Entry, error) {
-	var version struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(plain, &version); err != nil {
-		return verify.Entry{}, fmt.Errorf("read a verdict: %w", err)
-	}
-	if version.Version != wireVersion {
-		return verify.Entry{}, errOtherVersion
-	}
 	var wire wireEntry
 	strict := json.NewDecoder(bytes.NewReader(plain))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&wire); err != nil {
+		// Another version may have other fields.
+		var version struct {
+			Version int `json:"version"`
+		}
+		if json.Unmarshal(plain, &version) == nil && version.Version != wireVersion {
+			return verify.Entry{}, errOtherVersion
+		}
 		return verify.Entry{}, fmt.Errorf("read a verdict: %w", err)
+	}
+	if wire.Version != wireVersion {
+		return verify.Entry{}, errOtherVersion
 	}
 	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(wire.Policy), Reason: wire.Reason, Warning: wire.Warning}}
 	switch wire.Outcome {

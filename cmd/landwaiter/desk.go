@@ -108,7 +108,7 @@ func (f *engineFlags) newDesk(patient bool) (*desk, error) {
 		}
 		denied = append(denied, prefix)
 	}
-	if n := f.engine.InFlightPerNamespace; n != 0 && n < verify.MinInFlight {
+	if n := f.engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return nil, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request has so many in work", n, verify.MinInFlight)
 	}
 	bytes := f.cacheBytes

@@ -96,7 +96,7 @@ func registerCacheFlags(cmd *cobra.Command, flags *engineFlags) {
 func registerShareFlags(cmd *cobra.Command, flags *engineFlags) {
 	f := cmd.Flags()
 	f.IntVar(&flags.engine.InFlight, "in-flight", 0, "images that are worked on at a time; past that the answer is a system error at once (default 512)")
-	f.IntVar(&flags.engine.InFlightPerNamespace, "in-flight-per-namespace", 0, "images of one namespace that are worked on at a time (default 128)")
+	f.IntVar(&flags.engine.InFlightPerAccount, "in-flight-per-namespace", 0, "images of one namespace that are worked on at a time (default 128)")
 	f.IntVar(&flags.perSecond, "registry-requests-per-second", 0, "requests to registries that a namespace may make, twice as many at once; more wait (default 500)")
 	f.IntVar(&flags.perHost, "registry-connections", 0, "requests to one registry that wait for an answer at a time; a namespace gets half of them at most (default 64)")
 }

@@ -173,7 +173,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	c.materials.runIn(ctx)
 	for _, f := range c.followed {
-		group.Go(func() error { f.slot.run(ctx, c.clients); return nil })
+		group.Go(func() error { f.watch.Run(ctx, c.clients); return nil })
 	}
 	group.Go(func() error {
 		if err := c.manager.Start(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/secretwatch"
 )
 
 // authorityKey is where a Secret has the certificate of its authority.
@@ -18,7 +19,8 @@ const authorityKey = "ca.crt"
 // Followed is one Secret that the server itself needs, such as its certificate
 // or the authority of its clients. It is safe for concurrent use.
 type Followed struct {
-	slot    *slot
+	watch   *secretwatch.Watch
+	ref     policy.ObjectRef
 	overlap time.Duration
 	settle  time.Duration
 
@@ -49,8 +51,8 @@ type Change struct {
 // Follow makes the controller follow a Secret while it runs. It must be called
 // before Run.
 func (c *Controller) Follow(namespace, name string, change Change) *Followed {
-	f := &Followed{overlap: change.Overlap, settle: change.Settle, keys: map[string]*overlapping{},
-		slot: newSlot(policy.ObjectRef{Kind: "Secret", Namespace: namespace, Name: name}, func() {})}
+	ref := policy.ObjectRef{Kind: "Secret", Namespace: namespace, Name: name}
+	f := &Followed{overlap: change.Overlap, settle: change.Settle, keys: map[string]*overlapping{}, ref: ref, watch: secretwatch.New(ref, func() {})}
 	c.followed = append(c.followed, f)
 	return f
 }
@@ -58,17 +60,17 @@ func (c *Controller) Follow(namespace, name string, change Change) *Followed {
 // Read returns the value of one key. While the Secret, or the key in it, is
 // missing or unreadable it returns an error; the caller keeps what it had.
 func (f *Followed) Read(key string) ([]byte, error) {
-	object, answered, err := f.slot.content()
+	object, answered, err := f.watch.Content()
 	secret, _ := object.(*corev1.Secret)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("read %s: %w", f.slot.source, err)
+		return nil, fmt.Errorf("read %s: %w", f.ref, err)
 	case !answered:
-		return nil, fmt.Errorf("read %s: the API server has not answered yet", f.slot.source)
+		return nil, fmt.Errorf("read %s: the API server has not answered yet", f.ref)
 	case secret == nil:
-		return nil, fmt.Errorf("read %s: it is not there", f.slot.source)
+		return nil, fmt.Errorf("read %s: it is not there", f.ref)
 	case len(secret.Data[key]) == 0:
-		return nil, fmt.Errorf("read %s: it has no key %s", f.slot.source, key)
+		return nil, fmt.Errorf("read %s: it has no key %s", f.ref, key)
 	}
 	now := time.Now()
 	return f.join(key, f.settled(secret, now).Data[key], now), nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/secretwatch"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -31,9 +32,10 @@ type materials struct {
 	wanted   map[verify.Namespace]map[policy.ObjectRef]bool
 }
 
-// following is a slot with those who need it.
+// following is a watch with those who need it.
 type following struct {
-	*slot
+	*secretwatch.Watch
+	since  time.Time
 	owners map[verify.Namespace]bool
 	stop   context.CancelFunc
 }
@@ -48,7 +50,7 @@ func (m *materials) runIn(ctx context.Context) {
 	m.begin = func(f *following) {
 		ctx, stop := context.WithCancel(ctx)
 		f.stop = stop
-		m.running.Go(func() { f.run(ctx, m.clients) })
+		m.running.Go(func() { f.Run(ctx, m.clients) })
 	}
 }
 
@@ -77,7 +79,7 @@ func (m *materials) want(namespace verify.Namespace, sources []policy.ObjectRef)
 	for source := range wanted {
 		f := m.follow(source)
 		f.owners[namespace] = true
-		if _, answered, _ := f.content(); !answered {
+		if _, answered, _ := f.Content(); !answered {
 			pending = max(pending, time.Until(f.since.Add(firstRead)))
 		}
 	}
@@ -104,8 +106,8 @@ func (m *materials) follow(source policy.ObjectRef) *following {
 	if f != nil {
 		return f
 	}
-	f = &following{owners: map[verify.Namespace]bool{}}
-	f.slot = newSlot(source, func() { m.tell(f) })
+	f = &following{since: time.Now(), owners: map[verify.Namespace]bool{}}
+	f.Watch = secretwatch.New(source, func() { m.tell(f) })
 	m.followed[source] = f
 	m.begin(f)
 	return f
@@ -154,7 +156,7 @@ func (m *materials) known(source policy.ObjectRef) (runtime.Object, error) {
 	if f == nil {
 		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets and ConfigMaps", maxReferences)
 	}
-	object, answered, err := f.content()
+	object, answered, err := f.Content()
 	if err == nil && !answered {
 		return nil, errors.New("the API server has not answered yet")
 	}

@@ -124,7 +124,7 @@ func (c *Controller) keepSecret(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if _, answered, err := c.authority.slot.content(); err == nil && answered {
+		if _, answered, err := c.authority.watch.Content(); err == nil && answered {
 			if _, err := c.authority.Read(authorityKey); err == nil {
 				continue
 			}

@@ -82,7 +82,7 @@ func bareServer(b *testing.B, w *world) string {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	server := &http.Server{Handler: bare.Handler(answer.Body.Bytes()), ReadHeaderTimeout: readHeaderTimeout}
-	go func() { _ = server.Serve(tls.NewListener(listener, w.server.keychain.listenerConfig())) }()
+	go func() { _ = server.Serve(tls.NewListener(listener, w.server.tls.listenerConfig())) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
 }

@@ -24,12 +24,14 @@ type handler struct {
 	log      *logrus.Logger
 	metrics  *metrics
 	options  Options
-	admit    func(*http.Request) error // whether the client may ask; nil: anyone
-	draining atomic.Bool               // connections should end with their next answer
-	busy     atomic.Int64              // requests that are worked on
-	workers  chan struct{}             // one element for each running goroutine of labour
-	buffers  sync.Pool                 // of *bytes.Buffer, for requests and responses
+	draining atomic.Bool   // connections should end with their next answer
+	busy     atomic.Int64  // requests that are worked on
+	workers  chan struct{} // one element for each running goroutine of labour
+	buffers  sync.Pool     // of *bytes.Buffer, for requests and responses
 	parse    parser
+
+	// authorizeClient says why the client may not ask; nil: anyone may.
+	authorizeClient func(*http.Request) error
 }
 
 func newHandler(verifier Verifier, resolver Resolver, log *logrus.Logger, options Options) *handler {
@@ -138,8 +140,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	if x.endpoint, err = parsePath(r.URL.EscapedPath()); err != nil {
 		return refuse(http.StatusNotFound, "%v", err)
 	}
-	if h.admit != nil {
-		if err := h.admit(r); err != nil {
+	if h.authorizeClient != nil {
+		if err := h.authorizeClient(r); err != nil {
 			return refuse(http.StatusForbidden, "the client is not admitted: %v", err)
 		}
 	}

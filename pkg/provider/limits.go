@@ -62,8 +62,6 @@ const (
 	idleTimeout = 120 * time.Second
 	// writeAllowance is the time to write an answer after its deadline.
 	writeAllowance = 5 * time.Second
-	// maxCertificateFileBytes bounds certificate, key and CA files.
-	maxCertificateFileBytes = 1 << 20
 	// probeTimeout bounds reading a probe or a scrape, and writing its answer.
 	probeTimeout = 10 * time.Second
 	// noticesPerSecond bounds the log lines that peers without a client
@@ -74,11 +72,10 @@ const (
 
 // Defaults of [Options], and what they may be at most.
 const (
-	defaultVerifyTimeout  = 2500 * time.Millisecond
-	defaultMutateTimeout  = 800 * time.Millisecond
-	defaultMaxRequests    = 256
-	defaultGracePeriod    = 10 * time.Second
-	defaultReloadInterval = 10 * time.Second
+	defaultVerifyTimeout = 2500 * time.Millisecond
+	defaultMutateTimeout = 800 * time.Millisecond
+	defaultMaxRequests   = 256
+	defaultGracePeriod   = 10 * time.Second
 
 	// minTimeout leaves room for the margin in which the answer is written.
 	minTimeout = 50 * time.Millisecond

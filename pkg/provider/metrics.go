@@ -12,46 +12,55 @@ import (
 // metrics are the edge's numbers. No label is ever an image reference, and the
 // labels that come from requests have a limit.
 type metrics struct {
-	requests     *prometheus.CounterVec   // endpoint, outcome
-	keys         *prometheus.CounterVec   // namespace, outcome
-	duration     *prometheus.HistogramVec // endpoint
-	stages       *prometheus.HistogramVec // stage
-	inFlight     prometheus.Gauge
-	panics       prometheus.Counter
-	overload     prometheus.Counter
-	crowded      *prometheus.CounterVec // namespace
-	reloadErrors *prometheus.CounterVec // file
-	expiry       prometheus.Gauge
+	requests *prometheus.CounterVec   // endpoint, outcome
+	keys     *prometheus.CounterVec   // namespace, outcome
+	duration *prometheus.HistogramVec // endpoint
+	stages   *prometheus.HistogramVec // stage
+	inFlight prometheus.Gauge
+	panics   prometheus.Counter
+	overload prometheus.Counter
+	crowded  *prometheus.CounterVec // namespace
 
 	namespaces, stageNames labels
 }
 
+// metricPrefix begins the name of each metric.
+const metricPrefix = "landwaiter_provider_"
+
 func newMetrics(registry *prometheus.Registry) *metrics {
-	const prefix = "landwaiter_provider_"
 	counter := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Name: prefix + name, Help: help}
+		return prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
 	}
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m := &metrics{
 		requests: prometheus.NewCounterVec(counter("requests_total", "Requests, by what they came to."), []string{"endpoint", "outcome"}),
 		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests, by what they came to."), []string{"namespace", "outcome"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "request_duration_seconds",
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "request_duration_seconds",
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
-		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "stage_duration_seconds",
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
 			Help: "Time that one step of verifying an image took.", Buckets: buckets}, []string{"stage"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
 		panics:   prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
 		overload: prometheus.NewCounter(counter("overload_total", "Requests refused because too many were under way.")),
 		crowded: prometheus.NewCounterVec(counter("crowded_total",
 			"Images that were not looked at because too many were, in all or of their namespace."), []string{"namespace"}),
-		reloadErrors: prometheus.NewCounterVec(counter("reload_errors_total",
-			"Times that a changed certificate or CA file could not be used and the old one was kept."), []string{"file"}),
-		expiry: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "certificate_expiry_timestamp_seconds",
-			Help: "When the serving certificate ends, in Unix time."}),
 		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.crowded, m.reloadErrors, m.expiry)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.crowded)
 	return m
+}
+
+// certificateExpiry reads the end of the certificate that is served, 0 if there is
+// none yet.
+func certificateExpiry(source TLSSource) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPrefix + "certificate_expiry_timestamp_seconds",
+		Help: "When the serving certificate ends, in Unix time."}, func() float64 {
+		certificate, err := source.Certificate()
+		if err != nil || certificate.Leaf == nil {
+			return 0
+		}
+		return float64(certificate.Leaf.NotAfter.Unix())
+	})
 }
 
 // observe counts an exchange.

@@ -35,7 +35,7 @@ func (s *Server) ready() error {
 	if !s.serving.Load() {
 		return errors.New("the HTTPS port is not served")
 	}
-	if err := s.keychain.ready(); err != nil {
+	if err := s.tls.ready(); err != nil {
 		return err
 	}
 	if s.options.Ready == nil {

@@ -7,6 +7,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type Resolver interface {
 	Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error)
 }
 
-// Options are the settings of a [Server]. Address and Files are required; for
+// Options are the settings of a [Server]. Address and TLS are required; for
 // the others the zero value means the default that is given with each, and a
 // negative number or duration is an error.
 type Options struct {
@@ -42,13 +43,13 @@ type Options struct {
 	// serves /healthz and /readyz, MetricsAddress /metrics, both over plain HTTP
 	// and only if they are given.
 	Address, HealthAddress, MetricsAddress string
-	// Files are the TLS certificate and the authorities of clients.
-	Files Files
+	// TLS is the TLS certificate and the authorities of clients.
+	TLS TLSSource
 	// ClientNames are the DNS names of which a client certificate must have one,
 	// compared whole. Empty: every client of the authorities may ask.
 	ClientNames []string
-	// InsecureNoClientAuth lets anyone ask. It contradicts Files.ClientCAs; a
-	// server with neither is an error.
+	// InsecureNoClientAuth lets anyone ask. It contradicts client authorities of TLS;
+	// a server with neither is an error.
 	InsecureNoClientAuth bool
 
 	// VerifyTimeout and MutateTimeout are when an answer has left at the latest.
@@ -69,50 +70,54 @@ type Options struct {
 	DrainDelay time.Duration
 	// GracePeriod is how long a stop waits for requests under way. Default 10 s.
 	GracePeriod time.Duration
-	// ReloadInterval is how often Files are read again. Default 10 s.
-	ReloadInterval time.Duration
 	// Metrics is where the metrics are registered and what /metrics shows; nil
 	// means a new registry.
 	Metrics *prometheus.Registry
 }
 
 func (o Options) withDefaults() Options {
-	o.VerifyTimeout = orDefault(o.VerifyTimeout, defaultVerifyTimeout)
-	o.MutateTimeout = orDefault(o.MutateTimeout, defaultMutateTimeout)
-	o.MaxRequests = orDefault(o.MaxRequests, defaultMaxRequests)
-	o.GracePeriod = orDefault(o.GracePeriod, defaultGracePeriod)
-	o.ReloadInterval = orDefault(o.ReloadInterval, defaultReloadInterval)
+	o.VerifyTimeout = cmp.Or(o.VerifyTimeout, defaultVerifyTimeout)
+	o.MutateTimeout = cmp.Or(o.MutateTimeout, defaultMutateTimeout)
+	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
+	o.GracePeriod = cmp.Or(o.GracePeriod, defaultGracePeriod)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return o
 }
 
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value == 0 {
-		return fallback
-	}
-	return value
-}
-
-// validate refuses what can only be a mistake.
-func (o Options) validate() error {
+// Validate refuses settings that can only be mistakes. It leaves TLS out, so that it
+// can come before certificates are read; [New] checks everything.
+func (o Options) Validate() error {
+	o = o.withDefaults()
 	switch {
 	case o.Address == "":
 		return errors.New("no address to listen on")
-	case len(o.Files.ClientCAs) == 0 && !o.InsecureNoClientAuth:
-		return errors.New("no client CA is given: anyone could ask; say InsecureNoClientAuth if that is meant")
-	case len(o.Files.ClientCAs) > 0 && o.InsecureNoClientAuth:
-		return errors.New("a client CA and InsecureNoClientAuth contradict each other")
-	case len(o.ClientNames) > 0 && len(o.Files.ClientCAs) == 0:
-		return errors.New("client names are given without a client CA: nothing would vouch for them")
-	case o.MaxRequests < 0, o.DrainDelay < 0, o.GracePeriod < 0, o.ReloadInterval < 0:
+	case o.MaxRequests < 0, o.DrainDelay < 0, o.GracePeriod < 0:
 		return errors.New("a negative limit or time makes no sense")
 	}
 	for name, timeout := range map[string]time.Duration{"verify": o.VerifyTimeout, "mutate": o.MutateTimeout} {
 		if timeout < minTimeout || timeout > maxTimeout {
 			return fmt.Errorf("the %s timeout %s is not between %s and %s", name, timeout, minTimeout, maxTimeout)
 		}
+	}
+	return nil
+}
+
+// validateTLS refuses settings that would let anyone ask without saying so.
+func (o Options) validateTLS() error {
+	if o.TLS == nil {
+		return errors.New("no TLS source is given")
+	}
+	authorities, err := o.TLS.ClientCAs()
+	noClientCA := authorities == nil && err == nil
+	switch {
+	case noClientCA && !o.InsecureNoClientAuth:
+		return errors.New("no client CA is given: anyone could ask; say InsecureNoClientAuth if that is meant")
+	case !noClientCA && o.InsecureNoClientAuth:
+		return errors.New("a client CA and InsecureNoClientAuth contradict each other")
+	case len(o.ClientNames) > 0 && noClientCA:
+		return errors.New("client names are given without a client CA: nothing would vouch for them")
 	}
 	return nil
 }

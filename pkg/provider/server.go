@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,11 +21,10 @@ import (
 // Server serves Gatekeeper over HTTPS, probes and metrics. It is used once:
 // New, Listen if the addresses are of interest, Run.
 type Server struct {
-	options  Options
-	log      *logrus.Logger
-	handler  *handler
-	keychain *keychain
-	serving  atomic.Bool // the HTTPS listener accepts connections
+	options Options
+	handler *handler
+	tls     *edgeTLS
+	serving atomic.Bool // the HTTPS listener accepts connections
 
 	listening               bool
 	edge, health, scrape    *http.Server
@@ -32,22 +32,19 @@ type Server struct {
 }
 
 // New returns a Server that asks verifier and resolver and logs to logger. It
-// reads the certificate files, and returns an error for options that contradict
-// each other, that would let anyone ask without saying so, or that cannot be met.
+// returns an error for options that contradict each other, or that would let
+// anyone ask without saying so.
 func New(verifier Verifier, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
 	if verifier == nil || resolver == nil || logger == nil {
 		return nil, errors.New("new provider: verifier, resolver and logger are required")
 	}
 	options = options.withDefaults()
-	if err := options.validate(); err != nil {
+	if err := cmp.Or(options.Validate(), options.validateTLS()); err != nil {
 		return nil, fmt.Errorf("new provider: %w", err)
 	}
-	s := &Server{options: options, log: logger, handler: newHandler(verifier, resolver, logger, options)}
-	var err error
-	if s.keychain, err = newKeychain(options.Files, options.ClientNames, logger, s.handler.metrics); err != nil {
-		return nil, fmt.Errorf("new provider: %w", err)
-	}
-	s.handler.admit = s.keychain.admit
+	s := &Server{options: options, tls: newEdgeTLS(options), handler: newHandler(verifier, resolver, logger, options)}
+	options.Metrics.MustRegister(certificateExpiry(options.TLS))
+	s.handler.authorizeClient = s.tls.authorizeClient
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	longest := max(options.VerifyTimeout, options.MutateTimeout)
@@ -135,7 +132,6 @@ func (s *Server) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	running.Go(func() { s.keychain.watch(background, s.options.ReloadInterval) })
 
 	failed := make(chan error, 3)
 	serve := func(server *http.Server, listener net.Listener) {
@@ -148,7 +144,7 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve(s.edge, tls.NewListener(s.edgeAt, s.keychain.listenerConfig()))
+	serve(s.edge, tls.NewListener(s.edgeAt, s.tls.listenerConfig()))
 	serve(s.health, s.healthAt)
 	serve(s.scrape, s.scrAt)
 	s.serving.Store(true)

@@ -22,7 +22,7 @@ import (
 const benchKey = "[team-a]registry.example.com/team-a/app:v1"
 
 // cachedVerdict is a verifier that knows every answer.
-func cachedVerdict() Verifier {
+func cachedVerdict() Decider {
 	findings := []policy.Finding{{Verifier: "release", Type: "Cosign", Result: policy.Valid, Signer: "sha256:00", Digest: someDigest.String(),
 		ArtifactType: "application/vnd.dev.cosign.simplesigning.v1+json", Message: "signature verified by key sha256:00",
 		Extensions: map[string]any{"signatures": []string{"a"}}}}

@@ -41,7 +41,7 @@ func (v *value) appendJSON(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-func (r *report) appendJSON(b []byte) ([]byte, error) {
+func (r *verifierReport) appendJSON(b []byte) ([]byte, error) {
 	b = appendString(append(b, `{"subject":`...), r.Subject)
 	b = appendBool(append(b, `,"isSuccess":`...), r.IsSuccess)
 	b = appendString(append(b, `,"name":`...), r.Name)

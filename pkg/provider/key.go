@@ -38,10 +38,19 @@ func remembering() parser {
 	}
 }
 
-// endpoint is what a path means.
+// Operation is what a request asks for.
+type Operation string
+
+// The operations of Gatekeeper's external data.
+const (
+	OperationVerify Operation = "verify"
+	OperationMutate Operation = "mutate"
+)
+
+// endpoint is the meaning of a path.
 type endpoint struct {
 	name      string // for metrics and logs, one of a fixed few
-	mutate    bool
+	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
 	namespace verify.Namespace // of keys without a tag
 }
@@ -65,20 +74,21 @@ func parsePath(path string) (endpoint, error) {
 	}
 	switch path {
 	case "/v1/verify":
-		return endpoint{name: prefix + "verify", tagged: true}, nil
+		return endpoint{name: prefix + "verify", operation: OperationVerify, tagged: true}, nil
 	case "/v1/mutate":
-		return endpoint{name: prefix + "mutate", mutate: true}, nil
+		return endpoint{name: prefix + "mutate", operation: OperationMutate}, nil
 	}
 	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/mutate, " +
 		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate")
 }
 
 func parseTenantPath(rest string) (endpoint, error) {
-	name, operation, _ := strings.Cut(rest, "/")
-	if operation != "verify" && operation != "mutate" {
+	name, text, _ := strings.Cut(rest, "/")
+	operation := Operation(text)
+	if operation != OperationVerify && operation != OperationMutate {
 		return endpoint{name: unknownEndpoint}, errors.New("there is no such path below /v1/namespaces/{namespace}: use verify or mutate")
 	}
-	e := endpoint{name: "namespace_" + operation, mutate: operation == "mutate"}
+	e := endpoint{name: "namespace_" + text, operation: operation}
 	namespace, err := verify.ParseNamespace(name)
 	if err != nil {
 		return e, fmt.Errorf("the path: %w", err)

@@ -74,7 +74,7 @@ const (
 const (
 	defaultVerifyTimeout = 2500 * time.Millisecond
 	defaultMutateTimeout = 800 * time.Millisecond
-	defaultMaxRequests   = 256
+	defaultMaxInFlight   = 256
 	defaultGracePeriod   = 10 * time.Second
 
 	// minTimeout leaves room for the margin in which the answer is written.

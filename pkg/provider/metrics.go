@@ -1,8 +1,8 @@
 package provider
 
 import (
+	"context"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,14 +12,14 @@ import (
 // metrics are the edge's numbers. No label is ever an image reference, and the
 // labels that come from requests have a limit.
 type metrics struct {
-	requests *prometheus.CounterVec   // endpoint, outcome
-	keys     *prometheus.CounterVec   // namespace, outcome
-	duration *prometheus.HistogramVec // endpoint
-	stages   *prometheus.HistogramVec // stage
-	inFlight prometheus.Gauge
-	panics   prometheus.Counter
-	overload prometheus.Counter
-	crowded  *prometheus.CounterVec // namespace
+	requests           *prometheus.CounterVec   // endpoint, outcome
+	keys               *prometheus.CounterVec   // namespace, outcome
+	duration           *prometheus.HistogramVec // endpoint
+	stages             *prometheus.HistogramVec // stage
+	inFlight           prometheus.Gauge
+	panics             prometheus.Counter
+	requestsOverloaded prometheus.Counter
+	imagesOverloaded   *prometheus.CounterVec // namespace
 
 	namespaces, stageNames labels
 }
@@ -39,14 +39,14 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
 			Help: "Time that one step of verifying an image took.", Buckets: buckets}, []string{"stage"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
-		panics:   prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
-		overload: prometheus.NewCounter(counter("overload_total", "Requests refused because too many were under way.")),
-		crowded: prometheus.NewCounterVec(counter("crowded_total",
-			"Images that were not looked at because too many were, in all or of their namespace."), []string{"namespace"}),
+		inFlight:           prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
+		panics:             prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
+		requestsOverloaded: prometheus.NewCounter(counter("requests_overloaded_total", "Requests refused because too many were in flight.")),
+		imagesOverloaded: prometheus.NewCounterVec(counter("images_overloaded_total",
+			"Images that were not verified because too many were in flight, in all or of their namespace."), []string{"namespace"}),
 		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.crowded)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded)
 	return m
 }
 
@@ -63,26 +63,24 @@ func certificateExpiry(source TLSSource) prometheus.Collector {
 	})
 }
 
-// observe counts an exchange.
-func (m *metrics) observe(x *exchange, duration time.Duration) {
-	m.requests.WithLabelValues(x.endpoint.label(), string(x.outcome)).Inc()
-	m.duration.WithLabelValues(x.endpoint.label()).Observe(duration.Seconds())
-	if x.outcome == requestOverload {
-		m.overload.Inc()
+// Observe counts a request and its keys.
+func (m *metrics) Observe(_ context.Context, o Observation) {
+	m.requests.WithLabelValues(o.Endpoint, string(o.Outcome)).Inc()
+	m.duration.WithLabelValues(o.Endpoint).Observe(o.Duration.Seconds())
+	if o.Outcome == RequestOverloaded {
+		m.requestsOverloaded.Inc()
 	}
-	for _, q := range x.plan.questions {
-		outcome, _ := q.outcome(x.decisions)
-		namespace := x.endpoint.namespace
-		if q.err == nil {
-			namespace = x.plan.targets[q.target].namespace
+	for i := range o.Keys {
+		k := &o.Keys[i]
+		namespace := m.namespaces.capped(k.Namespace.Label())
+		m.keys.WithLabelValues(namespace, string(k.Outcome)).Inc()
+		if k.Result == nil || k.Repeated {
+			continue
 		}
-		m.keys.WithLabelValues(m.namespaces.capped(namespace.Label()), string(outcome)).Inc()
-	}
-	for i := range x.decisions {
-		if x.decisions[i].result.Overloaded {
-			m.crowded.WithLabelValues(m.namespaces.capped(x.plan.targets[i].namespace.Label())).Inc()
+		if k.Result.Overloaded {
+			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
-		for _, stage := range x.decisions[i].result.Stages {
+		for _, stage := range k.Result.Stages {
 			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
 		}
 	}
@@ -93,7 +91,7 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	value := namespace.Label()
 	m.namespaces.drop(value)
 	m.keys.DeletePartialMatch(prometheus.Labels{"namespace": value})
-	m.crowded.DeleteLabelValues(value)
+	m.imagesOverloaded.DeleteLabelValues(value)
 }
 
 func (e endpoint) label() string {

@@ -19,9 +19,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Verifier answers for one image in one namespace. It never fails: what could
-// not be decided is an Undecided verdict. It is safe for concurrent use.
-type Verifier interface {
+// Decider decides about one image in one namespace. It never fails: an image that
+// could not be decided has an Undecided verdict. It is safe for concurrent use.
+type Decider interface {
 	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 	// Recall returns the same answer if it is known without waiting for anything,
 	// and else false.
@@ -59,9 +59,9 @@ type Options struct {
 	// DropTag makes mutation answer "repository@digest", as Ratify does, instead
 	// of "repository:tag@digest".
 	DropTag bool
-	// MaxRequests is how many requests are worked on at a time; past that the
-	// answer is a system error at once. Default 256.
-	MaxRequests int
+	// MaxInFlight is how many requests are in flight at most; past that the answer
+	// is a system error at once. Default 256.
+	MaxInFlight int
 
 	// Ready returns nil once questions can be answered; nil means always.
 	Ready func() error
@@ -70,6 +70,8 @@ type Options struct {
 	DrainDelay time.Duration
 	// GracePeriod is how long a stop waits for requests under way. Default 10 s.
 	GracePeriod time.Duration
+	// Observers are told of every request, after the log and the metrics.
+	Observers []Observer
 	// Metrics is where the metrics are registered and what /metrics shows; nil
 	// means a new registry.
 	Metrics *prometheus.Registry
@@ -78,7 +80,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.VerifyTimeout = cmp.Or(o.VerifyTimeout, defaultVerifyTimeout)
 	o.MutateTimeout = cmp.Or(o.MutateTimeout, defaultMutateTimeout)
-	o.MaxRequests = cmp.Or(o.MaxRequests, defaultMaxRequests)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, defaultMaxInFlight)
 	o.GracePeriod = cmp.Or(o.GracePeriod, defaultGracePeriod)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -93,7 +95,7 @@ func (o Options) Validate() error {
 	switch {
 	case o.Address == "":
 		return errors.New("no address to listen on")
-	case o.MaxRequests < 0, o.DrainDelay < 0, o.GracePeriod < 0:
+	case o.MaxInFlight < 0, o.DrainDelay < 0, o.GracePeriod < 0:
 		return errors.New("a negative limit or time makes no sense")
 	}
 	for name, timeout := range map[string]time.Duration{"verify": o.VerifyTimeout, "mutate": o.MutateTimeout} {

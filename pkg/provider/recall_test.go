@@ -13,7 +13,7 @@ import (
 
 func TestWhatIsKnownIsNotVerifiedAgain(t *testing.T) {
 	asked := &calls{}
-	h := testHandler(knowing{asked.verifier(byRepository), func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
+	h := testHandler(knowing{asked.decider(byRepository), func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
 		return verdict(policy.Denied, ns, ref), ref.Tag == "known"
 	}}, pinning, nil)
 	response := ask(t, h, "/v1/verify", "r.example.com/a:known", "r.example.com/a:new", "[team-a]r.example.com/a:known")

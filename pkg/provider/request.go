@@ -90,8 +90,8 @@ func decodeKeys(body []byte) ([]string, *refusal) {
 	return keys, nil
 }
 
-// question is one distinct key and what it asks for.
-type question struct {
+// distinctKey is a key of a request, without repetitions, and what it asks for.
+type distinctKey struct {
 	key    string
 	target int   // index into plan.targets; -1 if err is set
 	err    error // the key is malformed
@@ -100,12 +100,12 @@ type question struct {
 // plan is a request taken apart: every distinct key once, in the order of first
 // appearance, and every distinct target once.
 type plan struct {
-	questions []question
-	targets   []target
+	keys    []distinctKey
+	targets []target
 }
 
 func (e endpoint) plan(keys []string, parse parser) plan {
-	p := plan{questions: make([]question, 0, len(keys)), targets: make([]target, 0, len(keys))}
+	p := plan{keys: make([]distinctKey, 0, len(keys)), targets: make([]target, 0, len(keys))}
 	seen := make(map[string]struct{}, len(keys))
 	numbers := make(map[target]int, len(keys))
 	for _, key := range keys {
@@ -115,7 +115,7 @@ func (e endpoint) plan(keys []string, parse parser) plan {
 		seen[key] = struct{}{}
 		t, err := e.parseKey(key, parse)
 		if err != nil {
-			p.questions = append(p.questions, question{key: key, target: -1, err: err})
+			p.keys = append(p.keys, distinctKey{key: key, target: -1, err: err})
 			continue
 		}
 		number, known := numbers[t]
@@ -124,7 +124,7 @@ func (e endpoint) plan(keys []string, parse parser) plan {
 			numbers[t] = number
 			p.targets = append(p.targets, t)
 		}
-		p.questions = append(p.questions, question{key: key, target: number})
+		p.keys = append(p.keys, distinctKey{key: key, target: number})
 	}
 	return p
 }

@@ -23,7 +23,7 @@ type value struct {
 	Succeeded       bool             `json:"succeeded"` // the same, by its later name
 	TraceID         string           `json:"traceID"`
 	Timestamp       string           `json:"timestamp"` // RFC 3339, UTC
-	VerifierReports []report         `json:"verifierReports"`
+	VerifierReports []verifierReport `json:"verifierReports"`
 	Digest          string           `json:"digest"`    // what the verdict is about; empty if it was not needed
 	Namespace       string           `json:"namespace"` // empty: cluster resources only
 	Policy          policy.ObjectRef `json:"policy"`
@@ -32,8 +32,8 @@ type value struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// report is one finding. Ratify renamed name and type and kept both.
-type report struct {
+// verifierReport is one finding. Ratify renamed name and type and kept both.
+type verifierReport struct {
 	Subject         string         `json:"subject"`
 	IsSuccess       bool           `json:"isSuccess"`
 	Name            string         `json:"name"`
@@ -55,20 +55,20 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 	v := &value{
 		Version: resultVersion, IsSuccess: d.allow, Succeeded: d.allow,
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
-		VerifierReports: make([]report, 0, len(result.Findings)),
+		VerifierReports: make([]verifierReport, 0, len(result.Findings)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
 		Policy: result.Verdict.Policy, Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for i := range result.Findings {
-		v.VerifierReports = append(v.VerifierReports, newReport(&result.Findings[i], subject))
+		v.VerifierReports = append(v.VerifierReports, newVerifierReport(&result.Findings[i], subject))
 	}
 	return v
 }
 
-func newReport(f *policy.Finding, subject string) report {
+func newVerifierReport(f *policy.Finding, subject string) verifierReport {
 	kind := strings.ToLower(f.Type)
-	r := report{
+	r := verifierReport{
 		Subject: subject, IsSuccess: f.Proven(),
 		Name: f.Verifier, VerifierName: f.Verifier, Type: kind, VerifierType: kind,
 		ReferenceDigest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message, Extensions: f.Extensions,
@@ -108,38 +108,38 @@ type verified struct {
 }
 
 func (v verified) appendJSON(b []byte) ([]byte, error) {
-	spoken := 0 // images that there is something to say about
+	explained := 0 // images whose value has a reason or warning to read
 	for i := range v.decisions {
 		if !v.decisions[i].allow || v.decisions[i].result.Verdict.Warning != "" {
-			spoken++
+			explained++
 		}
 	}
-	room := reasonRoom(spoken)
+	room := reasonRoom(explained)
 	type span struct{ from, to int }
 	values := make([]span, len(v.decisions)) // keys of one image share a value
 	var err error
 	b = append(b, responseHead...)
-	for i, q := range v.plan.questions {
+	for i, k := range v.plan.keys {
 		b = append(b, separator(i)...)
-		b = append(appendString(append(b, `{"key":`...), q.key), ',')
-		if q.err != nil {
-			b = appendString(append(b, `"error":`...), fmt.Sprintf("%s (traceID %s)", oneLine(q.err.Error()), v.traceID))
+		b = append(appendString(append(b, `{"key":`...), k.key), ',')
+		if k.err != nil {
+			b = appendString(append(b, `"error":`...), fmt.Sprintf("%s (traceID %s)", oneLine(k.err.Error()), v.traceID))
 			b = append(b, '}')
 			continue
 		}
 		b = append(b, `"value":`...)
-		if known := values[q.target]; known.to > 0 {
+		if known := values[k.target]; known.to > 0 {
 			b = append(b, b[known.from:known.to]...)
 		} else {
 			from := len(b)
-			if b, err = newValue(&v.decisions[q.target], v.traceID, v.now, room).appendJSON(b); err != nil {
+			if b, err = newValue(&v.decisions[k.target], v.traceID, v.now, room).appendJSON(b); err != nil {
 				return b, err
 			}
-			values[q.target] = span{from, len(b)}
+			values[k.target] = span{from, len(b)}
 		}
 		b = append(b, '}')
 	}
-	return append(b, responseTail(len(v.plan.questions))...), nil
+	return append(b, responseTail(len(v.plan.keys))...), nil
 }
 
 // The frame of a ProviderResponse with items.
@@ -161,13 +161,13 @@ func responseTail(items int) string {
 
 // mutated makes the items of a mutation that is decided in whole.
 func (p plan) mutated(decisions []decision, dropTag bool) []externaldata.Item {
-	items := make([]externaldata.Item, len(p.questions))
-	for i, q := range p.questions {
-		items[i].Key = q.key
-		switch outcome, reason := q.outcome(decisions); outcome {
-		case keyAllowed, keyWarned:
-			items[i].Value = pinned(q.key, &decisions[q.target], dropTag)
-		case keyDenied, keyInvalid, keyUndecided:
+	items := make([]externaldata.Item, len(p.keys))
+	for i, k := range p.keys {
+		items[i].Key = k.key
+		switch outcome, reason := k.outcome(decisions); outcome {
+		case KeyAllowed, KeyWarned:
+			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
+		case KeyDenied, KeyInvalid, KeyUndecided:
 			items[i].Error = orUnknown(reason)
 		}
 	}

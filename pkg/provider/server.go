@@ -31,18 +31,18 @@ type Server struct {
 	edgeAt, healthAt, scrAt net.Listener // the last two may be nil
 }
 
-// New returns a Server that asks verifier and resolver and logs to logger. It
+// New returns a Server that asks decider and resolver and logs to logger. It
 // returns an error for options that contradict each other, or that would let
 // anyone ask without saying so.
-func New(verifier Verifier, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
-	if verifier == nil || resolver == nil || logger == nil {
-		return nil, errors.New("new provider: verifier, resolver and logger are required")
+func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
+	if decider == nil || resolver == nil || logger == nil {
+		return nil, errors.New("new provider: decider, resolver and logger are required")
 	}
 	options = options.withDefaults()
 	if err := cmp.Or(options.Validate(), options.validateTLS()); err != nil {
 		return nil, fmt.Errorf("new provider: %w", err)
 	}
-	s := &Server{options: options, tls: newEdgeTLS(options), handler: newHandler(verifier, resolver, logger, options)}
+	s := &Server{options: options, tls: newEdgeTLS(options), handler: newHandler(decider, resolver, logger, options)}
 	options.Metrics.MustRegister(certificateExpiry(options.TLS))
 	s.handler.authorizeClient = s.tls.authorizeClient
 	protocols := &http.Protocols{}

@@ -48,7 +48,7 @@ func TestOptionsThatCanOnlyBeMistakesAreRefused(t *testing.T) {
 		"verify timeout too short": {func(o *Options) { o.VerifyTimeout = time.Millisecond }, "verify timeout"},
 		"negative verify timeout":  {func(o *Options) { o.VerifyTimeout = -time.Second }, "verify timeout"},
 		"mutate timeout too long":  {func(o *Options) { o.MutateTimeout = time.Hour }, "mutate timeout"},
-		"negative requests":        {func(o *Options) { o.MaxRequests = -1 }, "negative"},
+		"negative requests":        {func(o *Options) { o.MaxInFlight = -1 }, "negative"},
 		"negative grace":           {func(o *Options) { o.GracePeriod = -1 }, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestCertificatesAreReloadedUnderLoadWithoutAFailedRequest(t *testing.T) {
 
 func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	w := serve(t, verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	w := serve(t, deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		close(started)
 		<-release
 		return verdict(policy.Allowed, ns, ref)
@@ -241,7 +241,7 @@ func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 
 func TestStopDoesNotWaitForever(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	w := prepare(t, verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	w := prepare(t, deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		close(started)
 		<-release
 		return verdict(policy.Allowed, ns, ref)
@@ -292,7 +292,7 @@ func TestReadyOnlyWhenToldSoAndServing(t *testing.T) {
 }
 
 func TestSlowBodyIsAnsweredAtTheDeadlineAndHoldsNoPlace(t *testing.T) {
-	w := serve(t, byRepository, func(o *Options) { o.MaxRequests, o.VerifyTimeout = 1, minTimeout })
+	w := serve(t, byRepository, func(o *Options) { o.MaxInFlight, o.VerifyTimeout = 1, minTimeout })
 	conn, err := dial(t, w, func(*tls.Config) {})
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
@@ -302,7 +302,7 @@ func TestSlowBodyIsAnsweredAtTheDeadlineAndHoldsNoPlace(t *testing.T) {
 	require.Contains(t, string(answer), " 408 ")
 	_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 	require.Contains(t, parseAnswer(t, body).Response.SystemError, "did not arrive in time")
-	require.Zero(t, w.server.handler.busy.Load())
+	require.Zero(t, w.server.handler.inFlight.Load())
 }
 
 func TestUncleanPathIsAnsweredNotRedirected(t *testing.T) {

@@ -41,23 +41,23 @@ func reasonRoom(denied int) int {
 	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
 }
 
-// doubt writes the system error of a request that was not decided in whole: a line
+// undecidedText writes the system error of a request that was not decided in whole: a line
 // that says to try again, then one for each undecided key, and one for each that is
 // denied anyway, as many as fit. Lines are sorted, since templates sort them.
-func doubt(p plan, decisions []decision) string {
+func undecidedText(p plan, decisions []decision) string {
 	var undecided, denied []string
-	for _, q := range p.questions {
-		outcome, reason := q.outcome(decisions)
-		entry := fmt.Sprintf("%s %s: %s", outcome, shown(q.key), cut(oneLine(reason), maxReasonBytes))
+	for _, k := range p.keys {
+		outcome, reason := k.outcome(decisions)
+		entry := fmt.Sprintf("%s %s: %s", outcome, shown(k.key), cut(oneLine(reason), maxReasonBytes))
 		switch outcome {
-		case keyAllowed, keyWarned:
-		case keyUndecided:
+		case KeyAllowed, KeyWarned:
+		case KeyUndecided:
 			undecided = append(undecided, entry)
-		case keyDenied, keyInvalid:
+		case KeyDenied, KeyInvalid:
 			denied = append(denied, entry)
 		}
 	}
-	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.questions))
+	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.keys))
 	const more = "… and %d more" // sorts behind every other line
 	room := maxSystemErrorBytes - len(head) - len(more) - len("\n")
 	entries := append(undecided, denied...)

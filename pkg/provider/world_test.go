@@ -31,21 +31,21 @@ import (
 
 const someDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 
-// verifierFunc and resolverFunc are the fakes of everything below the edge.
-type verifierFunc func(context.Context, verify.Namespace, image.Reference) verify.Result
+// deciderFunc and resolverFunc are the fakes of everything below the edge.
+type deciderFunc func(context.Context, verify.Namespace, image.Reference) verify.Result
 
-func (f verifierFunc) Verify(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+func (f deciderFunc) Verify(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 	return f(ctx, ns, ref)
 }
 
 // Recall knows nothing: everything is verified.
-func (f verifierFunc) Recall(verify.Namespace, image.Reference) (verify.Result, bool) {
+func (f deciderFunc) Recall(verify.Namespace, image.Reference) (verify.Result, bool) {
 	return verify.Result{}, false
 }
 
-// knowing is a Verifier that recalls what recall does.
+// knowing is a Decider that recalls what recall does.
 type knowing struct {
-	Verifier
+	Decider
 	recall func(verify.Namespace, image.Reference) (verify.Result, bool)
 }
 
@@ -69,7 +69,7 @@ func verdict(outcome policy.Outcome, ns verify.Namespace, ref image.Reference) v
 
 // byRepository allows, denies or does not decide as the first letter of the
 // repository's last part says.
-var byRepository = verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+var byRepository = deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 	switch filepath.Base(ref.Repository)[0] {
 	case 'a':
 		return verdict(policy.Allowed, ns, ref)
@@ -99,8 +99,8 @@ type calls struct {
 	count map[string]int
 }
 
-func (c *calls) verifier(next Verifier) Verifier {
-	return verifierFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+func (c *calls) decider(next Decider) Decider {
+	return deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		c.add(string(ns) + "|" + ref.String())
 		return next.Verify(ctx, ns, ref)
 	})
@@ -134,13 +134,13 @@ func quiet() *logrus.Logger {
 	return logger
 }
 
-func testHandler(verifier Verifier, resolver Resolver, change func(*Options)) *handler {
+func testHandler(decider Decider, resolver Resolver, change func(*Options)) *handler {
 	options := Options{}.withDefaults()
 	options.VerifyTimeout, options.MutateTimeout = 10*time.Second, 10*time.Second
 	if change != nil {
 		change(&options)
 	}
-	return newHandler(verifier, resolver, quiet(), options)
+	return newHandler(decider, resolver, quiet(), options)
 }
 
 func requestBody(t testing.TB, keys ...string) []byte {
@@ -273,7 +273,7 @@ func (w *world) issueServer(t testing.TB, authority *fixture.Authority) {
 }
 
 // prepare makes certificates and a server that does not run yet.
-func prepare(t testing.TB, verifier Verifier, change func(*Options)) *world {
+func prepare(t testing.TB, decider Decider, change func(*Options)) *world {
 	t.Helper()
 	w := &world{authority: newAuthority(t, "authority"), tls: &fakeTLS{}}
 	w.client = issueClient(t, w.authority, gatekeeperName)
@@ -288,7 +288,7 @@ func prepare(t testing.TB, verifier Verifier, change func(*Options)) *world {
 	if change != nil {
 		change(&options)
 	}
-	server, err := New(verifier, pinning, quiet(), options)
+	server, err := New(decider, pinning, quiet(), options)
 	require.NoError(t, err)
 	w.server = server
 	return w
@@ -307,9 +307,9 @@ func (w *world) run(t testing.TB) *world {
 	return w
 }
 
-func serve(t testing.TB, verifier Verifier, change func(*Options)) *world {
+func serve(t testing.TB, decider Decider, change func(*Options)) *world {
 	t.Helper()
-	return prepare(t, verifier, change).run(t)
+	return prepare(t, decider, change).run(t)
 }
 
 // caller returns an HTTP client as Gatekeeper's, with a client certificate or

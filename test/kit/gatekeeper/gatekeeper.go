@@ -19,7 +19,7 @@ import (
 
 // Desk is what a provider asks.
 type Desk interface {
-	provider.Verifier
+	provider.Decider
 	provider.Resolver
 }
 

@@ -64,6 +64,7 @@ type Identity struct {
 
 	readPair pairReader
 	readCAs  []caReader
+	again    time.Time // when Run first reads without a change
 	current  atomic.Pointer[state]
 
 	// Only refresh uses these, and only one goroutine calls it.
@@ -98,8 +99,8 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 		Help: "Changed certificates or client authorities that could not be used, so that the old ones stayed in force."}, []string{"part"})
 	next := &state{}
 	now := time.Now()
-	_, certificateErr := i.updateCertificate(next, now)
-	_, authorityErr := i.updateClientCAs(next, now)
+	first, certificateErr := i.updateCertificate(next, now)
+	second, authorityErr := i.updateClientCAs(next, now)
 	if err := errors.Join(certificateErr, authorityErr); err != nil {
 		if len(i.watches) == 0 {
 			return nil, fmt.Errorf("new TLS identity: %w", err)
@@ -107,6 +108,7 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 		log.WithError(err).Warn("waiting for the certificate and the client CA")
 	}
 	i.current.Store(next)
+	i.again = earlier(first, second)
 	if options.Metrics != nil {
 		if err := options.Metrics.Register(i.errors); err != nil {
 			return nil, fmt.Errorf("new TLS identity: register metrics: %w", err)
@@ -178,12 +180,10 @@ func (i *Identity) Run(ctx context.Context) error {
 	for _, w := range i.watches {
 		running.Go(func() { w.Run(ctx, i.clients) })
 	}
-	for {
-		next := i.refresh(time.Now())
-		if !sleep(ctx, i.changed, next) {
-			return nil
-		}
+	for again := i.again; sleep(ctx, i.changed, again); {
+		again = i.refresh(time.Now())
 	}
+	return nil
 }
 
 // refresh takes over whatever has changed and returns when to look again without
@@ -211,7 +211,7 @@ func (i *Identity) complain(part part, err error) {
 		i.errors.WithLabelValues(string(part)).Inc()
 	}
 	if text != "" && text != i.complaints[part] {
-		i.log.WithField("part", string(part)).WithError(err).Error("the TLS identity cannot be reloaded, the old one stays in force")
+		i.log.WithField("part", string(part)).WithError(err).Error("cannot load the TLS identity, keeping the current one")
 	}
 	i.complaints[part] = text
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// decision is what is known about a target when the answer is written. Its zero
-// value is a target that nothing is known about: undecided.
+// decision is the answer about one target. The zero value is undecided.
 type decision struct {
 	known  bool // decided: allow and reason come from the Decider or the Resolver
 	allow  bool
@@ -51,7 +50,7 @@ func (h *handler) verify(ctx context.Context, t target) (decision, bool) {
 	return decisionOf(h.decider.Verify(ctx, t.namespace, t.ref), t), true
 }
 
-// recall is verify for what the Decider knows, and else false.
+// recall asks the Decider without waiting.
 func (h *handler) recall(_ context.Context, t target) (decision, bool) {
 	result, known := h.decider.Recall(t.namespace, t.ref)
 	if !known {
@@ -60,14 +59,14 @@ func (h *handler) recall(_ context.Context, t target) (decision, bool) {
 	return decisionOf(result, t), true
 }
 
-// decisionOf turns a Decider's result into a decision about what was asked.
+// decisionOf turns a Decider's result into a decision about t.
 func decisionOf(result verify.Result, t target) decision {
 	d := decision{reason: result.Verdict.Reason, judged: true, result: result}
 	d.result.Namespace = t.namespace
 	switch result.Verdict.Outcome {
 	case policy.Allowed:
-		// An allow is for what was asked and nothing else: whatever mixes two
-		// answers up below must not admit an image.
+		// Check that the verdict is about t: a mix-up in a lower layer must not allow
+		// an image.
 		if !answers(result, t) {
 			return undecided("internal error: the verdict is about another image")
 		}
@@ -88,8 +87,8 @@ func answers(result verify.Result, t target) bool {
 		(t.ref.Digest == "" || result.Digest == t.ref.Digest)
 }
 
-// resolve pins a target. One that has a digest is pinned already: that costs no
-// network call, and no call to the Resolver that might make one.
+// resolve pins a target. A target with a digest is pinned already and needs no call
+// of the Resolver, which may use the network.
 func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
 	if t.ref.Digest != "" {
 		return decision{known: true, allow: true, digest: t.ref.Digest}, true

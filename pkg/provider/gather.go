@@ -10,17 +10,17 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// work decides about one target before ctx ends, if it heeds ctx. It returns false
-// if it knows nothing of the target.
+// work decides about one target. It should return before ctx ends, and returns
+// false if it cannot decide.
 type work func(ctx context.Context, t target) (decision, bool)
 
-// job is the work that is left of a request.
+// job holds the targets of a request that workers decide about.
 type job struct {
 	traceID string
 	targets []target
-	left    []int // the numbers of those to work on
+	left    []int // indexes into targets
 	do      work
-	next    atomic.Int64 // place in left
+	next    atomic.Int64 // index into left
 }
 
 type finished struct {
@@ -28,11 +28,11 @@ type finished struct {
 	*decision
 }
 
-// gather does a job, each target once and some at a time, until ctx has ended and
-// the grace after it is over, and notes decisions. It does not wait for work that
-// ignores ctx: what is missing then is left undecided.
+// gather runs a job with several workers and stores their decisions. It stops
+// waiting when the grace after the end of ctx is over: work may ignore ctx, and a
+// decision that is missing by then stays undecided.
 func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grace time.Duration) {
-	done := make(chan finished, len(j.left)) // with room for all, so that late work can end
+	done := make(chan finished, len(j.left)) // has room for all, so that late workers never block
 	for range min(len(j.left), maxParallelKeys) {
 		go h.worker(ctx, j, done)
 	}
@@ -51,7 +51,7 @@ func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grac
 	}
 }
 
-// worker takes targets until there are none left or ctx ends.
+// worker decides about targets until none is left or ctx ends.
 func (h *handler) worker(ctx context.Context, j *job, done chan<- finished) {
 	select {
 	case h.workers <- struct{}{}:
@@ -70,8 +70,8 @@ func (h *handler) worker(ctx context.Context, j *job, done chan<- finished) {
 	}
 }
 
-// recovering turns a panic into an undecided target: it must neither end the
-// process, nor admit anything, nor be kept as a denial.
+// recovering turns a panic into an undecided target: a panic must not end the
+// process, allow an image, or be cached as a denial.
 func (h *handler) recovering(ctx context.Context, traceID string, t target, do work) (d decision, known bool) {
 	defer func() {
 		if cause := recover(); cause != nil {

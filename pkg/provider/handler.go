@@ -24,25 +24,26 @@ type handler struct {
 	log      *logrus.Logger
 	metrics  *metrics
 	options  Options
-	draining atomic.Bool   // connections should end with their next answer
-	inFlight atomic.Int64  // requests that are worked on
-	workers  chan struct{} // one element for each running worker
+	draining atomic.Bool   // connections end with their next answer
+	inFlight atomic.Int64  // requests that were read and are not decided yet
+	workers  chan struct{} // one element per running worker
 	buffers  sync.Pool     // of *bytes.Buffer, for requests and responses
 	parse    parser
 
 	verification, mutation operation
 	observers              []Observer
 
-	// authorizeClient says why the client may not ask; nil: anyone may.
+	// authorizeClient returns an error if the client may not ask. It is nil if anyone
+	// may.
 	authorizeClient func(*http.Request) error
 }
 
-// operation is how requests for an Operation are worked on.
+// operation holds what differs between verification and mutation.
 type operation struct {
 	timeout time.Duration
-	recall  work // decides without waiting; nil: nothing is known
+	recall  work // decides without waiting; nil if there is no such way
 	decide  work
-	answer  func(*exchange) answer // once all is decided
+	answer  func(*exchange) answer // called once every target is decided
 }
 
 func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options) *handler {
@@ -62,7 +63,6 @@ func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options 
 	return h
 }
 
-// operation returns how to work on an Operation.
 func (h *handler) operation(name Operation) *operation {
 	if name == OperationMutate {
 		return &h.mutation
@@ -75,7 +75,7 @@ type exchange struct {
 	began     time.Time
 	traceID   string
 	endpoint  endpoint
-	asked     int // keys, repeated ones too
+	asked     int // number of keys, with repetitions
 	plan      plan
 	decisions []decision
 	outcome   RequestOutcome
@@ -97,7 +97,7 @@ func outcomeOf(status int) RequestOutcome {
 
 // ServeHTTP answers every request with a well-formed ProviderResponse, because
 // Gatekeeper reads the body whatever the status is. The status is 200 for every
-// request that was understood, also if it could not be decided.
+// well-formed request, even if it could not be decided.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	defer h.metrics.inFlight.Dec()
@@ -119,8 +119,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// recycle keeps a buffer for the next request, unless that would keep the
-// memory of an unusually large one.
+// recycle returns a buffer to the pool, unless an unusually large request has
+// grown it.
 func (h *handler) recycle(buffer *bytes.Buffer) {
 	const usual = 64 << 10
 	if buffer.Cap() <= usual {
@@ -138,14 +138,14 @@ func (h *handler) write(w http.ResponseWriter, status int, body []byte) {
 	}
 	w.WriteHeader(status)
 	if _, err := w.Write(body); err != nil {
-		return // the client is gone: there is nobody to tell
+		return // the client is gone
 	}
 	if flusher, ok := w.(http.Flusher); ok {
 		flusher.Flush() // the client need not wait for the log
 	}
 }
 
-// answer encodes the items for a request into buffer, or says why there are none.
+// answer encodes the items for a request into buffer, or returns why there are none.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) (refused *refusal) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -160,7 +160,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	}
 	if h.authorizeClient != nil {
 		if err := h.authorizeClient(r); err != nil {
-			return refuse(http.StatusForbidden, "the client is not admitted: %v", err)
+			return refuse(http.StatusForbidden, "the client is not authorized: %v", err)
 		}
 	}
 	answer, refused := h.decideAll(w, r, buffer, x)
@@ -169,14 +169,14 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	}
 	if err := encode(buffer, answer); err != nil {
 		if !errors.As(err, &refused) {
-			refused = refuse(http.StatusInternalServerError, "internal error: the answer could not be written down")
+			refused = refuse(http.StatusInternalServerError, "internal error: the answer could not be encoded")
 		}
 	}
 	return refused
 }
 
 // decideAll reads the request and decides about all of its keys before the
-// deadline.
+// deadline of its operation.
 func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) (answer, *refusal) {
 	op := h.operation(x.endpoint.operation)
 	margin := op.timeout / marginParts
@@ -203,8 +203,8 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	return op.answer(x), nil
 }
 
-// decide decides about all targets: what is known is, right here, and the rest is
-// worked out beside the request until workBy and the grace after it.
+// decide fills x.decisions. It recalls what is known on this goroutine and leaves
+// the rest to workers, for which it waits until workBy and the grace after it.
 func (h *handler) decide(ctx context.Context, op *operation, x *exchange, workBy time.Time, grace time.Duration) {
 	var left []int
 	x.decisions = make([]decision, len(x.plan.targets))
@@ -213,7 +213,7 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, workBy
 		recallBy = workBy
 	}
 	for i := range x.decisions {
-		// The first is always recalled: reading the clock takes as long as that.
+		// The first target is always recalled: reading the clock takes as long.
 		if op.recall != nil && (i == 0 || time.Now().Before(recallBy)) {
 			if d, known := h.recovering(ctx, x.traceID, x.plan.targets[i], op.recall); known {
 				x.decisions[i] = d
@@ -229,15 +229,15 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, workBy
 	}
 }
 
-// read reads the keys of a request that must have arrived by a time.
+// read returns the keys of a request, which must have arrived by the given time.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, by time.Time) ([]string, *refusal) {
 	control := http.NewResponseController(w)
-	// Not every ResponseWriter has deadlines; a server's has.
+	// The ResponseWriters of tests have no deadlines.
 	bounded := control.SetReadDeadline(by) == nil
 	keys, refused := readKeys(w, r, buffer)
 	if bounded && refused == nil {
-		// net/http goes on reading to notice a client that leaves; a deadline that
-		// passes would look like that.
+		// net/http keeps reading to notice that the client has left, and would take an
+		// expired deadline for that.
 		if err := control.SetReadDeadline(time.Time{}); err != nil {
 			return nil, refuse(http.StatusBadRequest, "the connection is closed")
 		}
@@ -245,8 +245,8 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buf
 	return keys, refused
 }
 
-// newTraceID returns 16 random bytes in hexadecimal, which name a request in
-// logs and answers.
+// newTraceID returns 16 random bytes in hexadecimal, the name of a request in logs
+// and answers.
 func newTraceID() string {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// metrics are the edge's numbers. No label is ever an image reference, and the
-// labels that come from requests have a limit.
+// metrics is an Observer that counts, and holds the other metrics of the edge. No
+// label is an image reference, and the labels that come from requests are bounded.
 type metrics struct {
 	requests           *prometheus.CounterVec   // endpoint, outcome
 	keys               *prometheus.CounterVec   // namespace, outcome
@@ -33,12 +33,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	}
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m := &metrics{
-		requests: prometheus.NewCounterVec(counter("requests_total", "Requests, by what they came to."), []string{"endpoint", "outcome"}),
-		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests, by what they came to."), []string{"namespace", "outcome"}),
+		requests: prometheus.NewCounterVec(counter("requests_total", "Requests by outcome."), []string{"endpoint", "outcome"}),
+		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests by outcome."), []string{"namespace", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "request_duration_seconds",
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
-			Help: "Time that one step of verifying an image took.", Buckets: buckets}, []string{"stage"}),
+			Help: "Duration of one stage of verifying an image.", Buckets: buckets}, []string{"stage"}),
 		inFlight:           prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
 		panics:             prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
 		requestsOverloaded: prometheus.NewCounter(counter("requests_overloaded_total", "Requests refused because too many were in flight.")),
@@ -50,8 +50,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return m
 }
 
-// certificateExpiry reads the end of the certificate that is served, 0 if there is
-// none yet.
+// certificateExpiry returns a gauge with the end of the serving certificate, 0
+// before there is one.
 func certificateExpiry(source TLSSource) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPrefix + "certificate_expiry_timestamp_seconds",
 		Help: "When the serving certificate ends, in Unix time."}, func() float64 {
@@ -101,11 +101,11 @@ func (e endpoint) label() string {
 	return e.name
 }
 
-// otherLabel stands for all values past a limit. It can not be told from a
-// namespace of that name, which costs a number and nothing else.
+// otherLabel stands for all values past a limit. A namespace of that name shares its
+// series.
 const otherLabel = "other"
 
-// labels remembers the values of a label up to a limit.
+// labels bounds the values of a label.
 type labels struct {
 	limit int
 	mu    sync.RWMutex
@@ -135,7 +135,7 @@ func (l *labels) capped(value string) string {
 	return value
 }
 
-// drop forgets a value.
+// drop makes room for another value.
 func (l *labels) drop(value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

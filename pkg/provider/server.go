@@ -19,7 +19,7 @@ import (
 )
 
 // Server serves Gatekeeper over HTTPS, probes and metrics. It is used once:
-// New, Listen if the addresses are of interest, Run.
+// New, optionally Listen, Run.
 type Server struct {
 	options Options
 	handler *handler
@@ -58,7 +58,7 @@ func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Opti
 		ConnContext:       rememberChecks,
 		Protocols:         protocols,
 		ErrorLog:          log.New(newNotices(logger), "", 0),
-		// "OPTIONS *" would be answered without a body.
+		// By default net/http answers "OPTIONS *" without a body.
 		DisableGeneralOptionsHandler: true,
 	}
 	s.health = newPlainServer(s.healthHandler(), logger)
@@ -66,8 +66,8 @@ func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Opti
 	return s, nil
 }
 
-// Listen opens the listeners, after which the addresses are known; connections
-// are accepted by Run.
+// Listen opens the listeners, so that the addresses are known. Run accepts
+// connections.
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listening {
 		return nil
@@ -96,7 +96,7 @@ func (s *Server) Listen(ctx context.Context) error {
 func (s *Server) closeListeners() {
 	for _, listener := range []net.Listener{s.edgeAt, s.healthAt, s.scrAt} {
 		if listener != nil {
-			_ = listener.Close() // it never accepted anything
+			_ = listener.Close() // it has not accepted anything
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (s *Server) HealthAddress() string { return addressOf(s.healthAt) }
 // MetricsAddress returns where metrics are served, "" if nowhere.
 func (s *Server) MetricsAddress() string { return addressOf(s.scrAt) }
 
-// Forget drops what the metrics say of a namespace that is gone.
+// Forget drops the metrics of a namespace that no longer exists.
 func (s *Server) Forget(namespace verify.Namespace) { s.handler.metrics.forget(namespace) }
 
 func addressOf(listener net.Listener) string {
@@ -120,10 +120,10 @@ func addressOf(listener net.Listener) string {
 	return listener.Addr().String()
 }
 
-// Run serves until ctx ends or a listener fails, whose error it returns. At the
-// end of ctx readiness fails first, then no more connections are accepted, and
-// requests under way are finished within the grace period; an error says that
-// some were not.
+// Run serves until ctx ends, or returns the error of the first listener that fails.
+// When ctx ends, readiness fails first, then the server stops accepting connections
+// and finishes requests in flight within the grace period. An error says that some
+// did not finish.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// drain ends the edge without failing a request that is under way.
+// drain ends the edge without failing a request in flight.
 func (s *Server) drain(ctx context.Context) error {
 	s.serving.Store(false)
 	s.handler.draining.Store(true)
@@ -173,9 +173,9 @@ func (s *Server) drain(ctx context.Context) error {
 	return nil
 }
 
-// close ends whatever still runs; probes and metrics end last.
+// close ends all servers; probes and metrics last.
 func (s *Server) close() {
 	for _, server := range []*http.Server{s.edge, s.health, s.scrape} {
-		_ = server.Close() // what fails to close is closed
+		_ = server.Close() // a server that fails to close is closed
 	}
 }

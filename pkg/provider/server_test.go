@@ -153,7 +153,7 @@ func TestClientOfARemovedAuthorityIsRefusedOnNewAndOnOpenConnections(t *testing.
 	w.tls.trust(next)
 	response, err = w.send(t, old, "/v1/verify", "r.example.com/a")
 	require.NoError(t, err)
-	require.Contains(t, response.SystemError, "not admitted", "the open connection")
+	require.Contains(t, response.SystemError, "not authorized", "the open connection")
 	_, err = w.send(t, w.caller(t, w.client), "/v1/verify", "r.example.com/a")
 	require.Error(t, err, "a new connection")
 	response, err = w.send(t, fresh, "/v1/verify", "r.example.com/a")
@@ -161,7 +161,7 @@ func TestClientOfARemovedAuthorityIsRefusedOnNewAndOnOpenConnections(t *testing.
 	require.Len(t, response.Items, 1)
 }
 
-func TestRequestWithoutAVerifiedClientIsNotAdmitted(t *testing.T) {
+func TestRequestWithoutAVerifiedClientIsNotAuthorized(t *testing.T) {
 	w := prepare(t, byRepository, nil)
 	response, status := post(t, w.server.handler, "/v1/verify", requestBody(t, "r.example.com/a"))
 	require.Equal(t, http.StatusForbidden, status)

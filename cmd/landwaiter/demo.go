@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/provider"
+	"github.com/landwaiter/landwaiter/pkg/serving"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -61,55 +62,58 @@ func demo(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
-	gatekeeper, options, err := stage.certificates()
+	gatekeeper, options, files, err := stage.certificates()
 	if err != nil {
 		return err
 	}
 	log := logrus.New()
 	log.SetOutput(errOut)
 	log.SetLevel(logrus.ErrorLevel) // denials are what the table shows
-	return stage.play(ctx, out, gatekeeper, options, resources, log, once)
+	return stage.play(ctx, out, gatekeeper, options, files, resources, log, once)
 }
 
 // certificates makes the provider's certificate and Gatekeeper's, and writes
 // them as files, as they would be mounted.
-func (s *scene) certificates() (*gatekeeper, provider.Options, error) {
+func (s *scene) certificates() (*gatekeeper, provider.Options, serving.Options, error) {
 	const clientName = "gatekeeper-webhook-service.gatekeeper-system.svc"
 	authority, err := fixture.NewAuthority("demo CA")
 	if err != nil {
-		return nil, provider.Options{}, err
+		return nil, provider.Options{}, serving.Options{}, err
 	}
 	server, err := authority.IssueServer("127.0.0.1", "localhost")
 	if err != nil {
-		return nil, provider.Options{}, err
+		return nil, provider.Options{}, serving.Options{}, err
 	}
 	client, err := authority.IssueClient(clientName, clientName)
 	if err != nil {
-		return nil, provider.Options{}, err
+		return nil, provider.Options{}, serving.Options{}, err
 	}
 	at := func(name string) string { return filepath.Join(s.dir, name) }
 	for name, pem := range map[string][]byte{"ca.crt": authority.CertificatePEM, "tls.crt": server.CertificatePEM, "tls.key": server.KeyPEM,
 		"gatekeeper.crt": client.CertificatePEM, "gatekeeper.key": client.KeyPEM} {
 		if err := os.WriteFile(at(name), pem, 0o600); err != nil {
-			return nil, provider.Options{}, err
+			return nil, provider.Options{}, serving.Options{}, err
 		}
 	}
 	options := provider.Options{
 		Address: "127.0.0.1:0", HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
-		Files:       provider.Files{Certificate: at("tls.crt"), Key: at("tls.key"), ClientCAs: []string{at("ca.crt")}},
 		ClientNames: []string{clientName},
 	}
-	return newGatekeeper(authority, client), options, nil
+	files := serving.Options{CertificateFile: at("tls.crt"), KeyFile: at("tls.key"), ClientCAFiles: []string{at("ca.crt")}}
+	return newGatekeeper(authority, client), options, files, nil
 }
 
 // play starts the provider, asks it everything, and stays if it should.
-func (s *scene) play(ctx context.Context, out io.Writer, asking *gatekeeper, options provider.Options, resources string, log *logrus.Logger, once bool) error {
+func (s *scene) play(ctx context.Context, out io.Writer, asking *gatekeeper, options provider.Options, files serving.Options, resources string, log *logrus.Logger, once bool) error {
 	d, err := (&engineFlags{}).newDesk(false)
 	if err != nil {
 		return err
 	}
 	defer d.client.Close()
 	options.Ready = d.set.Ready
+	if options.TLS, err = serving.New(nil, log, files); err != nil {
+		return err
+	}
 	server, err := provider.New(d, d, log, options)
 	if err != nil {
 		return err

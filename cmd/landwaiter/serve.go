@@ -12,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/serving"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -19,6 +20,7 @@ func newServe() *cobra.Command {
 	var flags engineFlags
 	var cluster clusterFlags
 	var options provider.Options
+	var identity serving.Options
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
@@ -45,17 +47,20 @@ On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
 			if err != nil {
 				return err
 			}
-			if err := cluster.check(flags.configDir, options); err != nil {
+			if err := cluster.check(flags.configDir, identity, options); err != nil {
+				return err
+			}
+			if err := options.Validate(); err != nil {
 				return err
 			}
 			if flags.configDir == "" {
-				return cluster.serve(cmd.Context(), flags, options, log)
+				return cluster.serve(cmd.Context(), flags, options, identity, log)
 			}
-			return serve(cmd.Context(), flags, options, log)
+			return serve(cmd.Context(), flags, options, identity, log)
 		},
 	}
 	flags.register(cmd, false)
-	registerServerFlags(cmd, &options)
+	registerServerFlags(cmd, &options, &identity)
 	registerCacheFlags(cmd, &flags)
 	registerShareFlags(cmd, &flags)
 	cluster.register(cmd)
@@ -65,14 +70,14 @@ On SIGTERM or SIGINT it stops accepting, finishes what is under way, and ends.`,
 }
 
 // registerServerFlags declares the flags of the HTTPS edge.
-func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
+func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity *serving.Options) {
 	f := cmd.Flags()
 	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
 	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
 	f.StringVar(&options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
-	f.StringVar(&options.Files.Certificate, "tls-cert", "", "file with the serving certificate (PEM)")
-	f.StringVar(&options.Files.Key, "tls-key", "", "file with its key (PEM)")
-	f.StringSliceVar(&options.Files.ClientCAs, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
+	f.StringVar(&identity.CertificateFile, "tls-cert", "", "file with the serving certificate (PEM)")
+	f.StringVar(&identity.KeyFile, "tls-key", "", "file with its key (PEM)")
+	f.StringSliceVar(&identity.ClientCAFiles, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; default: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer anybody, without asking for a client certificate")
 	f.DurationVar(&options.VerifyTimeout, "verify-timeout", 0, "time for a verify answer; below Gatekeeper's webhook timeout (default 2.5s)")
@@ -120,18 +125,27 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 }
 
 // serve runs until ctx ends or something cannot go on.
-func serve(ctx context.Context, flags engineFlags, options provider.Options, log *logrus.Logger) error {
+func serve(ctx context.Context, flags engineFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	d, err := flags.newDesk(false)
 	if err != nil {
 		return err
 	}
 	defer d.client.Close()
 	d.prepare(&options)
+	files.Metrics = options.Metrics
+	identity, err := serving.New(nil, log, files)
+	if err != nil {
+		return err
+	}
+	options.TLS = identity
 	server, err := provider.New(d, d, log, options)
 	if err != nil {
 		return err
 	}
-	return d.run(ctx, server, flags.configDir, log)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return identity.Run(ctx) })
+	group.Go(func() error { return d.run(ctx, server, flags.configDir, log) })
+	return group.Wait()
 }
 
 // prepare sets the options that follow from the desk.

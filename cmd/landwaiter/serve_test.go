@@ -67,7 +67,7 @@ func startServe(t *testing.T, flags ...string) *served {
 	require.NoError(t, s.build(t.Context(), by))
 	s.resources, err = s.writeResources(by)
 	require.NoError(t, err)
-	asking, options, err := s.certificates()
+	asking, options, files, err := s.certificates()
 	require.NoError(t, err)
 	s.asking = asking
 	address, health := freePort(t), freePort(t)
@@ -75,7 +75,7 @@ func startServe(t *testing.T, flags ...string) *served {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	args := append([]string{"serve", "--config-dir", s.resources, "--address", address, "--health-address", health, "--metrics-address", "",
-		"--tls-cert", options.Files.Certificate, "--tls-key", options.Files.Key, "--client-ca", options.Files.ClientCAs[0],
+		"--tls-cert", files.CertificateFile, "--tls-key", files.KeyFile, "--client-ca", files.ClientCAFiles[0],
 		"--client-name", options.ClientNames[0], "--tag-ttl", "1ms"}, flags...)
 	go func() { s.ended <- run(ctx, args, s.log, s.log) }()
 	t.Cleanup(func() { s.stop() })
@@ -169,10 +169,10 @@ func TestServeRefusesADirectoryThatItDoesNotUnderstand(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.yaml"), []byte("kind: {"), 0o600))
 	s := &served{scene: &scene{dir: t.TempDir()}, log: &lockedBuffer{}}
-	_, options, err := s.certificates()
+	_, _, files, err := s.certificates()
 	require.NoError(t, err)
 	code := run(t.Context(), []string{"serve", "--config-dir", dir, "--address", "127.0.0.1:0", "--health-address", "", "--metrics-address", "",
-		"--tls-cert", options.Files.Certificate, "--tls-key", options.Files.Key, "--client-ca", options.Files.ClientCAs[0]}, s.log, s.log)
+		"--tls-cert", files.CertificateFile, "--tls-key", files.KeyFile, "--client-ca", files.ClientCAFiles[0]}, s.log, s.log)
 	require.Equal(t, exitUndecided, code)
 	require.Contains(t, s.log.String(), "x.yaml")
 }

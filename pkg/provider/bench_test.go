@@ -22,7 +22,7 @@ import (
 const benchKey = "[team-a]registry.example.com/team-a/app:v1"
 
 // cachedVerdict is a verifier that knows every answer.
-func cachedVerdict() Verifier {
+func cachedVerdict() Decider {
 	findings := []policy.Finding{{Verifier: "release", Type: "Cosign", Result: policy.Valid, Signer: "sha256:00", Digest: someDigest.String(),
 		ArtifactType: "application/vnd.dev.cosign.simplesigning.v1+json", Message: "signature verified by key sha256:00",
 		Extensions: map[string]any{"signatures": []string{"a"}}}}
@@ -82,7 +82,7 @@ func bareServer(b *testing.B, w *world) string {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	server := &http.Server{Handler: bare.Handler(answer.Body.Bytes()), ReadHeaderTimeout: readHeaderTimeout}
-	go func() { _ = server.Serve(tls.NewListener(listener, w.server.keychain.listenerConfig())) }()
+	go func() { _ = server.Serve(tls.NewListener(listener, w.server.tls.listenerConfig())) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
 }

@@ -8,8 +8,6 @@ import (
 	"crypto/x509"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -21,7 +19,7 @@ import (
 
 // Desk is what a provider asks.
 type Desk interface {
-	provider.Verifier
+	provider.Decider
 	provider.Resolver
 }
 
@@ -35,7 +33,16 @@ type Edge struct {
 	TLS *tls.Config
 }
 
-// Start starts a provider on this machine; Address and Files of options are its own.
+// identity never changes.
+type identity struct {
+	certificate *tls.Certificate
+	clientCAs   *x509.CertPool
+}
+
+func (i identity) Certificate() (*tls.Certificate, error) { return i.certificate, nil }
+func (i identity) ClientCAs() (*x509.CertPool, error)     { return i.clientCAs, nil }
+
+// Start starts a provider on this machine; Address and TLS of options are its own.
 func Start(t testing.TB, desk Desk, options provider.Options) *Edge {
 	t.Helper()
 	authority, err := fixture.NewAuthority("edge")
@@ -44,13 +51,10 @@ func Start(t testing.TB, desk Desk, options provider.Options) *Edge {
 	require.NoError(t, err)
 	caller, err := authority.IssueClient("gatekeeper")
 	require.NoError(t, err)
-	dir := t.TempDir()
-	at := func(name string, pem []byte) string {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), pem, 0o600))
-		return filepath.Join(dir, name)
-	}
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(authority.CertificatePEM))
 	options.Address = "127.0.0.1:0"
-	options.Files = provider.Files{Certificate: at("tls.crt", certificate.CertificatePEM), Key: at("tls.key", certificate.KeyPEM), ClientCAs: []string{at("ca.crt", authority.CertificatePEM)}}
+	options.TLS = identity{&certificate.TLS, roots}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	server, err := provider.New(desk, desk, log, options)
@@ -59,8 +63,6 @@ func Start(t testing.TB, desk Desk, options provider.Options) *Edge {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()
-	roots := x509.NewCertPool()
-	require.True(t, roots.AppendCertsFromPEM(authority.CertificatePEM))
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{caller.TLS}}}}
 	t.Cleanup(func() {

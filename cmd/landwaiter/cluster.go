@@ -8,9 +8,13 @@ import (
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -19,6 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/serving"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -58,11 +63,10 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 
 // check refuses flags that contradict each other, and a server without client
 // authentication unless a flag asks for it.
-func (c *clusterFlags) check(configDir string, options provider.Options) error {
-	files := options.Files
+func (c *clusterFlags) check(configDir string, files serving.Options, options provider.Options) error {
 	noCluster := configDir != ""
 	switch {
-	case len(files.ClientCAs)+len(c.clientCASecrets) == 0 && !options.InsecureNoClientAuth:
+	case len(files.ClientCAFiles)+len(c.clientCASecrets) == 0 && !options.InsecureNoClientAuth:
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.kubeconfig != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
@@ -72,9 +76,9 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 		return errors.New("--warm-up-interval means nothing without --warm-up")
 	case c.warmUpInterval < 0:
 		return errors.New("--warm-up-interval must be positive")
-	case c.tlsSecret != "" && (files.Certificate != "" || files.Key != ""):
+	case c.tlsSecret != "" && (files.CertificateFile != "" || files.KeyFile != ""):
 		return errors.New("--tls-secret and --tls-cert with --tls-key are two ways to give the serving certificate: use one")
-	case c.tlsSecret == "" && (files.Certificate == "" || files.Key == ""):
+	case c.tlsSecret == "" && (files.CertificateFile == "" || files.KeyFile == ""):
 		return errors.New("the serving certificate is missing: use --tls-cert FILE and --tls-key FILE, or --tls-secret NAME")
 	case c.tlsSecret != "" && c.ownNamespace == "":
 		return errors.New("--tls-secret is looked for in --own-namespace, which is not given")
@@ -88,11 +92,8 @@ func (c *clusterFlags) check(configDir string, options provider.Options) error {
 	return nil
 }
 
-// reloadInterval is short because watched Secrets are read from memory.
-const reloadInterval = 200 * time.Millisecond
-
 // serve answers with resources from the Kubernetes API until ctx ends or a part fails.
-func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options provider.Options, log *logrus.Logger) error {
+func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	bridge(log)
 	config, err := c.restConfig()
 	if err != nil {
@@ -103,8 +104,13 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		return err
 	}
 	defer s.Close()
+	prepare(&options, s)
+	identity, duties, err := c.identity(config, files, options.Metrics, log)
+	if err != nil {
+		return err
+	}
 	var server *provider.Server
-	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, func(namespace verify.Namespace) {
+	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, duties, func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
 	}))
@@ -112,11 +118,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		return err
 	}
 	s.SetFinder(watcher)
-	prepare(&options, s)
-	if options.Files, err = c.files(options.Files, watcher); err != nil {
-		return err
-	}
-	options.ReloadInterval = reloadInterval
+	options.TLS = identity
 	if server, err = provider.New(s, s, log, options); err != nil {
 		return err
 	}
@@ -124,6 +126,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err := c.warm(ctx, group, config, s, log, options.Metrics); err != nil {
 		return err
 	}
+	group.Go(func() error { return unavailable(identity.Run(ctx)) })
 	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
 	group.Go(func() error { return unavailable(s.Run(ctx)) })
 	group.Go(func() error { return unavailable(server.Run(ctx)) })
@@ -139,46 +142,42 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-func (c *clusterFlags) options(s *service.Service, forget func(verify.Namespace)) controller.Options {
-	options := controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: s.External()}
-	if c.rotate {
-		options.Rotation = &controller.Rotation{Secret: c.tlsSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects}
-	}
-	return options
+func (c *clusterFlags) options(s *service.Service, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
+	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: s.External(), Duties: duties}
 }
 
-// secretScheme marks a path that is a key of a Secret.
-const secretScheme = "secret:"
-
-// files turns Secrets into paths that the server can read as it reads files.
-func (c *clusterFlags) files(files provider.Files, watcher *controller.Controller) (provider.Files, error) {
-	secrets := map[string]func() ([]byte, error){}
-	add := func(followed *controller.Followed, source, key string) string {
-		path := secretScheme + source + "/" + key
-		secrets[path] = func() ([]byte, error) { return followed.Read(key) }
-		return path
+// identity returns the TLS identity that the flags ask for, and what the replica
+// that leads does for it.
+func (c *clusterFlags) identity(config *rest.Config, options serving.Options, metrics prometheus.Registerer, log *logrus.Logger) (*serving.Identity, []controller.Duty, error) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
+	options.Metrics, options.ClientCAOverlap = metrics, c.clientCAOverlap
 	if c.tlsSecret != "" {
-		source := c.ownNamespace + "/" + c.tlsSecret
-		followed := watcher.Follow(c.ownNamespace, c.tlsSecret, controller.Change{Settle: controller.AuthoritySettle})
-		files.Certificate, files.Key = add(followed, source, "tls.crt"), add(followed, source, "tls.key")
+		options.CertificateSecret = types.NamespacedName{Namespace: c.ownNamespace, Name: c.tlsSecret}
 	}
 	for _, s := range c.clientCASecrets {
 		parts := append(strings.Split(s, "/"), "ca.crt")
 		if len(parts) < 3 || len(parts) > 4 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-			return provider.Files{}, fmt.Errorf("--client-ca-secret is %q, it must be NAMESPACE/NAME or NAMESPACE/NAME/KEY", s)
+			return nil, nil, fmt.Errorf("--client-ca-secret is %q, it must be NAMESPACE/NAME or NAMESPACE/NAME/KEY", s)
 		}
-		followed := watcher.Follow(parts[0], parts[1], controller.Change{Overlap: c.clientCAOverlap})
-		files.ClientCAs = append(files.ClientCAs, add(followed, parts[0]+"/"+parts[1], parts[2]))
+		options.ClientCASecrets = append(options.ClientCASecrets, serving.SecretKey{Namespace: parts[0], Name: parts[1], Key: parts[2]})
 	}
-	files.Wait = len(secrets) > 0
-	files.Read = func(path string) ([]byte, error) {
-		if read, ok := secrets[path]; ok {
-			return read()
-		}
-		return provider.ReadFile(path)
+	identity, err := serving.New(clients, log, options)
+	if err != nil || !c.rotate {
+		return identity, nil, err
 	}
-	return files, nil
+	providers, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	rotation, err := serving.NewRotation(clients, providers, log, serving.RotationOptions{
+		Secret: options.CertificateSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects})
+	if err != nil {
+		return nil, nil, err
+	}
+	return identity, []controller.Duty{{Name: "rotate certificates", Run: rotation.Run}}, nil
 }
 
 // bridge sends the logs of the Kubernetes libraries to ours. They only offer a

@@ -51,7 +51,7 @@ func (f *serviceFlags) complete() (service.Options, error) {
 		}
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
 	}
-	if n := options.Engine.InFlightPerNamespace; n != 0 && n < verify.MinInFlight {
+	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
 	var err error

@@ -14,6 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/serving"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -21,6 +22,7 @@ func newServe() *cobra.Command {
 	var flags serviceFlags
 	var cluster clusterFlags
 	var options provider.Options
+	var identity serving.Options
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
@@ -47,17 +49,20 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			if err != nil {
 				return err
 			}
-			if err := cluster.check(flags.configDir, options); err != nil {
+			if err := cluster.check(flags.configDir, identity, options); err != nil {
+				return err
+			}
+			if err := options.Validate(); err != nil {
 				return err
 			}
 			if flags.configDir == "" {
-				return cluster.serve(cmd.Context(), flags, options, log)
+				return cluster.serve(cmd.Context(), flags, options, identity, log)
 			}
-			return serve(cmd.Context(), flags, options, log)
+			return serve(cmd.Context(), flags, options, identity, log)
 		},
 	}
 	flags.register(cmd, false)
-	registerServerFlags(cmd, &options)
+	registerServerFlags(cmd, &options, &identity)
 	registerCacheFlags(cmd, &flags)
 	registerShareFlags(cmd, &flags)
 	cluster.register(cmd)
@@ -67,14 +72,14 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 }
 
 // registerServerFlags declares the flags of the HTTPS edge.
-func registerServerFlags(cmd *cobra.Command, options *provider.Options) {
+func registerServerFlags(cmd *cobra.Command, options *provider.Options, identity *serving.Options) {
 	f := cmd.Flags()
 	f.StringVar(&options.Address, "address", ":8443", "where to answer Gatekeeper, HTTPS")
 	f.StringVar(&options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
 	f.StringVar(&options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
-	f.StringVar(&options.Files.Certificate, "tls-cert", "", "file with the serving certificate (PEM)")
-	f.StringVar(&options.Files.Key, "tls-key", "", "file with its key (PEM)")
-	f.StringSliceVar(&options.Files.ClientCAs, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
+	f.StringVar(&identity.CertificateFile, "tls-cert", "", "file with the serving certificate (PEM)")
+	f.StringVar(&identity.KeyFile, "tls-key", "", "file with its key (PEM)")
+	f.StringSliceVar(&identity.ClientCAFiles, "client-ca", nil, "file with CA certificates of clients: Gatekeeper's ca.crt (repeatable)")
 	f.StringSliceVar(&options.ClientNames, "client-name", nil, "DNS name that a client certificate must have (repeatable; empty: any that the client CA signed)")
 	f.BoolVar(&options.InsecureNoClientAuth, "insecure-no-client-auth", false, "answer any client, without a client certificate")
 	f.DurationVar(&options.VerifyTimeout, "verify-timeout", provider.DefaultVerifyTimeout, "time for a verify answer; below Gatekeeper's webhook timeout")
@@ -98,7 +103,7 @@ func registerCacheFlags(cmd *cobra.Command, flags *serviceFlags) {
 func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
 	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
-	f.IntVar(&flags.options.Engine.InFlightPerNamespace, "in-flight-per-namespace", verify.DefaultInFlightPerNamespace, "images of one namespace verified at a time")
+	f.IntVar(&flags.options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
 	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
 	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 }
@@ -122,13 +127,19 @@ func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error)
 }
 
 // serve answers with resources from files until ctx ends or a part fails.
-func serve(ctx context.Context, flags serviceFlags, options provider.Options, log *logrus.Logger) error {
+func serve(ctx context.Context, flags serviceFlags, options provider.Options, files serving.Options, log *logrus.Logger) error {
 	s, err := flags.open()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	prepare(&options, s)
+	files.Metrics = options.Metrics
+	identity, err := serving.New(nil, log, files)
+	if err != nil {
+		return err
+	}
+	options.TLS = identity
 	server, err := provider.New(s, s, log, options)
 	if err != nil {
 		return err
@@ -142,6 +153,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, lo
 			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
 	})
+	group.Go(func() error { return unavailable(identity.Run(ctx)) })
 	group.Go(func() error { return unavailable(s.Run(ctx)) })
 	group.Go(func() error { return unavailable(server.Run(ctx)) })
 	return group.Wait()

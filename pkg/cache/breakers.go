@@ -10,20 +10,16 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// maxBreakers bounds how many masters are told apart: in a cluster whose servers are
-// replaced all the time, addresses only ever become more.
-const maxBreakers = 256
-
-// breaker is that of one server.
+// breaker is the circuit breaker of one server.
 type breaker = gobreaker.CircuitBreaker[string]
 
-// breakers keep what one server does from being held against others: each master of a
-// Redis Cluster has one of its own. Any other Redis has one.
+// breakers holds one circuit breaker per cluster master, so that a failing master does not
+// trip the others. Without a cluster there is a single breaker.
 type breakers struct {
-	// common is the breaker of a Redis that is no cluster, and of finding out which
-	// master has what in one that is.
+	// common is the breaker of a Redis without cluster, and otherwise that of finding the
+	// master of a key.
 	common  *breaker
-	cluster *redis.ClusterClient // nil if it is none
+	cluster *redis.ClusterClient // nil without a cluster
 
 	mu sync.Mutex
 	of map[string]*breaker // by address
@@ -32,14 +28,14 @@ type breakers struct {
 func newBreakers(client redis.UniversalClient) *breakers {
 	b := &breakers{of: map[string]*breaker{}}
 	b.cluster, _ = client.(*redis.ClusterClient)
-	b.common = b.fresh("redis")
+	b.common = b.newBreaker("redis")
 	return b
 }
 
-// fresh makes a breaker.
+// newBreaker returns a closed breaker.
 //
 //nolint:contextcheck,nolintlint // finding who took over outlives the read that noticed; the first reads this, the second does not see that
-func (b *breakers) fresh(name string) *breaker {
+func (b *breakers) newBreaker(name string) *breaker {
 	return gobreaker.NewCircuitBreaker[string](gobreaker.Settings{Name: name, Timeout: breakFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakAfter },
 		IsSuccessful: func(err error) bool {
@@ -47,15 +43,15 @@ func (b *breakers) fresh(name string) *breaker {
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen && b.cluster != nil {
-				// Another server may have the slots of one that is gone. The client would ask
-				// once a minute; this returns at once.
+				// Another server may have taken over its slots. The client would look once a
+				// minute; this returns at once.
 				b.cluster.ReloadState(context.Background())
 			}
 		},
 	})
 }
 
-// find returns the breaker of a key, which is that of the master that has it.
+// find returns the breaker of the master that has a key.
 func (b *breakers) find(ctx context.Context, key string) (*breaker, error) {
 	if b.cluster == nil {
 		return b.common, nil
@@ -75,9 +71,9 @@ func (b *breakers) find(ctx context.Context, key string) (*breaker, error) {
 	found, ok := b.of[address]
 	if !ok {
 		if len(b.of) >= maxBreakers {
-			clear(b.of) // what was held against them is learned anew
+			clear(b.of) // they start over with no failures
 		}
-		found = b.fresh(address)
+		found = b.newBreaker(address)
 		b.of[address] = found
 	}
 	return found, nil

@@ -22,17 +22,12 @@ type Connection struct {
 	Mode string
 	// RootCAs are PEM certificates to trust instead of the system's.
 	RootCAs []byte
-	// Certificate and Key are what this client shows, in PEM; both or neither.
+	// Certificate and Key are the client certificate, in PEM; both or neither.
 	Certificate, Key []byte
 }
 
-const (
-	dialTimeout = 500 * time.Millisecond
-	ioTimeout   = time.Second
-)
-
-// Connect returns a client for c. It connects when it is first used, so a Redis
-// that is down is no error. Errors never contain the URL, which may have a password.
+// Connect returns a client for c. It connects on first use, so a Redis that is down is not
+// an error. Errors never contain the URL, which may hold a password.
 func Connect(c Connection) (redis.UniversalClient, error) {
 	unreadable := errors.New("the Redis URL cannot be read; it must look like rediss://user:password@host:6379/0")
 	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -51,7 +46,7 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, unreadable
 		}
-		if err := usable(options); err != nil {
+		if err := checkSentinel(options); err != nil {
 			return nil, err
 		}
 		options.DisableIdentity = true
@@ -67,8 +62,9 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 			return nil, err
 		}
 		options.MaintNotificationsConfig, options.DisableIdentity = quiet, true
-		// They would ask for COMMAND before a write, with a timeout of their own, and
-		// before each one if the user may not; they matter to commands without a key.
+		// Routing policies matter to commands without a key only. They would send COMMAND
+		// before a write, with a timeout of their own, and before every write if the user
+		// may not send it.
 		options.DisableRoutingPolicies = true
 		bound(&options.ContextTimeoutEnabled, &options.MaxRetries, &options.DialerRetries, &options.DialTimeout, &options.ReadTimeout, &options.WriteTimeout)
 		options.TLSConfig, err = c.secure(options.TLSConfig)
@@ -77,17 +73,17 @@ func Connect(c Connection) (redis.UniversalClient, error) {
 	return nil, fmt.Errorf("the Redis mode is %q, it must be standalone, sentinel or cluster", c.Mode)
 }
 
-// usable refuses what go-redis reads from a URL for Sentinel and then panics of, or
-// with which nothing could be found or written.
-func usable(options *redis.FailoverOptions) error {
+// checkSentinel rejects URLs that go-redis accepts and then panics on, and ones that can
+// never reach a master.
+func checkSentinel(options *redis.FailoverOptions) error {
 	if options.MasterName == "" {
 		return errors.New("the Redis URL for Sentinel names no master: add ?master_name=NAME")
 	}
 	return onlyMasters(options.RouteByLatency || options.RouteRandomly || options.ReplicaOnly)
 }
 
-// onlyMasters refuses that replicas are read: they lag behind, and what a replica
-// does would be held against its master.
+// onlyMasters rejects reading from replicas: they lag behind, and their failures would
+// count against their master.
 func onlyMasters(elsewhere bool) error {
 	if elsewhere {
 		return errors.New("the Redis URL cannot have route_by_latency, route_randomly, read_only or replica_only: verdicts are read from and written to masters")
@@ -95,12 +91,12 @@ func onlyMasters(elsewhere bool) error {
 	return nil
 }
 
-// bound sets the options that keep a slow Redis from costing more than its budget;
-// each mode has them in a type of its own.
+// bound sets the options that keep a slow Redis within its budget. Each mode has them in a
+// type of its own.
 func bound(heedContext *bool, retries, dials *int, dial, read, write *time.Duration) {
 	*heedContext, *retries = true, -1 // -1 is none
-	// Dialing again comes after more than a read may take, so that a server that
-	// refuses would cost all of that, and a cluster's next address never be tried.
+	// A second dial would come after a read's whole budget: a server that refuses would
+	// use it up, and a cluster's next address would never be tried.
 	*dials = 1
 	*dial, *read, *write = dialTimeout, ioTimeout, ioTimeout
 }

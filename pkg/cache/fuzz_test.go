@@ -2,7 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -13,14 +12,14 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Whatever is in Redis opens as nothing but the very value that was sealed.
+// Of all values in Redis, only the one that was sealed opens.
 func FuzzSealedValues(f *testing.F) {
 	// Each process has a key of its own: what another sealed must not open either.
 	seal, err := ParseSeal(fixture.NewSealKey())
 	require.NoError(f, err)
 	r := &Redis{seal: seal}
 	const namespace, name = verify.Namespace("team-a"), "landwaiter:team-a:verdict:x"
-	plain, err := json.Marshal(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed"}})
+	plain, err := encode(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Reason: "signed"}})
 	require.NoError(f, err)
 	genuine, err := seal.close(namespace, name, plain, time.Unix(4e9, 0))
 	require.NoError(f, err)
@@ -28,10 +27,10 @@ func FuzzSealedValues(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{sealFormat, 2, 3})
 	f.Fuzz(func(t *testing.T, value []byte) {
-		entry, _, err := r.decode(namespace, name, value)
+		entry, _, err := r.open(namespace, name, value)
 		require.Equal(t, bytes.Equal(value, genuine), err == nil)
 		require.Equal(t, err == nil, entry.Verdict.Outcome == policy.Allowed)
-		_, _, err = r.decode("team-b", name, value)
+		_, _, err = r.open("team-b", name, value)
 		require.Error(t, err, "another namespace has another key")
 	})
 }

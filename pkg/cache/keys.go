@@ -14,14 +14,14 @@ import (
 
 const anyKey = "landwaiter:*"
 
-// Use is what a namespace has in Redis.
+// Use is how much a namespace has in Redis.
 type Use struct {
 	Keys  int   `json:"keys"`
 	Bytes int64 `json:"bytes"` // of values
 }
 
-// Usage counts what each namespace has in Redis, by going through all keys; those
-// that come and go meanwhile may be missed. It stops at the first error.
+// Usage returns how much each namespace has in Redis. It scans all keys, and may miss those
+// that change meanwhile. It stops at the first error.
 func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namespace]Use, error) {
 	var mu sync.Mutex
 	found := map[verify.Namespace]Use{}
@@ -51,16 +51,16 @@ func Usage(ctx context.Context, client redis.UniversalClient) (map[verify.Namesp
 	return found, err
 }
 
-// Purge removes everything of a namespace, or with [verify.Cluster] of cluster
-// scope, and returns how many keys that were. It goes on past keys that cannot be
-// removed, such as those of a slot that is being moved, and says so in the end.
+// Purge removes the keys of a namespace, or of cluster scope with [verify.Cluster], and
+// returns how many it removed. It continues past keys that it cannot remove, such as those
+// of a slot that is being moved, and returns the first such error in the end.
 func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.Namespace) (int, error) {
 	var mu sync.Mutex
 	removed := 0
 	var refused error
 	err := eachNode(ctx, client, func(ctx context.Context, node redis.Cmdable) error {
 		return scan(ctx, node, keyPrefix(namespace)+"*", func(names []string) error {
-			// One command a key: in a Redis Cluster, keys of one namespace have many slots.
+			// One command per key: in a Redis Cluster, a namespace's keys are in many slots.
 			gone, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 				for _, name := range names {
 					pipe.Unlink(ctx, name)
@@ -83,7 +83,7 @@ func Purge(ctx context.Context, client redis.UniversalClient, namespace verify.N
 	return removed, errors.Join(refused, err)
 }
 
-// eachNode calls do for the server, or for every master of a cluster at once.
+// eachNode calls do for the server, or for every master of a cluster in parallel.
 func eachNode(ctx context.Context, client redis.UniversalClient, do func(context.Context, redis.Cmdable) error) error {
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return do(ctx, node) })
@@ -91,7 +91,7 @@ func eachNode(ctx context.Context, client redis.UniversalClient, do func(context
 	return do(ctx, client)
 }
 
-// scan calls do with the keys that match a pattern, some at a time.
+// scan calls do with the keys that match a pattern, in batches.
 func scan(ctx context.Context, node redis.Cmdable, pattern string, do func([]string) error) error {
 	var cursor uint64
 	for {
@@ -110,10 +110,10 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, do func([]str
 	}
 }
 
-// keyPrefix begins every key of a namespace, as in [verify.Key.String].
+// keyPrefix returns the prefix of a namespace's keys, as in [verify.Key.String].
 func keyPrefix(namespace verify.Namespace) string { return "landwaiter:" + namespace.Label() + ":" }
 
-// namespaceOf is the namespace of a key, for people: it decides nothing.
+// namespaceOf returns the namespace of a key, for display only.
 func namespaceOf(name string) verify.Namespace {
 	parts := strings.SplitN(name, ":", 3)
 	if len(parts) < 2 || parts[1] == verify.Cluster.Label() {

@@ -1,7 +1,6 @@
-// Package cache keeps verification results for a time. It keeps only what it is
-// given, under the whole of the key, and forgets at will: a result that is not
-// there is worked out again. It refuses to answer with anything that has
-// expired, and knows no namespace but the key's.
+// Package cache keeps verification results for a time, under the whole key, and may drop
+// any of them: a missing result is computed again. It never returns a result that has
+// expired, or one that was stored under another key.
 package cache
 
 import (
@@ -15,12 +14,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// DefaultMemoryBytes is the size of a [Memory] cache for some 20,000 verdicts.
-const DefaultMemoryBytes = 64 << 20
-
-// Memory is a [verify.Cache] in this process, bounded in bytes, of which one
-// account takes an eighth at most; the entries least likely to be used again make
-// room. It is safe for concurrent use, and reads never wait for each other.
+// Memory is a [verify.Cache] in this process, bounded in bytes. One account may take an
+// eighth of them. It evicts the entries that are least likely to be used again. It is safe
+// for concurrent use, and reads do not contend.
 type Memory struct {
 	entries *otter.Cache[verify.Key, timed]
 	shares  *shares
@@ -37,21 +33,17 @@ type Share struct {
 	Percent int
 }
 
-// defaultParts is how many accounts fill the memory, each with the default share.
-const defaultParts = 8
-
 var _ verify.Cache = (*Memory)(nil)
 
-// timed is an entry, the time from which it no longer counts, and the account that
-// it is charged to.
+// timed is an entry with its expiry and the account that it is charged to.
 type timed struct {
 	entry   verify.Entry
 	expires time.Time
 	account verify.Account
 }
 
-// NewMemory returns a cache of about maxBytes, which must be positive, that
-// reads the time from now.
+// NewMemory returns a cache of about maxBytes, which must be positive. It reads the time
+// from now.
 func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	if maxBytes < 1 {
 		return nil, fmt.Errorf("the memory cache needs a size of at least 1 byte, not %d", maxBytes)
@@ -66,8 +58,8 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 				m.shares.remove(e.Value.account, e.Key)
 			}
 		},
-		// Expired entries leave by themselves; Get still checks, because the time
-		// it is given decides, not the library's clock.
+		// The library evicts expired entries by its own clock. Get still checks, because
+		// the time from now decides.
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[verify.Key, timed]) time.Duration {
 			return max(e.Value.expires.Sub(now()), time.Nanosecond)
 		}),
@@ -92,10 +84,10 @@ func (m *Memory) share(namespace verify.Namespace) (account verify.Account, byte
 	return account, max(m.size/defaultParts, 1)
 }
 
-// Get returns the entry for key if it is there and has not expired.
+// Get returns the entry for key unless it is missing or expired.
 func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) { return m.Recall(key) }
 
-// Recall is Get, which waits for nothing here.
+// Recall is Get, which never waits here.
 func (m *Memory) Recall(key verify.Key) (verify.Entry, bool) {
 	value, ok := m.entries.GetIfPresent(key)
 	if !ok || !m.now().Before(value.expires) {
@@ -104,8 +96,8 @@ func (m *Memory) Recall(key verify.Key) (verify.Entry, bool) {
 	return value.entry, true
 }
 
-// Put keeps entry for ttl, unless there is no room. Undecided is the caller's
-// to leave out; a ttl that is not positive keeps nothing.
+// Put stores entry for ttl, unless it exceeds the account's share or ttl is not positive.
+// Callers must not put Undecided verdicts.
 func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
 	if ttl <= 0 {
 		return
@@ -113,7 +105,7 @@ func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl 
 	weight := int64(weigh(key, entry))
 	account, most := m.share(key.Namespace)
 	if weight > most {
-		return // it would leave room for nothing else
+		return // it would leave no room for other entries
 	}
 	before, added := m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl), account: account})
 	if !added && before.account != account {
@@ -125,8 +117,7 @@ func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl 
 	}
 }
 
-// Forget drops everything of a namespace. It takes time in proportion to all
-// that is kept.
+// Forget drops all entries of a namespace. It scans the whole cache.
 func (m *Memory) Forget(namespace verify.Namespace) {
 	for key := range m.entries.Keys() {
 		if key.Namespace == namespace {
@@ -135,8 +126,8 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 	}
 }
 
-// weigh estimates what an entry occupies, in bytes: its strings, and a fixed
-// sum for the structures around them.
+// weigh estimates the size of an entry in bytes: its strings, and a fixed sum for the
+// structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {
 	const structure, perFinding = 512, 320
 	n := structure + len(key.Namespace) + len(key.UID) + len(key.Generation) + len(key.Image) +
@@ -148,8 +139,7 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 	return uint32(min(n, 1<<30))
 }
 
-// weighValue estimates what the facts of a finding occupy; those of a keyless
-// signer nest.
+// weighValue estimates the size of a finding's facts, which may nest.
 func weighValue(value any) int {
 	const perEntry = 64
 	n := perEntry

@@ -14,7 +14,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests advance.
 type clock struct{ offset atomic.Int64 }
 
 func (c *clock) now() time.Time {
@@ -54,7 +54,7 @@ func TestMemoryAnswersOnlyForTheWholeKey(t *testing.T) {
 	}
 }
 
-func TestMemoryForgetsAfterTheTimeItWasGiven(t *testing.T) {
+func TestMemoryEntriesExpire(t *testing.T) {
 	c := &clock{}
 	m, err := cache.NewMemory(1<<20, c.now)
 	require.NoError(t, err)
@@ -129,7 +129,7 @@ func TestMemoryForgetsANamespaceAndNoOther(t *testing.T) {
 	}
 }
 
-func TestANamespaceTakesItsShareAndNoMore(t *testing.T) {
+func TestAnAccountIsBoundedByItsShare(t *testing.T) {
 	c := &clock{}
 	const size = 1 << 20
 	m, err := cache.NewMemory(size, c.now)
@@ -189,7 +189,7 @@ func BenchmarkMemoryParallel(b *testing.B) {
 	})
 }
 
-func TestANamespaceMayBeGivenAnotherShare(t *testing.T) {
+func TestAnAccountMayHaveAnotherShare(t *testing.T) {
 	c := &clock{}
 	const size = 1 << 20
 	m, err := cache.NewMemory(size, c.now)

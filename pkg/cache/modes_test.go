@@ -208,8 +208,8 @@ func TestVerdictsAreFoundWhileTheirSlotMovesBetweenMasters(t *testing.T) {
 	nothingRefused(t, cluster.Masters[0], cluster.Masters[1], cluster.Masters[2])
 }
 
-// The breaker must not hold what one master does against the others.
-func TestAMasterThatIsGoneCostsTheVerdictsItHadAndNoOthers(t *testing.T) {
+// A failing master must not trip the breakers of others.
+func TestAMasterThatIsDownCostsOnlyItsOwnVerdicts(t *testing.T) {
 	cluster, connection := startCluster(t)
 	master := masterKey()
 	c := shared(t, connection, master)
@@ -230,7 +230,7 @@ func TestAMasterThatIsGoneCostsTheVerdictsItHadAndNoOthers(t *testing.T) {
 		}
 		return streak == 10
 	}, "others are found beside them, time and again")
-	require.Positive(t, c.Redis.Stats.Skipped.Load(), "the master that is gone is left alone")
+	require.Positive(t, c.Redis.Stats.Skipped.Load(), "the breaker of the master that is gone is open")
 
 	t.Run("writes to others go on", func(t *testing.T) {
 		dropped := c.Redis.Stats.Dropped.Load()
@@ -281,7 +281,7 @@ func TestVerdictsOutliveAFailoverBySentinel(t *testing.T) {
 	for range 20 {
 		require.False(t, found(t, first, images[0]), "no master, no verdict")
 	}
-	require.Positive(t, first.Redis.Stats.Skipped.Load(), "it is left alone")
+	require.Positive(t, first.Redis.Stats.Skipped.Load(), "the breaker is open")
 	eventually(t, func() bool { return foundAtOnce(t, first, images) == len(images) }, "the new master has what the old one had")
 	eventually(t, func() bool { put(t, second, "new"); return found(t, first, "new") }, "and is written to")
 	require.Contains(t, holds(t, servers.Replica), nameOf("new"))

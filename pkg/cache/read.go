@@ -7,14 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	// maxBatch is how many values are asked for in one round trip, and readers how
-	// many round trips are under way at a time.
-	maxBatch = 64
-	readers  = 4
-)
-
-// read is one value that somebody waits for.
+// read is one value that a request waits for.
 type read struct {
 	name   string
 	answer chan readAnswer // has room for one
@@ -25,8 +18,8 @@ type readAnswer struct {
 	err   error
 }
 
-// ask returns a value, empty if there is none. Those that are asked for at the
-// same time, as the images of one request are, travel together.
+// ask returns a value, empty if there is none. Concurrent reads, such as those for the
+// images of one request, share a round trip.
 func (r *Redis) ask(ctx context.Context, name string) (string, error) {
 	asked := read{name: name, answer: make(chan readAnswer, 1)}
 	select {
@@ -54,7 +47,7 @@ func (r *Redis) readBatches(ctx context.Context) {
 	}
 }
 
-// gather takes what else is asked for at this moment, and waits for nothing.
+// gather adds the reads that are waiting already. It never waits.
 func (r *Redis) gather(first read) []read {
 	batch := []read{first}
 	for len(batch) < maxBatch {
@@ -68,50 +61,50 @@ func (r *Redis) gather(first read) []read {
 	return batch
 }
 
-// readBatch asks each server for the values that it has, all servers at once: one
-// that is gone must not cost the values of others.
+// readBatch asks every server for its values in parallel: a server that is down must not
+// cost the values of others.
 func (r *Redis) readBatch(ctx context.Context, batch []read) {
 	ctx, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
-	parts := map[*breaker][]read{}
+	byServer := map[*breaker][]read{}
 	for _, wanted := range batch {
 		server, err := r.breakers.find(ctx, wanted.name)
 		if err != nil {
 			wanted.answer <- readAnswer{err: err}
 			continue
 		}
-		parts[server] = append(parts[server], wanted)
+		byServer[server] = append(byServer[server], wanted)
 	}
-	if len(parts) == 1 {
-		for server, part := range parts {
-			r.readPart(ctx, server, part)
+	if len(byServer) == 1 {
+		for server, reads := range byServer {
+			r.readFrom(ctx, server, reads)
 		}
 		return
 	}
 	var running sync.WaitGroup
-	for server, part := range parts {
-		running.Go(func() { r.readPart(ctx, server, part) })
+	for server, reads := range byServer {
+		running.Go(func() { r.readFrom(ctx, server, reads) })
 	}
 	running.Wait()
 }
 
-// readPart asks one server for values in one round trip. A range of each, because
-// the length of a value is for whoever wrote it to say.
-func (r *Redis) readPart(ctx context.Context, server *breaker, part []read) {
-	values := make([]*redis.StringCmd, len(part))
+// readFrom asks one server for values in one round trip. It reads a range of each, because
+// whoever wrote a value chose its length.
+func (r *Redis) readFrom(ctx context.Context, server *breaker, reads []read) {
+	values := make([]*redis.StringCmd, len(reads))
 	_, err := server.Execute(func() (string, error) {
 		r.Stats.RoundTrips.Add(1)
 		_, err := r.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i, wanted := range part {
+			for i, wanted := range reads {
 				values[i] = pipe.GetRange(ctx, wanted.name, 0, maxValueBytes)
 			}
 			return nil
 		})
 		return "", err
 	})
-	for i, wanted := range part {
+	for i, wanted := range reads {
 		got := readAnswer{err: err}
-		// What the breaker refuses was never asked; else each value has its own answer.
+		// An open breaker asked for nothing; otherwise each value has its own answer.
 		if values[i] != nil {
 			got.value, got.err = values[i].Result()
 		}

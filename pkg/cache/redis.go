@@ -2,11 +2,8 @@ package cache
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,41 +11,22 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-const (
-	// redisBudget is what one request may lose to Redis, for one command.
-	redisBudget = 50 * time.Millisecond
-	// writeBudget bounds one write, which no request waits for.
-	writeBudget = time.Second
-	// maxValueBytes bounds a value, written or read: a verdict has some KiB.
-	maxValueBytes = 256 << 10
-	// maxPending is how many writes may wait; more are dropped.
-	maxPending = 1024
-	writers    = 4
-	// After breakAfter failures in a row, a server is left alone for breakFor.
-	breakAfter = 5
-	breakFor   = 2 * time.Second
-	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step.
-	forgetBudget = time.Minute
-	forgetBatch  = 500
-)
-
-// Stats counts what came of asking Redis. All fields may be read at any time.
+// Stats counts outcomes of asking Redis. All fields may be read at any time.
 type Stats struct {
 	Hits, Misses, Failures, Skipped, Dropped atomic.Int64
-	// Unopened are values that did not open: not ours, moved, changed, or sealed
-	// with a key that is gone.
+	// Unopened are values that failed authentication: foreign, moved, changed, or sealed
+	// with a key that is no longer configured.
 	Unopened atomic.Int64
-	// RoundTrips are those of reads, of which several share one.
+	// RoundTrips are those of reads; several reads may share one.
 	RoundTrips atomic.Int64
 }
 
-// Redis is a [verify.Cache] of verdicts that several replicas share. It only ever
-// costs a request a small time, and nothing fails because of it: after some
-// failures a server is left alone for a while. Verdicts are kept, and nothing else.
+// Redis holds verdicts that replicas share, for [Tiers]. It costs a request little time at
+// most, and its failures fail no request: after some of them a server gets no commands for
+// a while. It stores verdicts only.
 type Redis struct {
 	Stats Stats
 
@@ -68,15 +46,14 @@ type write struct {
 	ttl   time.Duration
 }
 
-// NewRedis returns a cache in the Redis of client. It answers at once, and writes
-// while Run runs. Values of another version are not seen: what a version found
-// out, a later one may judge otherwise.
+// NewRedis returns a cache in the Redis of client. It reads and writes while Run runs.
+// Values of another version are a miss, because a later version may decide otherwise.
 func NewRedis(client redis.UniversalClient, seal *Seal, version string, now func() time.Time) *Redis {
 	return &Redis{client: client, seal: seal, version: version, now: now, breakers: newBreakers(client),
 		reads: make(chan read, maxPending), writes: make(chan write, maxPending), forgets: make(chan verify.Namespace, maxPending)}
 }
 
-// Run writes until ctx ends, and then closes the client, whose error it returns.
+// Run reads and writes until ctx ends, then closes the client and returns its error.
 func (r *Redis) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range writers {
@@ -93,13 +70,13 @@ func (r *Redis) Run(ctx context.Context) error {
 	return nil
 }
 
-// name is the key in Redis: "landwaiter:<namespace>:<kind>:<hash>".
+// name returns the key in Redis: "landwaiter:<namespace>:<kind>:<hash>".
 func (r *Redis) name(key verify.Key) string {
 	key.Generation = r.version + "/" + key.Generation
 	return key.String()
 }
 
-// get returns an entry that is there, and until when it holds.
+// get returns an entry and its expiry.
 func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Time, bool) {
 	ctx, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
@@ -116,12 +93,12 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 		r.Stats.Misses.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	}
-	entry, expires, err := r.decode(key.Namespace, name, []byte(value))
+	entry, expires, err := r.open(key.Namespace, name, []byte(value))
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, errOtherVersion):
 		r.Stats.Unopened.Add(1)
 		return verify.Entry{}, time.Time{}, false
-	case !r.now().Before(expires):
+	case err != nil, !r.now().Before(expires):
 		r.Stats.Misses.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	}
@@ -129,8 +106,8 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 	return entry, expires, true
 }
 
-// decode opens a value. Only the two verdicts that are ever kept come out.
-func (r *Redis) decode(namespace verify.Namespace, name string, value []byte) (verify.Entry, time.Time, error) {
+// open opens and decodes a value.
+func (r *Redis) open(namespace verify.Namespace, name string, value []byte) (verify.Entry, time.Time, error) {
 	if len(value) > maxValueBytes {
 		return verify.Entry{}, time.Time{}, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
 	}
@@ -138,17 +115,11 @@ func (r *Redis) decode(namespace verify.Namespace, name string, value []byte) (v
 	if err != nil {
 		return verify.Entry{}, time.Time{}, err
 	}
-	var entry verify.Entry
-	if err := json.Unmarshal(plain, &entry); err != nil {
-		return verify.Entry{}, time.Time{}, fmt.Errorf("read a sealed verdict: %w", err)
-	}
-	if o := entry.Verdict.Outcome; o != policy.Allowed && o != policy.Denied {
-		return verify.Entry{}, time.Time{}, errors.New("a sealed value is no verdict")
-	}
-	return entry, expires, nil
+	entry, err := decode(plain)
+	return entry, expires, err
 }
 
-// put asks for an entry to be written, soon or never.
+// put queues an entry to be written, or drops it.
 func (r *Redis) put(key verify.Key, entry verify.Entry, ttl time.Duration) {
 	if ttl < time.Millisecond {
 		return // Redis counts in milliseconds
@@ -173,9 +144,9 @@ func (r *Redis) write(ctx context.Context) {
 
 func (r *Redis) store(ctx context.Context, w write) {
 	name := r.name(w.key)
-	plain, err := json.Marshal(w.entry)
+	plain, err := encode(w.entry)
 	if err == nil && len(plain) > maxValueBytes/2 {
-		err = errors.New("the verdict is too large to be kept")
+		err = errors.New("the verdict is too large")
 	}
 	var value []byte
 	if err == nil {
@@ -196,8 +167,8 @@ func (r *Redis) store(ctx context.Context, w write) {
 	}
 }
 
-// Forget removes everything of a namespace, soon and as far as Redis allows: what
-// stays cannot be found under another UID, and expires.
+// Forget removes the keys of a namespace asynchronously, as far as Redis allows. Those that
+// stay cannot be found under another UID, and expire.
 func (r *Redis) Forget(namespace verify.Namespace) {
 	select {
 	case r.forgets <- namespace:
@@ -221,21 +192,10 @@ func (r *Redis) forget(ctx context.Context) {
 
 func (r *Redis) remove(ctx context.Context, namespace verify.Namespace) error {
 	if namespace == verify.Cluster {
-		return nil // the cluster does not go
+		return nil // the cluster is never deleted
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
 	defer cancel()
 	_, err := Purge(ctx, r.client, namespace)
 	return err
-}
-
-// splitLines yields lines that are not empty.
-func splitLines(text []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !yield(line) {
-				return
-			}
-		}
-	}
 }

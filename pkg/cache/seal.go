@@ -10,18 +10,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Seal protects values that others store: whoever can write to the store can
-// neither make a value, nor give one to another key or namespace, nor make one
-// last longer. Each namespace has a key of its own, derived from a master key by
-// HKDF-SHA256 (RFC 5869); values are AES-256-GCM (NIST SP 800-38D) with a random
-// nonce, and the whole cache key and the expiry are authenticated with them. It
-// is safe for concurrent use.
+// Seal encrypts and authenticates values in an untrusted store: whoever can write to the
+// store can neither forge a value, nor move one to another key or namespace, nor extend its
+// expiry. Each namespace has a key of its own, derived from a master key by HKDF-SHA256
+// (RFC 5869). Values are AES-256-GCM (NIST SP 800-38D) with a random nonce; the whole cache
+// key and the expiry are authenticated with them. It is safe for concurrent use.
 type Seal struct {
 	masters [][]byte
 
@@ -30,18 +31,13 @@ type Seal struct {
 }
 
 const (
-	masterBytes = 32
 	// sealFormat begins every value; another layout is another byte.
 	sealFormat = 1
 	sealHeader = 1 + 8 // format, expiry
-	// maxSealKeys bounds the derived keys that are remembered.
-	maxSealKeys = 10_000
-	// maxMasters bounds the master keys: one in use, and those before it.
-	maxMasters = 4
 )
 
-// ParseSeal reads master keys of 32 bytes, in base64, one a line. The first seals;
-// all of them open, so that a key can be replaced without losing what is kept.
+// ParseSeal reads master keys of 32 bytes in base64, one per line. The first one seals and
+// all of them open, so that a key can be rotated without losing the cache.
 func ParseSeal(text []byte) (*Seal, error) {
 	s := &Seal{aeads: map[verify.Namespace][]cipher.AEAD{}}
 	for line := range splitLines(text) {
@@ -57,7 +53,7 @@ func ParseSeal(text []byte) (*Seal, error) {
 	return s, nil
 }
 
-// keys returns the ciphers of a namespace, one for each master key.
+// keys returns the ciphers of a namespace, one per master key.
 func (s *Seal) keys(namespace verify.Namespace) ([]cipher.AEAD, error) {
 	s.mu.RLock()
 	found := s.aeads[namespace]
@@ -89,7 +85,7 @@ func (s *Seal) keys(namespace verify.Namespace) ([]cipher.AEAD, error) {
 	return found, nil
 }
 
-// close seals a value for a key, until expires.
+// close seals a value for a cache key, until expires.
 func (s *Seal) close(namespace verify.Namespace, key string, plain []byte, expires time.Time) ([]byte, error) {
 	aeads, err := s.keys(namespace)
 	if err != nil {
@@ -105,7 +101,7 @@ func (s *Seal) close(namespace verify.Namespace, key string, plain []byte, expir
 	return aeads[0].Seal(sealed, nonce, plain, authenticated(key, sealed)), nil //nolint:gosec // the nonce is random
 }
 
-// open returns what was sealed for the key, and until when it holds.
+// open returns the value that was sealed for a cache key, and its expiry.
 func (s *Seal) open(namespace verify.Namespace, key string, sealed []byte) ([]byte, time.Time, error) {
 	aeads, err := s.keys(namespace)
 	if err != nil {
@@ -124,7 +120,18 @@ func (s *Seal) open(namespace verify.Namespace, key string, sealed []byte) ([]by
 	return nil, time.Time{}, errors.New("the value was not sealed for this key, or not by us")
 }
 
-// authenticated is what a value is bound to: format, expiry and the whole key.
+// authenticated returns the additional data of a value: format, expiry and the whole key.
 func authenticated(key string, sealed []byte) []byte {
 	return append(append(make([]byte, 0, sealHeader+len(key)), sealed[:sealHeader]...), key...)
+}
+
+// splitLines yields lines that are not empty.
+func splitLines(text []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !yield(line) {
+				return
+			}
+		}
+	}
 }

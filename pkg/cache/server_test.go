@@ -32,8 +32,8 @@ func startRedis(t *testing.T, extra ...string) *cluster.Redis {
 	return server
 }
 
-// shared is a replica's cache over a connection, without memory before it: every
-// Get asks Redis.
+// shared is a replica's cache over a connection, without a memory tier: every Get asks
+// Redis.
 func shared(t *testing.T, connection cache.Connection, master string) cache.Tiers {
 	t.Helper()
 	client, err := cache.Connect(connection)
@@ -72,8 +72,7 @@ func eventually(t *testing.T, condition func() bool, what string) {
 	require.Eventually(t, condition, 20*time.Second, 5*time.Millisecond, what)
 }
 
-// Whatever happens to Redis, what is not there is a miss, and what is there is
-// the verdict that was put.
+// Whatever happens to Redis, a read returns the verdict that was put, or a miss.
 func TestFaultsOfARealRedisAreMisses(t *testing.T) {
 	server := startRedis(t)
 	c := shared(t, cache.Connection{URL: server.URL}, masterKey())
@@ -85,7 +84,7 @@ func TestFaultsOfARealRedisAreMisses(t *testing.T) {
 		for range 100 {
 			require.False(t, found(t, c, "a"))
 		}
-		require.Positive(t, c.Redis.Stats.Skipped.Load(), "it is left alone")
+		require.Positive(t, c.Redis.Stats.Skipped.Load(), "the breaker is open")
 		require.NoError(t, server.Resume())
 		eventually(t, func() bool { return found(t, c, "a") }, "it is asked again")
 	})
@@ -298,7 +297,7 @@ func TestRedisIsReachedWithAClientCertificate(t *testing.T) {
 }
 
 // The images of one request are looked up together.
-func TestReadsOfOneRequestTravelTogether(t *testing.T) {
+func TestReadsOfOneRequestShareARoundTrip(t *testing.T) {
 	server := startRedis(t)
 	c := shared(t, cache.Connection{URL: server.URL}, masterKey())
 	var images []string

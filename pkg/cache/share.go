@@ -6,15 +6,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// shares keeps each account's entries within its share of the memory: an
-// account that asks about ever new images drops its own oldest entries, not
-// those of others. Reads do not pass here.
+// shares keeps each account's entries within its share of the memory: an account that
+// keeps asking about new images drops its own oldest entries, not those of others. Reads
+// do not take its lock.
 type shares struct {
 	mu sync.Mutex
 	of map[verify.Account]*share
 }
 
-// share is what one account keeps, oldest first.
+// share is the entries of one account, oldest first.
 type share struct {
 	bytes   int64
 	weights map[verify.Key]int64
@@ -46,7 +46,7 @@ func (s *shares) add(account verify.Account, key verify.Key, weight, most int64)
 		oldest := own.order[0]
 		own.order = own.order[1:]
 		if oldest == key {
-			own.order = append(own.order, key) // it is written anew
+			own.order = append(own.order, key) // it was just rewritten
 			continue
 		}
 		if own.drop(oldest) {
@@ -79,7 +79,7 @@ func (s *share) drop(key verify.Key) bool {
 	return there
 }
 
-// compact forgets the order of keys that are gone, once they are the most.
+// compact removes keys that are gone from the order, once they are the majority.
 func (s *share) compact() {
 	if len(s.order) < 2*len(s.weights)+64 {
 		return

@@ -7,9 +7,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Tiers is a [verify.Cache] that looks in memory first and then in Redis, and
-// keeps in memory what it finds there. Tags stay in memory: they are kept for
-// seconds, and asking Redis costs as much as asking the registry.
+// Tiers is a [verify.Cache] that looks in memory first and then in Redis, and copies what
+// it finds there to memory. Tags stay in memory: they expire within seconds, and asking
+// Redis costs as much as asking the registry.
 type Tiers struct {
 	Memory *Memory
 	Redis  *Redis
@@ -17,7 +17,7 @@ type Tiers struct {
 
 var _ verify.Cache = Tiers{}
 
-// Get returns the entry for key if either has it and it has not expired.
+// Get returns the entry for key if either tier has it and it has not expired.
 func (t Tiers) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
 	if entry, ok := t.Memory.Get(ctx, key); ok {
 		return entry, true
@@ -35,7 +35,7 @@ func (t Tiers) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
 // Recall returns the entry for key if memory has it.
 func (t Tiers) Recall(key verify.Key) (verify.Entry, bool) { return t.Memory.Recall(key) }
 
-// Put keeps entry in both, in Redis a moment later.
+// Put stores entry in both tiers, in Redis asynchronously.
 func (t Tiers) Put(ctx context.Context, key verify.Key, entry verify.Entry, ttl time.Duration) {
 	t.Memory.Put(ctx, key, entry, ttl)
 	if key.Kind == verify.KindVerdict {
@@ -43,7 +43,7 @@ func (t Tiers) Put(ctx context.Context, key verify.Key, entry verify.Entry, ttl 
 	}
 }
 
-// Forget drops everything of a namespace.
+// Forget drops all entries of a namespace.
 func (t Tiers) Forget(namespace verify.Namespace) {
 	t.Memory.Forget(namespace)
 	t.Redis.Forget(namespace)

@@ -62,5 +62,5 @@ func compileLimits(r entry[v1alpha1.ClusterLimitsSpec]) (verify.Limits, error) {
 			return verify.Limits{}, fmt.Errorf("spec.namespaces: %w", err)
 		}
 	}
-	return verify.Limits{ImagesInWork: int(spec.ImagesInWork), RegistryPerSecond: int(spec.RegistryRequestsPerSecond), CachePercent: int(spec.CachePercent)}, nil
+	return verify.Limits{InFlight: int(spec.ImagesInWork), RegistryPerSecond: int(spec.RegistryRequestsPerSecond), CachePercent: int(spec.CachePercent)}, nil
 }

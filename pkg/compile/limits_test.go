@@ -15,7 +15,7 @@ func TestLimitsReachTheNamespacesThatTheyName(t *testing.T) {
 	snapshot, problems := compiled(objects(t, namespace("team-a", "1"), namespace("team-c", "3"),
 		object("ClusterLimits", "", "busy", "namespaces: [team-a, team-b]\nimagesInWork: 70\nregistryRequestsPerSecond: 8\ncachePercent: 9")))
 	require.Empty(t, problems)
-	want := verify.Limits{ImagesInWork: 70, RegistryPerSecond: 8, CachePercent: 9}
+	want := verify.Limits{InFlight: 70, RegistryPerSecond: 8, CachePercent: 9}
 	for name, limits := range map[verify.Namespace]verify.Limits{"team-a": want, "team-b": want, "team-c": {}, verify.Cluster: {}} {
 		config := snapshot.For(name)
 		require.Equal(t, limits, config.Limits, name)
@@ -51,7 +51,7 @@ func TestLimitsThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		"no namespace":     {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a, 'team-*']\ncachePercent: 1")}, nil, "not a DNS-1123 label", verify.Limits{}},
 		"cannot be read":   {nil, []resource.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
 		"named by another": {[]string{object("ClusterLimits", "", "b", "namespaces: [team-a, team-b, team-b]\nimagesInWork: 70"), object("ClusterLimits", "", "a", "namespaces: [team-a]\nimagesInWork: 80")}, nil,
-			"namespace team-a has those of ClusterLimits a; the first by name applies, and this one to its other namespaces", verify.Limits{ImagesInWork: 80}},
+			"namespace team-a has those of ClusterLimits a; the first by name applies, and this one to its other namespaces", verify.Limits{InFlight: 80}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, append(c.documents, namespace("team-a", "1"))...)
@@ -61,7 +61,7 @@ func TestLimitsThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 			require.Equal(t, source, problems[0].Source)
 			require.Contains(t, problems[0].Message, c.says)
 			require.Equal(t, c.want, snapshot.For("team-a").Limits)
-			require.Equal(t, c.want != verify.Limits{}, snapshot.For("team-b").Limits == verify.Limits{ImagesInWork: 70})
+			require.Equal(t, c.want != verify.Limits{}, snapshot.For("team-b").Limits == verify.Limits{InFlight: 70})
 		})
 	}
 }

@@ -93,7 +93,7 @@ func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule, warns bool) ([]
 		switch spec.Index {
 		case "", v1alpha1.IndexItself:
 		case v1alpha1.IndexOrManifests:
-			rule.Parts = true
+			rule.IndexManifests = true
 		default:
 			return nil, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index)
 		}

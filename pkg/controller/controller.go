@@ -36,12 +36,12 @@ import (
 )
 
 // Options are the settings of a [Controller]. The zero value writes statuses
-// without an election and leaves certificates alone.
+// without an election.
 type Options struct {
-	// OwnNamespace is where the lease, and the Secret of Rotation, are.
+	// OwnNamespace is where the lease is.
 	OwnNamespace string
-	// LeaderElection lets one replica of several write statuses and rotate
-	// certificates. Every replica compiles and serves.
+	// LeaderElection lets one replica of several write statuses and run Duties.
+	// Every replica compiles and serves.
 	LeaderElection bool
 	// MaterialRole is the ClusterRole that a condition tells users to bind where
 	// a right to read Secrets or ConfigMaps is missing. Default "landwaiter-material".
@@ -51,30 +51,36 @@ type Options struct {
 	// Remote fetches what resources keep outside of the cluster; nil leaves it
 	// unknown. The controller says what is wanted and is told of changes.
 	Remote *external.Fetcher
-	// Rotation makes and renews the serving certificate; nil leaves that to others.
-	Rotation *Rotation
+	// Duties run while this replica leads.
+	Duties []Duty
+}
+
+// Duty is work for one replica among several.
+type Duty struct {
+	// Name says what the duty does, for messages: "cannot NAME".
+	Name string
+	// Run works until ctx ends. It is called again if it returns before, and never
+	// while an earlier call goes on.
+	Run func(ctx context.Context) error
 }
 
 // Controller fills a [tenant.Set] from the Kubernetes API. It is used once: New,
-// Follow for the Secrets that the server needs, Run.
+// Run.
 type Controller struct {
 	set     *tenant.Set
 	outside compile.Outside
 	log     *logrus.Logger
 	options Options
 
-	config    *rest.Config
-	clients   kubernetes.Interface
-	manager   manager.Manager
-	secrets   *secretWatches
-	reports   *reports
-	lookups   lookups
-	followed  []*Followed
-	authority *Followed // of our own certificate, for Rotation
-	queue     atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
-	started   time.Time
-	leading   sync.Mutex   // held while this replica does its duties
-	turns     atomic.Int64 // at rotating certificates
+	config  *rest.Config
+	clients kubernetes.Interface
+	manager manager.Manager
+	secrets *secretWatches
+	reports *reports
+	lookups lookups
+	queue   atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
+	started time.Time
+	leading sync.Mutex // held while this replica does its duties
 }
 
 // newScheme returns the types that the controller works with.
@@ -89,8 +95,8 @@ func newScheme() (*runtime.Scheme, error) {
 // New returns a Controller for the API server of config. It compiles with
 // outside into set and logs to log.
 func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *logrus.Logger, options Options) (*Controller, error) {
-	if options.OwnNamespace == "" && (options.LeaderElection || options.Rotation != nil) {
-		return nil, errors.New("new controller: leader election and rotation need the own namespace")
+	if options.OwnNamespace == "" && options.LeaderElection {
+		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
 	if options.MaterialRole == "" {
 		options.MaterialRole = "landwaiter-material"
@@ -111,9 +117,6 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	c.secrets = newSecretWatches(watching, c.enqueue)
 	if options.Remote != nil {
 		options.Remote.Notify(c.enqueue)
-	}
-	if r := options.Rotation; r != nil {
-		c.authority = c.Follow(options.OwnNamespace, r.Secret, Change{Overlap: authorityOverlap})
 	}
 	if err := c.assemble(); err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
@@ -173,9 +176,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
-	for _, f := range c.followed {
-		group.Go(func() error { f.slot.run(ctx, c.clients); return nil })
-	}
 	group.Go(func() error {
 		if err := c.manager.Start(ctx); err != nil {
 			return fmt.Errorf("watch the Kubernetes API: %w", err)

@@ -70,8 +70,8 @@ func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) erro
 func (c *Controller) duties(ctx context.Context) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.again(ctx, "write statuses", c.writeStatuses) })
-	if c.options.Rotation != nil {
-		group.Go(func() error { return c.again(ctx, "rotate certificates", c.rotate) })
+	for _, duty := range c.options.Duties {
+		group.Go(func() error { return c.again(ctx, duty.Name, duty.Run) })
 	}
 	_ = group.Wait() // again returns no error
 }

@@ -13,14 +13,6 @@ const (
 	firstRead        = 2 * time.Second
 	firstReadAtStart = 15 * time.Second
 
-	// watchBackoff is the first and watchBackoffCap the longest pause before an
-	// object that could not be watched is tried again. A right that is granted is
-	// noticed within the cap.
-	watchBackoff    = 250 * time.Millisecond
-	watchBackoffCap = 15 * time.Second
-	// watchShort is the life of a watch that counts as a failure.
-	watchShort = time.Second
-
 	// missingFor is how long a namespace that does not exist is not looked for
 	// again, and maxMissing how many such names are remembered: they come from
 	// requests.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,4 +85,12 @@ func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) strin
 		return fmt.Sprintf("; grant it with: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
 			c.options.MaterialRole, source.Namespace, c.options.MaterialRole, subject)
 	}
+}
+
+// subjectFlag names a user as kubectl create rolebinding does.
+func subjectFlag(user string) string {
+	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
+		return "--serviceaccount=" + account
+	}
+	return "--user=" + user
 }

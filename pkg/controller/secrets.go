@@ -13,6 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/secretwatch"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -32,13 +33,13 @@ type watched struct {
 
 func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespace)) *secretWatches {
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
-		var s *slot
-		s = newSlot(source, func() {
+		var watch *secretwatch.Watch
+		watch = secretwatch.New(source, func() {
 			var found watched
-			found.object, found.answered, found.err = s.content()
+			found.object, found.answered, found.err = watch.Content()
 			report(found)
 		})
-		s.run(ctx, clients)
+		watch.Run(ctx, clients)
 	}
 	set := prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
 		MaxKeys: maxReferences, FirstWait: firstRead,

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -149,41 +148,4 @@ func TestReferencesPastTheLimitAreBroken(t *testing.T) {
 	w.fill(&o, sources[maxReferences:])
 	require.Len(t, o.Broken, 1)
 	require.ErrorContains(t, o.Broken[0].Err, "more than 64")
-}
-
-func TestSlotKeepsItsContentThroughFailuresButNotWithoutTheRight(t *testing.T) {
-	var changes int
-	s := newSlot(secretSource("team-a", "key"), func() { changes++ })
-	_, answered, err := s.content()
-	require.False(t, answered)
-	require.NoError(t, err)
-
-	require.NoError(t, s.Replace([]any{secret("team-a", "key", "1")}, ""))
-	require.NoError(t, s.Update(secret("team-a", "key", "1")))
-	require.Equal(t, 1, changes, "the same version is no news")
-	s.fail(errors.New("connection refused"))
-	object, _, err := s.content()
-	require.NoError(t, err)
-	require.NotNil(t, object, "a failure says nothing about the object")
-
-	s.fail(forbidden("key"))
-	object, answered, err = s.content()
-	require.Error(t, err)
-	require.True(t, answered)
-	require.Nil(t, object, "a right that is withdrawn takes the content with it")
-	require.Equal(t, 2, changes)
-	require.NoError(t, s.Add(secret("team-a", "key", "1")))
-	require.Equal(t, 3, changes)
-	require.NoError(t, s.Delete(nil))
-	object, answered, err = s.content()
-	require.NoError(t, err)
-	require.True(t, answered)
-	require.Nil(t, object)
-	require.Error(t, s.Add(secret("team-a", "another", "1")), "only what was asked for is taken")
-}
-
-func TestNothingButSecretsAndConfigMapsIsFollowed(t *testing.T) {
-	listing, _ := listWatch(fake.NewClientset(), policy.ObjectRef{Kind: "Pod", Namespace: "team-a", Name: "x"})
-	_, err := cache.ToListerWatcherWithContext(listing).ListWithContext(t.Context(), metav1.ListOptions{})
-	require.ErrorContains(t, err, "only Secrets and ConfigMaps")
 }

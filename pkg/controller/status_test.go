@@ -1,10 +1,14 @@
 package controller
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -82,47 +86,6 @@ func TestReportsRememberWhoseStatusIsOld(t *testing.T) {
 	require.Equal(t, []verify.Namespace{"team-a", "team-b", "team-c"}, r.take())
 }
 
-func TestAReplacedAuthorityStaysForTheOverlap(t *testing.T) {
-	f := &Followed{slot: newSlot(secretSource("gatekeeper-system", "cert"), func() {}), overlap: time.Minute, keys: map[string]*overlapping{}}
-	_, err := f.Read("ca.crt")
-	require.ErrorContains(t, err, "has not answered")
-	require.NoError(t, f.slot.Replace(nil, ""))
-	_, err = f.Read("ca.crt")
-	require.ErrorContains(t, err, "not there")
-	require.NoError(t, f.slot.Add(secret("gatekeeper-system", "cert", "1")))
-	_, err = f.Read("ca.crt")
-	require.ErrorContains(t, err, "no key ca.crt")
-	f.slot.fail(forbidden("cert"))
-	_, err = f.Read("ca.crt")
-	require.ErrorContains(t, err, "forbidden")
-
-	now := time.Now()
-	require.Equal(t, "old\n", string(f.join("ca.crt", []byte("old\n"), now)))
-	require.Equal(t, "new\nold\n", string(f.join("ca.crt", []byte("new\n"), now)))
-	require.Equal(t, "new\nold\n", string(f.join("ca.crt", []byte("new\n"), now.Add(59*time.Second))))
-	require.Equal(t, "new\n", string(f.join("ca.crt", []byte("new\n"), now.Add(time.Minute))))
-}
-
-func TestACertificateOfAnotherAuthorityWaitsUntilTheAuthorityIsKnown(t *testing.T) {
-	f := &Followed{slot: newSlot(secretSource("own", "tls"), func() {}), settle: time.Minute, keys: map[string]*overlapping{}}
-	from := func(authority, certificate string) *corev1.Secret {
-		return &corev1.Secret{Data: map[string][]byte{"ca.crt": []byte(authority), "tls.crt": []byte(certificate)}}
-	}
-	now := time.Now()
-	served := func(secret *corev1.Secret, after time.Duration) string {
-		return string(f.settled(secret, now.Add(after)).Data["tls.crt"])
-	}
-	require.Equal(t, "1", served(from("A", "1"), 0))
-	require.Equal(t, "2", served(from("A", "2"), 0), "of the same authority: at once")
-	require.Equal(t, "2", served(from("B", "3"), 0))
-	require.Equal(t, "2", served(from("B", "4"), 59*time.Second))
-	require.Equal(t, "4", served(from("B", "4"), time.Minute))
-	require.Equal(t, "4", served(from("C", "5"), time.Hour))
-	require.Equal(t, "4", served(from("D", "6"), time.Hour+59*time.Second), "yet another authority has its own time")
-	require.Equal(t, "4", served(from("D", "6"), time.Hour+61*time.Second))
-	require.Equal(t, "6", served(from("D", "6"), time.Hour+119*time.Second))
-}
-
 func TestNamespacesAreLookedForOnceAndAFailureIsNoAnswer(t *testing.T) {
 	clients := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}})
 	asked, down := 0, false
@@ -164,9 +127,31 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 	}
 }
 
-func TestRefusesToElectOrRotateWithoutANamespace(t *testing.T) {
-	for _, options := range []Options{{LeaderElection: true}, {Rotation: &Rotation{}}} {
-		_, err := New(&rest.Config{}, &tenant.Set{}, compile.Outside{}, nil, options)
-		require.ErrorContains(t, err, "own namespace")
-	}
+func TestRefusesToElectWithoutANamespace(t *testing.T) {
+	_, err := New(&rest.Config{}, &tenant.Set{}, compile.Outside{}, nil, Options{LeaderElection: true})
+	require.ErrorContains(t, err, "own namespace")
+}
+
+func TestADutyThatFailsIsBegunAgainUntilTheTermEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := logrus.New()
+		var logged bytes.Buffer
+		log.SetOutput(&logged)
+		ctx, lose := context.WithCancel(t.Context())
+		calls := 0
+		c := &Controller{log: log, reports: newReports(), options: Options{Duties: []Duty{{Name: "sweep the floor", Run: func(ctx context.Context) error {
+			if calls++; calls < 3 {
+				return errors.New("no broom")
+			}
+			<-ctx.Done()
+			return nil
+		}}}}}
+		ended := make(chan struct{})
+		go func() { defer close(ended); c.duties(ctx) }()
+		time.Sleep(time.Hour)
+		require.Equal(t, 3, calls)
+		lose()
+		<-ended
+		require.Contains(t, logged.String(), "cannot sweep the floor, will try again")
+	})
 }

@@ -22,7 +22,7 @@ import (
 const benchKey = "[team-a]registry.example.com/team-a/app:v1"
 
 // cachedVerdict is a verifier that knows every answer.
-func cachedVerdict() Verifier {
+func cachedVerdict() Decider {
 	findings := []policy.Finding{{Verifier: "release", Type: "Cosign", Result: policy.Valid, Signer: "sha256:00", Digest: someDigest.String(),
 		ArtifactType: "application/vnd.dev.cosign.simplesigning.v1+json", Message: "signature verified by key sha256:00",
 		Extensions: map[string]any{"signatures": []string{"a"}}}}
@@ -35,7 +35,7 @@ func cachedVerdict() Verifier {
 	}}
 }
 
-func benchmark(b *testing.B, w *world, address string, keepAlive bool) {
+func benchmark(b *testing.B, w *testServer, address string, keepAlive bool) {
 	client := w.caller(b, w.client)
 	transport, _ := client.Transport.(*http.Transport)
 	transport.DisableKeepAlives = !keepAlive
@@ -73,7 +73,7 @@ func processorTime(b *testing.B) int64 {
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
-func bareServer(b *testing.B, w *world) string {
+func bareServer(b *testing.B, w *testServer) string {
 	h := newHandler(cachedVerdict(), pinning, quiet(), Options{}.withDefaults())
 	answer := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodPost, "/v1/verify", bytes.NewReader(requestBody(b, benchKey)))
@@ -82,7 +82,7 @@ func bareServer(b *testing.B, w *world) string {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	server := &http.Server{Handler: bare.Handler(answer.Body.Bytes()), ReadHeaderTimeout: readHeaderTimeout}
-	go func() { _ = server.Serve(tls.NewListener(listener, w.server.keychain.listenerConfig())) }()
+	go func() { _ = server.Serve(tls.NewListener(listener, w.server.tls.listenerConfig())) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
 }

@@ -10,73 +10,63 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// decision is what is known about a target when the answer is written. Its zero
-// value is a target that nothing is known about: undecided.
+// decision is the answer about one target. The zero value is undecided.
 type decision struct {
-	known  bool // outcome and reason were given by a verifier or resolver
+	known  bool // decided: allow and reason come from the Decider or the Resolver
 	allow  bool
 	reason string
+	judged bool          // result comes from the Decider
 	result verify.Result // of verification
 	digest digest.Digest // of resolution
 }
 
-// keyOutcome is what a key's answer comes to, as logs and metrics call it.
-type keyOutcome string
-
-const (
-	keyAllowed   keyOutcome = "allowed" // or, for mutation, pinned
-	keyWarned    keyOutcome = "warned"  // allowed by a policy that only warns
-	keyDenied    keyOutcome = "denied"
-	keyInvalid   keyOutcome = "invalid" // the key is malformed
-	keyUndecided keyOutcome = "undecided"
-)
-
 const lateReason = "not finished in time, try again"
 
-func undecided(format string, arguments ...any) *decision {
-	return &decision{reason: fmt.Sprintf(format, arguments...)}
+func undecided(format string, arguments ...any) decision {
+	return decision{reason: fmt.Sprintf(format, arguments...)}
 }
 
-// outcome returns the end of a question, and why.
-func (q question) outcome(decisions []decision) (keyOutcome, string) {
-	if q.err != nil {
-		return keyInvalid, q.err.Error()
+// outcome returns the answer to a key, and why.
+func (k distinctKey) outcome(decisions []decision) (KeyOutcome, string) {
+	if k.err != nil {
+		return KeyInvalid, k.err.Error()
 	}
-	switch d := &decisions[q.target]; {
+	switch d := &decisions[k.target]; {
 	case d.known && d.allow && d.result.Verdict.Warning != "":
-		return keyWarned, d.reason
+		return KeyWarned, d.reason
 	case d.known && d.allow:
-		return keyAllowed, d.reason
+		return KeyAllowed, d.reason
 	case d.known:
-		return keyDenied, d.reason
+		return KeyDenied, d.reason
 	case d.reason == "":
-		return keyUndecided, lateReason
+		return KeyUndecided, lateReason
 	default:
-		return keyUndecided, d.reason
+		return KeyUndecided, d.reason
 	}
 }
 
-// verify asks the Verifier about a target.
-func (h *handler) verify(ctx context.Context, t target) *decision {
-	return judge(h.verifier.Verify(ctx, t.namespace, t.ref), t)
+// verify asks the Decider about a target.
+func (h *handler) verify(ctx context.Context, t target) (decision, bool) {
+	return decisionOf(h.decider.Verify(ctx, t.namespace, t.ref), t), true
 }
 
-// recall is verify for what the Verifier knows, and nil for what it does not.
-func (h *handler) recall(_ context.Context, t target) *decision {
-	if result, ok := h.verifier.Recall(t.namespace, t.ref); ok {
-		return judge(result, t)
+// recall asks the Decider without waiting.
+func (h *handler) recall(_ context.Context, t target) (decision, bool) {
+	result, known := h.decider.Recall(t.namespace, t.ref)
+	if !known {
+		return decision{}, false
 	}
-	return nil
+	return decisionOf(result, t), true
 }
 
-// judge turns a Verifier's result into a decision about what was asked.
-func judge(result verify.Result, t target) *decision {
-	d := &decision{reason: result.Verdict.Reason, result: result}
+// decisionOf turns a Decider's result into a decision about t.
+func decisionOf(result verify.Result, t target) decision {
+	d := decision{reason: result.Verdict.Reason, judged: true, result: result}
 	d.result.Namespace = t.namespace
 	switch result.Verdict.Outcome {
 	case policy.Allowed:
-		// An allow is for what was asked and nothing else: whatever mixes two
-		// answers up below must not admit an image.
+		// Check that the verdict is about t: a mix-up in a lower layer must not allow
+		// an image.
 		if !answers(result, t) {
 			return undecided("internal error: the verdict is about another image")
 		}
@@ -97,22 +87,22 @@ func answers(result verify.Result, t target) bool {
 		(t.ref.Digest == "" || result.Digest == t.ref.Digest)
 }
 
-// resolve pins a target. One that has a digest is pinned already: that costs no
-// network call, and no call to the Resolver that might make one.
-func (h *handler) resolve(ctx context.Context, t target) *decision {
+// resolve pins a target. A target with a digest is pinned already and needs no call
+// of the Resolver, which may use the network.
+func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
 	if t.ref.Digest != "" {
-		return &decision{known: true, allow: true, digest: t.ref.Digest}
+		return decision{known: true, allow: true, digest: t.ref.Digest}, true
 	}
 	pinned, err := h.resolver.Resolve(ctx, t.namespace, t.ref)
 	switch {
 	case verify.IsPermanent(err):
-		return &decision{known: true, reason: err.Error()}
+		return decision{known: true, reason: err.Error()}, true
 	case err != nil:
-		return undecided("%v", err)
+		return undecided("%v", err), true
 	case pinned.Host != t.ref.Host || pinned.Repository != t.ref.Repository:
-		return undecided("internal error: the digest is of another image")
+		return undecided("internal error: the digest is of another image"), true
 	case pinned.Digest.Validate() != nil || pinned.Digest.Algorithm() != digest.SHA256:
-		return undecided("internal error: there is no sha256 digest")
+		return undecided("internal error: there is no sha256 digest"), true
 	}
-	return &decision{known: true, allow: true, digest: pinned.Digest}
+	return decision{known: true, allow: true, digest: pinned.Digest}, true
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Answers to verifications are written field by field, in half of the time that
-// encoding/json takes (`go test ./pkg/provider -bench Encode`): encoding is the
-// largest part of a warm request's own cost. A fuzz test holds both to the same text.
+// Answers to verifications are encoded field by field, in half the time of
+// encoding/json (`go test ./pkg/provider -bench Encode`): encoding is the largest
+// part of a warm request's own cost. A fuzz test compares both.
 
 // appendJSON appends v as encoding/json would write it.
 func (v *value) appendJSON(b []byte) ([]byte, error) {
@@ -41,7 +41,7 @@ func (v *value) appendJSON(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-func (r *report) appendJSON(b []byte) ([]byte, error) {
+func (r *verifierReport) appendJSON(b []byte) ([]byte, error) {
 	b = appendString(append(b, `{"subject":`...), r.Subject)
 	b = appendBool(append(b, `,"isSuccess":`...), r.IsSuccess)
 	b = appendString(append(b, `,"name":`...), r.Name)
@@ -87,7 +87,7 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, "false"...)
 }
 
-// appendAny appends what encoding/json makes of v, without escapes for HTML.
+// appendAny appends v as encoding/json does, without escapes for HTML.
 func appendAny(b []byte, v any) ([]byte, error) {
 	buffer := bytes.NewBuffer(b)
 	encoder := json.NewEncoder(buffer)

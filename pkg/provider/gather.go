@@ -10,30 +10,31 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// work decides about one target before ctx ends, if it heeds ctx.
-type work func(ctx context.Context, t target) *decision
+// work decides about one target. It should return before ctx ends, and returns
+// false if it cannot decide.
+type work func(ctx context.Context, t target) (decision, bool)
 
-// job is the work that is left of a request.
+// job holds the targets of a request that workers decide about.
 type job struct {
 	traceID string
 	targets []target
-	left    []int // the numbers of those to work on
+	left    []int // indexes into targets
 	do      work
-	next    atomic.Int64 // place in left
+	next    atomic.Int64 // index into left
 }
 
-type numbered struct {
+type finished struct {
 	number int
 	*decision
 }
 
-// gather does a job, each target once and some at a time, until ctx has ended and
-// the grace after it is over, and notes decisions. It does not wait for work that
-// ignores ctx: what is missing then is left undecided.
+// gather runs a job with several workers and stores their decisions. It stops
+// waiting when the grace after the end of ctx is over: work may ignore ctx, and a
+// decision that is missing by then stays undecided.
 func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grace time.Duration) {
-	done := make(chan numbered, len(j.left)) // with room for all, so that late work can end
+	done := make(chan finished, len(j.left)) // has room for all, so that late workers never block
 	for range min(len(j.left), maxParallelKeys) {
-		go h.labour(ctx, j, done)
+		go h.worker(ctx, j, done)
 	}
 	ended := ctx.Done()
 	var over <-chan time.Time
@@ -50,8 +51,8 @@ func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grac
 	}
 }
 
-// labour takes targets until there are none left or ctx ends.
-func (h *handler) labour(ctx context.Context, j *job, done chan<- numbered) {
+// worker decides about targets until none is left or ctx ends.
+func (h *handler) worker(ctx context.Context, j *job, done chan<- finished) {
 	select {
 	case h.workers <- struct{}{}:
 		defer func() { <-h.workers }()
@@ -64,19 +65,20 @@ func (h *handler) labour(ctx context.Context, j *job, done chan<- numbered) {
 			return
 		}
 		i := j.left[next]
-		done <- numbered{i, h.guarded(ctx, j.traceID, j.targets[i], j.do)}
+		d, _ := h.recovering(ctx, j.traceID, j.targets[i], j.do)
+		done <- finished{i, &d}
 	}
 }
 
-// guarded turns a panic into an undecided target: it must neither end the
-// process, nor admit anything, nor be kept as a denial.
-func (h *handler) guarded(ctx context.Context, traceID string, t target, do work) (d *decision) {
+// recovering turns a panic into an undecided target: a panic must not end the
+// process, allow an image, or be cached as a denial.
+func (h *handler) recovering(ctx context.Context, traceID string, t target, do work) (d decision, known bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
 			h.log.WithFields(logrus.Fields{"traceID": traceID, "namespace": t.namespace.Label(), "image": t.ref.String(), "stack": cut(string(debug.Stack()), maxStackBytes)}).
 				Errorf("panic: %s", cut(fmt.Sprint(cause), maxReasonBytes))
-			d = undecided("internal error")
+			d, known = undecided("internal error"), true
 		}
 	}()
 	return do(ctx, t)

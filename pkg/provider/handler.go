@@ -19,72 +19,89 @@ import (
 // handler answers requests. It is an http.Handler by itself, without a ServeMux,
 // which would redirect paths that it finds unclean.
 type handler struct {
-	verifier Verifier
+	decider  Decider
 	resolver Resolver
 	log      *logrus.Logger
 	metrics  *metrics
 	options  Options
-	admit    func(*http.Request) error // whether the client may ask; nil: anyone
-	draining atomic.Bool               // connections should end with their next answer
-	busy     atomic.Int64              // requests that are worked on
-	workers  chan struct{}             // one element for each running goroutine of labour
-	buffers  sync.Pool                 // of *bytes.Buffer, for requests and responses
+	draining atomic.Bool   // connections end with their next answer
+	inFlight atomic.Int64  // requests that were read and are not decided yet
+	workers  chan struct{} // one element per running worker
+	buffers  sync.Pool     // of *bytes.Buffer, for requests and responses
 	parse    parser
+
+	verification, mutation operation
+	observers              []Observer
+
+	// authorizeClient returns an error if the client may not ask. It is nil if anyone
+	// may.
+	authorizeClient func(*http.Request) error
 }
 
-func newHandler(verifier Verifier, resolver Resolver, log *logrus.Logger, options Options) *handler {
-	return &handler{
-		verifier: verifier, resolver: resolver, log: log, options: options,
-		metrics: newMetrics(options.Metrics),
+// operation holds what differs between verification and mutation.
+type operation struct {
+	timeout time.Duration
+	recall  work // decides without waiting; nil if there is no such way
+	decide  work
+	answer  func(*exchange) answer // called once every target is decided
+}
+
+func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options) *handler {
+	m := newMetrics(options.Metrics)
+	h := &handler{
+		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		workers: make(chan struct{}, maxWorkers), parse: remembering(),
-		buffers: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		buffers:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		observers: append([]Observer{m, requestLog{log}}, options.Observers...),
 	}
+	h.verification = operation{timeout: options.VerifyTimeout, recall: h.recall, decide: h.verify, answer: func(x *exchange) answer {
+		return verified{plan: x.plan, decisions: x.decisions, traceID: x.traceID, now: x.began}
+	}}
+	h.mutation = operation{timeout: options.MutateTimeout, decide: h.resolve, answer: func(x *exchange) answer {
+		return plain{list: x.plan.mutated(x.decisions, options.DropTag)}
+	}}
+	return h
 }
 
-// exchange is a request and what became of it, for the log and the metrics.
+func (h *handler) operation(name Operation) *operation {
+	if name == OperationMutate {
+		return &h.mutation
+	}
+	return &h.verification
+}
+
+// exchange is a request and the state of its answer.
 type exchange struct {
 	began     time.Time
 	traceID   string
 	endpoint  endpoint
-	asked     int // keys, repeated ones too
+	asked     int // number of keys, with repetitions
 	plan      plan
 	decisions []decision
-	outcome   requestOutcome
+	outcome   RequestOutcome
 }
 
-// requestOutcome is what a request comes to, as logs and metrics call it.
-type requestOutcome string
-
-const (
-	requestAnswered  requestOutcome = "answered"
-	requestUndecided requestOutcome = "undecided"
-	requestOverload  requestOutcome = "overload"
-	requestForbidden requestOutcome = "forbidden"
-	requestMalformed requestOutcome = "malformed"
-	requestFailed    requestOutcome = "failed"
-)
-
-func outcomeOf(status int) requestOutcome {
+func outcomeOf(status int) RequestOutcome {
 	switch status {
 	case http.StatusOK:
-		return requestUndecided
+		return RequestUndecided
 	case http.StatusServiceUnavailable:
-		return requestOverload
+		return RequestOverloaded
 	case http.StatusForbidden:
-		return requestForbidden
+		return RequestForbidden
 	case http.StatusInternalServerError:
-		return requestFailed
+		return RequestFailed
 	}
-	return requestMalformed
+	return RequestMalformed
 }
 
 // ServeHTTP answers every request with a well-formed ProviderResponse, because
 // Gatekeeper reads the body whatever the status is. The status is 200 for every
-// request that was understood, also if it could not be decided.
+// well-formed request, even if it could not be decided.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.inFlight.Inc()
 	defer h.metrics.inFlight.Dec()
-	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: requestAnswered}
+	x := &exchange{began: time.Now(), traceID: newTraceID(), outcome: RequestAnswered}
 	buffer, _ := h.buffers.Get().(*bytes.Buffer)
 	defer h.recycle(buffer)
 
@@ -96,11 +113,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.write(w, status, buffer.Bytes())
-	h.record(x, status)
+	o := x.observation(status)
+	for _, observer := range h.observers {
+		observer.Observe(r.Context(), o)
+	}
 }
 
-// recycle keeps a buffer for the next request, unless that would keep the
-// memory of an unusually large one.
+// recycle returns a buffer to the pool, unless an unusually large request has
+// grown it.
 func (h *handler) recycle(buffer *bytes.Buffer) {
 	const usual = 64 << 10
 	if buffer.Cap() <= usual {
@@ -118,14 +138,14 @@ func (h *handler) write(w http.ResponseWriter, status int, body []byte) {
 	}
 	w.WriteHeader(status)
 	if _, err := w.Write(body); err != nil {
-		return // the client is gone: there is nobody to tell
+		return // the client is gone
 	}
 	if flusher, ok := w.(http.Flusher); ok {
 		flusher.Flush() // the client need not wait for the log
 	}
 }
 
-// answer encodes the items for a request into buffer, or says why there are none.
+// answer encodes the items for a request into buffer, or returns why there are none.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) (refused *refusal) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -138,9 +158,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	if x.endpoint, err = parsePath(r.URL.EscapedPath()); err != nil {
 		return refuse(http.StatusNotFound, "%v", err)
 	}
-	if h.admit != nil {
-		if err := h.admit(r); err != nil {
-			return refuse(http.StatusForbidden, "the client is not admitted: %v", err)
+	if h.authorizeClient != nil {
+		if err := h.authorizeClient(r); err != nil {
+			return refuse(http.StatusForbidden, "the client is not authorized: %v", err)
 		}
 	}
 	answer, refused := h.decideAll(w, r, buffer, x)
@@ -149,84 +169,75 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	}
 	if err := encode(buffer, answer); err != nil {
 		if !errors.As(err, &refused) {
-			refused = refuse(http.StatusInternalServerError, "internal error: the answer could not be written down")
+			refused = refuse(http.StatusInternalServerError, "internal error: the answer could not be encoded")
 		}
 	}
 	return refused
 }
 
 // decideAll reads the request and decides about all of its keys before the
-// deadline.
+// deadline of its operation.
 func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) (answer, *refusal) {
-	timeout := h.options.VerifyTimeout
-	if x.endpoint.mutate {
-		timeout = h.options.MutateTimeout
-	}
-	margin := timeout / marginParts
-	workBy := x.began.Add(timeout - margin)
+	op := h.operation(x.endpoint.operation)
+	margin := op.timeout / marginParts
+	workBy := x.began.Add(op.timeout - margin)
 
 	keys, refused := h.read(w, r, buffer, workBy)
 	if refused != nil {
 		return nil, refused
 	}
-	// Only from here on is a place taken: a client that sends its request slowly
-	// must not keep others out.
-	defer h.busy.Add(-1)
-	if h.busy.Add(1) > int64(h.options.MaxRequests) {
-		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %d requests are being worked on, try again", h.options.MaxRequests)
+	// A request is in flight only from here on: a client that sends it slowly must
+	// not keep others out.
+	defer h.inFlight.Add(-1)
+	if h.inFlight.Add(1) > int64(h.options.MaxInFlight) {
+		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %d requests are in flight, try again", h.options.MaxInFlight)
 	}
 	x.asked, x.plan = len(keys), x.endpoint.plan(keys, h.parse)
 
-	h.decide(r.Context(), x, workBy, margin/2)
+	h.decide(r.Context(), op, x, workBy, margin/2)
 	for i := range x.decisions {
 		if !x.decisions[i].known {
-			return nil, refuse(http.StatusOK, "%s", doubt(x.plan, x.decisions))
+			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions))
 		}
 	}
-	if x.endpoint.mutate {
-		return plain{list: x.plan.mutated(x.decisions, h.options.DropTag)}, nil
-	}
-	return verified{plan: x.plan, decisions: x.decisions, traceID: x.traceID, now: x.began}, nil
+	return op.answer(x), nil
 }
 
-// decide decides about all targets: what is known is, right here, and the rest is
-// worked out beside the request until workBy and the grace after it.
-func (h *handler) decide(ctx context.Context, x *exchange, workBy time.Time, grace time.Duration) {
-	job := job{traceID: x.traceID, targets: x.plan.targets, do: h.verify}
-	x.decisions = make([]decision, len(job.targets))
-	if x.endpoint.mutate {
-		job.do = h.resolve
-	}
+// decide fills x.decisions. It recalls what is known on this goroutine and leaves
+// the rest to workers, for which it waits until workBy and the grace after it.
+func (h *handler) decide(ctx context.Context, op *operation, x *exchange, workBy time.Time, grace time.Duration) {
+	var left []int
+	x.decisions = make([]decision, len(x.plan.targets))
 	recallBy := x.began.Add(recallFor)
 	if workBy.Before(recallBy) {
 		recallBy = workBy
 	}
-	for i := range job.targets {
-		// The first is always recalled: reading the clock takes as long as that.
-		if !x.endpoint.mutate && (i == 0 || time.Now().Before(recallBy)) {
-			if d := h.guarded(ctx, x.traceID, job.targets[i], h.recall); d != nil {
-				x.decisions[i] = *d
+	for i := range x.decisions {
+		// The first target is always recalled: reading the clock takes as long.
+		if op.recall != nil && (i == 0 || time.Now().Before(recallBy)) {
+			if d, known := h.recovering(ctx, x.traceID, x.plan.targets[i], op.recall); known {
+				x.decisions[i] = d
 				continue
 			}
 		}
-		job.left = append(job.left, i)
+		left = append(left, i)
 	}
-	if len(job.left) > 0 {
+	if len(left) > 0 {
 		ctx, cancel := context.WithDeadline(ctx, workBy)
 		defer cancel()
-		h.gather(ctx, &job, x.decisions, grace)
+		h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, do: op.decide}, x.decisions, grace)
 	}
 }
 
-// read reads the keys of a request that must have arrived by a time.
+// read returns the keys of a request, which must have arrived by the given time.
 func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, by time.Time) ([]string, *refusal) {
 	control := http.NewResponseController(w)
-	// Not every ResponseWriter has deadlines; a server's has.
+	// The ResponseWriters of tests have no deadlines.
 	bounded := control.SetReadDeadline(by) == nil
 	keys, refused := readKeys(w, r, buffer)
 	if bounded && refused == nil {
-		// net/http goes on reading to notice a client that leaves; a deadline that
-		// passes would look like that.
+		// net/http keeps reading to notice that the client has left, and would take an
+		// expired deadline for that.
 		if err := control.SetReadDeadline(time.Time{}); err != nil {
 			return nil, refuse(http.StatusBadRequest, "the connection is closed")
 		}
@@ -234,8 +245,8 @@ func (h *handler) read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buf
 	return keys, refused
 }
 
-// newTraceID returns 16 random bytes in hexadecimal, which name a request in
-// logs and answers.
+// newTraceID returns 16 random bytes in hexadecimal, the name of a request in logs
+// and answers.
 func newTraceID() string {
 	var id [16]byte
 	if _, err := rand.Read(id[:]); err != nil {

@@ -11,19 +11,18 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// target is what a key asks about: two keys with the same target get the same
-// answer from one piece of work.
+// target is the image and namespace of a key. Keys with the same target share one
+// decision.
 type target struct {
 	namespace verify.Namespace
 	ref       image.Reference
 }
 
-// parser is [image.Parse], or one that remembers.
+// parser has the signature of [image.Parse].
 type parser func(string) (image.Reference, error)
 
-// remembering returns image.Parse with a memory for what it parsed last: the same
-// few images are asked for again and again, and parsing one takes as long as an
-// answer from memory.
+// remembering returns image.Parse with a cache: requests name the same few images
+// again and again, and parsing one takes as long as recalling its verdict.
 func remembering() parser {
 	known := otter.Must(&otter.Options[string, image.Reference]{MaximumSize: maxParsed})
 	return func(s string) (image.Reference, error) {
@@ -38,12 +37,21 @@ func remembering() parser {
 	}
 }
 
-// endpoint is what a path means.
+// Operation is the kind of a request.
+type Operation string
+
+// The operations of Gatekeeper's external data.
+const (
+	OperationVerify Operation = "verify"
+	OperationMutate Operation = "mutate"
+)
+
+// endpoint is a parsed URL path.
 type endpoint struct {
-	name      string // for metrics and logs, one of a fixed few
-	mutate    bool
+	name      string // for metrics and logs; one of a fixed set
+	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
-	namespace verify.Namespace // of keys without a tag
+	namespace verify.Namespace // for keys without a tag
 }
 
 const (
@@ -52,9 +60,9 @@ const (
 	tenantPrefix    = "/v1/namespaces/"
 )
 
-// parsePath finds the endpoint of an escaped URL path. Paths are compared as
-// they are sent: a cleaned or unescaped path would be a second spelling, and a
-// redirect makes Gatekeeper ask twice.
+// parsePath returns the endpoint of an escaped URL path. It compares paths as they
+// were sent: cleaning or unescaping would add a second spelling, and a redirect
+// would make Gatekeeper ask twice.
 func parsePath(path string) (endpoint, error) {
 	if tenant, scoped := strings.CutPrefix(path, tenantPrefix); scoped {
 		return parseTenantPath(tenant)
@@ -65,20 +73,21 @@ func parsePath(path string) (endpoint, error) {
 	}
 	switch path {
 	case "/v1/verify":
-		return endpoint{name: prefix + "verify", tagged: true}, nil
+		return endpoint{name: prefix + "verify", operation: OperationVerify, tagged: true}, nil
 	case "/v1/mutate":
-		return endpoint{name: prefix + "mutate", mutate: true}, nil
+		return endpoint{name: prefix + "mutate", operation: OperationMutate}, nil
 	}
 	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/mutate, " +
 		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate")
 }
 
 func parseTenantPath(rest string) (endpoint, error) {
-	name, operation, _ := strings.Cut(rest, "/")
-	if operation != "verify" && operation != "mutate" {
+	name, text, _ := strings.Cut(rest, "/")
+	operation := Operation(text)
+	if operation != OperationVerify && operation != OperationMutate {
 		return endpoint{name: unknownEndpoint}, errors.New("there is no such path below /v1/namespaces/{namespace}: use verify or mutate")
 	}
-	e := endpoint{name: "namespace_" + operation, mutate: operation == "mutate"}
+	e := endpoint{name: "namespace_" + text, operation: operation}
 	namespace, err := verify.ParseNamespace(name)
 	if err != nil {
 		return e, fmt.Errorf("the path: %w", err)
@@ -87,9 +96,9 @@ func parseTenantPath(rest string) (endpoint, error) {
 	return e, nil
 }
 
-// parseKey reads a key of this endpoint. The image in a key is what a user
-// wrote, so at most the one tag that a template puts before it is ever taken as
-// a namespace, and only where templates do so.
+// parseKey parses a key of this endpoint. A user wrote the image in it, so at most
+// one leading tag, put there by the template, is taken as a namespace, and only on
+// endpoints for such templates.
 func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	if e.tagged {
 		return parseTaggedKey(key, parse)
@@ -101,8 +110,8 @@ func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	return target{namespace: e.namespace, ref: ref}, err
 }
 
-// parseTaggedKey reads "[namespace]image" or "image". An empty tag is an error
-// and not the cluster: it is what a template writes that lost the namespace.
+// parseTaggedKey parses "[namespace]image" or "image". An empty tag is an error, and
+// does not mean the cluster: a template that lost the namespace would write it.
 func parseTaggedKey(key string, parse parser) (target, error) {
 	rest, tagged := strings.CutPrefix(key, "[")
 	if !tagged {

@@ -6,49 +6,50 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Limits on what a request may cost and on what is answered to it. The client is
-// Gatekeeper, but every key holds a string that some user wrote.
+// Limits of requests and answers. The client is Gatekeeper, but users wrote the
+// image in every key.
 const (
 	// maxBodyBytes bounds a request; 512 keys of an ordinary length are 50 KiB.
 	maxBodyBytes = 1 << 20
-	// maxKeys bounds the keys of a request, repeated ones counted each time: the
-	// bound is for the work before keys are compared. A pod has a few images.
+	// maxKeys bounds the keys of a request, with repetitions: it limits the work
+	// before keys are compared. A pod has a few images.
 	maxKeys = 512
 	// maxKeyBytes bounds one key; a tag and a reference are at most about 1.1 KiB.
 	maxKeyBytes = 4 << 10
-	// maxAnswerBytes bounds an answer, because Gatekeeper reads it whole and
-	// without a limit of its own.
+	// maxAnswerBytes bounds an answer: Gatekeeper reads it whole, without a limit of
+	// its own.
 	maxAnswerBytes = 8 << 20
-	// maxSystemErrorBytes bounds the text that ends in an admission message.
+	// maxSystemErrorBytes bounds a system error, which users see as the message of a
+	// denial.
 	maxSystemErrorBytes = 8 << 10
-	// maxReasonBytes and maxShownKeyBytes bound one key's part of such a text, and
-	// of a log line.
+	// maxReasonBytes and maxShownKeyBytes bound the part of one key in such a text
+	// and in a log line.
 	maxReasonBytes = 512
-	// maxReasonsBytes bounds the reasons of one answer together, and minReasonBytes
-	// is what each has even so: 50 denied images are some 16 KiB of text.
+	// maxReasonsBytes bounds the sum of the reasons in one answer, but each may have
+	// minReasonBytes: 50 denied images make about 16 KiB of text.
 	maxReasonsBytes  = 8 << 10
 	minReasonBytes   = 128
 	maxShownKeyBytes = 256
 	// maxStackBytes bounds the stack that is logged for a panic.
 	maxStackBytes = 8 << 10
-	// maxLoggedKeys bounds the lines about single keys that one request logs.
+	// maxLoggedKeys bounds the log lines about keys per request.
 	maxLoggedKeys = 64
 
-	// maxParallelKeys is how many images of one request are worked on at a time: no
-	// more than every namespace has places for, or a request would be overload by
-	// itself.
+	// maxParallelKeys bounds the images of one request that are in flight. It is at
+	// most what every namespace may have in flight, or a single request would be
+	// overload.
 	maxParallelKeys = verify.MinInFlight
-	// maxParsed bounds the references that are remembered, of 1 KiB at most each.
+	// maxParsed bounds the cache of parsed references, of at most 1 KiB each.
 	maxParsed = 8192
-	// recallFor bounds the time for what is known already; the rest is worked on
-	// beside the request, as what is not known.
+	// recallFor bounds the time in which a request recalls known verdicts. Workers
+	// decide about the remaining targets.
 	recallFor = 50 * time.Millisecond
-	// maxWorkers bounds the goroutines of all requests that verify or resolve,
-	// those included that go on after their request was answered.
+	// maxWorkers bounds the goroutines that verify or resolve, including those whose
+	// request has been answered already.
 	maxWorkers = 2048
 
-	// maxNamespaceLabels and maxStageLabels bound what metrics remember; further
-	// values are counted as "other".
+	// maxNamespaceLabels and maxStageLabels bound the label values of metrics. Further
+	// values count as "other".
 	maxNamespaceLabels = 1000
 	maxStageLabels     = 32
 
@@ -56,36 +57,31 @@ const (
 	maxHeaderBytes = 16 << 10
 	// readHeaderTimeout bounds the TLS handshake and the header of a request.
 	readHeaderTimeout = 5 * time.Second
-	// idleTimeout is above the 90 s that Gatekeeper keeps idle connections: the
-	// side that closes first must be the client, or a POST meets a closed
-	// connection and is not repeated.
+	// idleTimeout is above the 90 s for which Gatekeeper keeps idle connections. The
+	// client must close first: a POST on a closed connection is not repeated.
 	idleTimeout = 120 * time.Second
-	// writeAllowance is the time to write an answer after its deadline.
+	// writeAllowance is the time for writing an answer after its deadline.
 	writeAllowance = 5 * time.Second
-	// maxCertificateFileBytes bounds certificate, key and CA files.
-	maxCertificateFileBytes = 1 << 20
-	// probeTimeout bounds reading a probe or a scrape, and writing its answer.
+	// probeTimeout bounds reading and answering a probe or a scrape.
 	probeTimeout = 10 * time.Second
-	// noticesPerSecond bounds the log lines that peers without a client
-	// certificate can cause, noticeBurst how many come at once.
+	// noticesPerSecond and noticeBurst bound the log lines that peers without a
+	// client certificate can cause.
 	noticesPerSecond = 1
 	noticeBurst      = 10
 )
 
-// Defaults of [Options], and what they may be at most.
+// Defaults and bounds of [Options].
 const (
-	DefaultVerifyTimeout  = 2500 * time.Millisecond
-	DefaultMutateTimeout  = 800 * time.Millisecond
-	defaultMaxRequests    = 256
-	DefaultGracePeriod    = 10 * time.Second
-	defaultReloadInterval = 10 * time.Second
+	DefaultVerifyTimeout = 2500 * time.Millisecond
+	DefaultMutateTimeout = 800 * time.Millisecond
+	defaultMaxInFlight   = 256
+	DefaultGracePeriod   = 10 * time.Second
 
-	// minTimeout leaves room for the margin in which the answer is written.
+	// minTimeout leaves room for the margin.
 	minTimeout = 50 * time.Millisecond
-	// maxTimeout is the longest that Kubernetes waits for an admission webhook.
+	// maxTimeout is the longest timeout of an admission webhook in Kubernetes.
 	maxTimeout = 30 * time.Second
-	// marginParts is the share of a timeout (one in so many) that is kept back:
-	// verifiers are told to end one margin before the deadline, and what has not
-	// answered half a margin before it is not waited for.
+	// marginParts makes the margin timeout/marginParts. Work is told to end one margin
+	// before the deadline; half a margin before it, the answer no longer waits.
 	marginParts = 10
 )

@@ -1,79 +1,86 @@
 package provider
 
 import (
+	"context"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// metrics are the edge's numbers. No label is ever an image reference, and the
-// labels that come from requests have a limit.
+// metrics is an Observer that counts, and holds the other metrics of the edge. No
+// label is an image reference, and the labels that come from requests are bounded.
 type metrics struct {
-	requests     *prometheus.CounterVec   // endpoint, outcome
-	keys         *prometheus.CounterVec   // namespace, outcome
-	duration     *prometheus.HistogramVec // endpoint
-	stages       *prometheus.HistogramVec // stage
-	inFlight     prometheus.Gauge
-	panics       prometheus.Counter
-	overload     prometheus.Counter
-	crowded      *prometheus.CounterVec // namespace
-	reloadErrors *prometheus.CounterVec // file
-	expiry       prometheus.Gauge
+	requests           *prometheus.CounterVec   // endpoint, outcome
+	keys               *prometheus.CounterVec   // namespace, outcome
+	duration           *prometheus.HistogramVec // endpoint
+	stages             *prometheus.HistogramVec // stage
+	inFlight           prometheus.Gauge
+	panics             prometheus.Counter
+	requestsOverloaded prometheus.Counter
+	imagesOverloaded   *prometheus.CounterVec // namespace
 
 	namespaces, stageNames labels
 }
 
+// metricPrefix begins the name of each metric.
+const metricPrefix = "landwaiter_provider_"
+
 func newMetrics(registry *prometheus.Registry) *metrics {
-	const prefix = "landwaiter_provider_"
 	counter := func(name, help string) prometheus.CounterOpts {
-		return prometheus.CounterOpts{Name: prefix + name, Help: help}
+		return prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
 	}
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m := &metrics{
-		requests: prometheus.NewCounterVec(counter("requests_total", "Requests, by what they came to."), []string{"endpoint", "outcome"}),
-		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests, by what they came to."), []string{"namespace", "outcome"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "request_duration_seconds",
+		requests: prometheus.NewCounterVec(counter("requests_total", "Requests by outcome."), []string{"endpoint", "outcome"}),
+		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests by outcome."), []string{"namespace", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "request_duration_seconds",
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
-		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "stage_duration_seconds",
-			Help: "Time that one step of verifying an image took.", Buckets: buckets}, []string{"stage"}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
-		panics:   prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
-		overload: prometheus.NewCounter(counter("overload_total", "Requests refused because too many were under way.")),
-		crowded: prometheus.NewCounterVec(counter("crowded_total",
-			"Images that were not looked at because too many were, in all or of their namespace."), []string{"namespace"}),
-		reloadErrors: prometheus.NewCounterVec(counter("reload_errors_total",
-			"Times that a changed certificate or CA file could not be used and the old one was kept."), []string{"file"}),
-		expiry: prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "certificate_expiry_timestamp_seconds",
-			Help: "When the serving certificate ends, in Unix time."}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
+			Help: "Duration of one stage of verifying an image.", Buckets: buckets}, []string{"stage"}),
+		inFlight:           prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "requests_in_flight", Help: "Requests that are not answered yet."}),
+		panics:             prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
+		requestsOverloaded: prometheus.NewCounter(counter("requests_overloaded_total", "Requests refused because too many were in flight.")),
+		imagesOverloaded: prometheus.NewCounterVec(counter("images_overloaded_total",
+			"Images that were not verified because too many were in flight, in all or of their namespace."), []string{"namespace"}),
 		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.overload, m.crowded, m.reloadErrors, m.expiry)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded)
 	return m
 }
 
-// observe counts an exchange.
-func (m *metrics) observe(x *exchange, duration time.Duration) {
-	m.requests.WithLabelValues(x.endpoint.label(), string(x.outcome)).Inc()
-	m.duration.WithLabelValues(x.endpoint.label()).Observe(duration.Seconds())
-	if x.outcome == requestOverload {
-		m.overload.Inc()
-	}
-	for _, q := range x.plan.questions {
-		outcome, _ := q.outcome(x.decisions)
-		namespace := x.endpoint.namespace
-		if q.err == nil {
-			namespace = x.plan.targets[q.target].namespace
+// certificateExpiry returns a gauge with the end of the serving certificate, 0
+// before there is one.
+func certificateExpiry(source TLSSource) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metricPrefix + "certificate_expiry_timestamp_seconds",
+		Help: "When the serving certificate ends, in Unix time."}, func() float64 {
+		certificate, err := source.Certificate()
+		if err != nil || certificate.Leaf == nil {
+			return 0
 		}
-		m.keys.WithLabelValues(m.namespaces.capped(namespace.Label()), string(outcome)).Inc()
+		return float64(certificate.Leaf.NotAfter.Unix())
+	})
+}
+
+// Observe counts a request and its keys.
+func (m *metrics) Observe(_ context.Context, o Observation) {
+	m.requests.WithLabelValues(o.Endpoint, string(o.Outcome)).Inc()
+	m.duration.WithLabelValues(o.Endpoint).Observe(o.Duration.Seconds())
+	if o.Outcome == RequestOverloaded {
+		m.requestsOverloaded.Inc()
 	}
-	for i := range x.decisions {
-		if x.decisions[i].result.Overloaded {
-			m.crowded.WithLabelValues(m.namespaces.capped(x.plan.targets[i].namespace.Label())).Inc()
+	for i := range o.Keys {
+		k := &o.Keys[i]
+		namespace := m.namespaces.capped(k.Namespace.Label())
+		m.keys.WithLabelValues(namespace, string(k.Outcome)).Inc()
+		if k.Result == nil || k.Repeated {
+			continue
 		}
-		for _, stage := range x.decisions[i].result.Stages {
+		if k.Result.Overloaded {
+			m.imagesOverloaded.WithLabelValues(namespace).Inc()
+		}
+		for _, stage := range k.Result.Stages {
 			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
 		}
 	}
@@ -84,7 +91,7 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	value := namespace.Label()
 	m.namespaces.drop(value)
 	m.keys.DeletePartialMatch(prometheus.Labels{"namespace": value})
-	m.crowded.DeleteLabelValues(value)
+	m.imagesOverloaded.DeleteLabelValues(value)
 }
 
 func (e endpoint) label() string {
@@ -94,11 +101,11 @@ func (e endpoint) label() string {
 	return e.name
 }
 
-// otherLabel stands for all values past a limit. It can not be told from a
-// namespace of that name, which costs a number and nothing else.
+// otherLabel stands for all values past a limit. A namespace of that name shares its
+// series.
 const otherLabel = "other"
 
-// labels remembers the values of a label up to a limit.
+// labels bounds the values of a label.
 type labels struct {
 	limit int
 	mu    sync.RWMutex
@@ -128,7 +135,7 @@ func (l *labels) capped(value string) string {
 	return value
 }
 
-// drop forgets a value.
+// drop makes room for another value.
 func (l *labels) drop(value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

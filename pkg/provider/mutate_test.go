@@ -57,7 +57,7 @@ func TestMutationResolvesInTheNamespaceOfThePath(t *testing.T) {
 	require.Equal(t, map[string]int{"team-a|r.example.com/a:latest": 1, "|r.example.com/a:latest": 2}, asked.get())
 }
 
-func TestMutationErrorIsAnItemOnlyIfItIsDefinite(t *testing.T) {
+func TestMutationErrorIsAnItemOnlyIfItIsPermanent(t *testing.T) {
 	h := testHandler(byRepository, pinning, nil)
 	response := ask(t, h, "/v1/mutate", "r.example.com/missing", "", "r.example.com/a")
 	require.Empty(t, response.SystemError)
@@ -87,7 +87,7 @@ func TestMutationNeverPinsToWhatWasNotResolved(t *testing.T) {
 	}
 }
 
-func TestDefiniteErrorWithoutTextIsStillAnError(t *testing.T) {
+func TestPermanentErrorWithoutTextIsStillAnError(t *testing.T) {
 	h := testHandler(byRepository, resolverFunc(func(context.Context, verify.Namespace, image.Reference) (image.Reference, error) {
 		return image.Reference{}, verify.Permanent(policy.ReasonNotFound, errors.New(""))
 	}), nil)

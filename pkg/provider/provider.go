@@ -1,12 +1,14 @@
-// Package provider is the HTTPS edge: it speaks Gatekeeper's external data
-// protocol (externaldata.gatekeeper.sh/v1beta1) and turns verdicts into exactly
-// one item for each distinct key that was asked for, or into a system error
-// with no items. It refuses to answer in part, to answer late, to take a
-// namespace from an image string, and to send an item for what is not decided:
-// Gatekeeper keeps items for minutes and admits a key that has none.
+// Package provider is the HTTPS edge. It speaks Gatekeeper's external data protocol
+// (externaldata.gatekeeper.sh/v1beta1) and answers a request with exactly one item
+// per distinct key, or with a system error and no items.
+//
+// It refuses to answer in part, to answer late, to take a namespace from an image
+// string, and to send an item for an undecided key: Gatekeeper caches items for
+// minutes and admits a key that has none.
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,101 +20,105 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Verifier answers for one image in one namespace. It never fails: what could
-// not be decided is an Undecided verdict. It is safe for concurrent use.
-type Verifier interface {
+// Decider decides about one image in one namespace. It never fails: an image that
+// could not be decided has an Undecided verdict. It is safe for concurrent use.
+type Decider interface {
 	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
-	// Recall returns the same answer if it is known without waiting for anything,
-	// and else false.
+	// Recall returns the same answer if it is known without waiting, else false.
 	Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool)
 }
 
-// Resolver pins an image to the digest that its tag names now. Its error is a
-// [verify.PermanentError] if asking again would give the same answer; every other
-// error is transient. It is safe for concurrent use.
+// Resolver pins an image to the digest that its tag names now. An error is transient
+// unless it is a [verify.PermanentError]. It is safe for concurrent use.
 type Resolver interface {
 	Resolve(ctx context.Context, namespace verify.Namespace, ref image.Reference) (image.Reference, error)
 }
 
-// Options are the settings of a [Server]. Address and Files are required; for
-// the others the zero value means the default that is given with each, and a
-// negative number or duration is an error.
+// Options are the settings of a [Server]. Address and TLS are required. The zero
+// value of any other field means its default; negative numbers and durations are
+// errors.
 type Options struct {
-	// Address is where the HTTPS edge listens, such as ":8443". HealthAddress
-	// serves /healthz and /readyz, MetricsAddress /metrics, both over plain HTTP
-	// and only if they are given.
+	// Address is where the HTTPS edge listens, such as ":8443". HealthAddress serves
+	// /healthz and /readyz, MetricsAddress /metrics, both over plain HTTP; empty
+	// means not at all.
 	Address, HealthAddress, MetricsAddress string
-	// Files are the TLS certificate and the authorities of clients.
-	Files Files
-	// ClientNames are the DNS names of which a client certificate must have one,
-	// compared whole. Empty: every client of the authorities may ask.
+	// TLS holds the serving certificate and the authorities of clients.
+	TLS TLSSource
+	// ClientNames lists DNS names; a client certificate must have one of them. Names
+	// are compared whole. Empty means every client of the authorities.
 	ClientNames []string
-	// InsecureNoClientAuth lets anyone ask. It contradicts Files.ClientCAs; a
-	// server with neither is an error.
+	// InsecureNoClientAuth lets anyone ask. It contradicts client authorities of TLS;
+	// a server with neither is an error.
 	InsecureNoClientAuth bool
 
-	// VerifyTimeout and MutateTimeout are when an answer has left at the latest.
-	// They must be below the timeouts of the Provider objects and of Gatekeeper's
-	// webhooks, 3 s and 1 s, which are the reason for the defaults 2.5 s and 0.8 s.
+	// VerifyTimeout and MutateTimeout bound the time to an answer. They must be below
+	// the timeouts of the Provider objects and of Gatekeeper's webhooks, which are 3 s
+	// and 1 s by default. Defaults 2.5 s and 0.8 s.
 	VerifyTimeout, MutateTimeout time.Duration
 	// DropTag makes mutation answer "repository@digest", as Ratify does, instead
 	// of "repository:tag@digest".
 	DropTag bool
-	// MaxRequests is how many requests are worked on at a time; past that the
-	// answer is a system error at once. Default 256.
-	MaxRequests int
+	// MaxInFlight bounds the requests in flight. Further requests get a system error
+	// at once. Default 256.
+	MaxInFlight int
 
-	// Ready returns nil once questions can be answered; nil means always.
+	// Ready returns nil once the Decider can decide; a nil Ready means always.
 	Ready func() error
-	// DrainDelay is how long connections are still accepted after /readyz has
-	// begun to fail, so that load balancers notice. Default 0.
+	// DrainDelay is how long the server accepts connections after /readyz has begun to
+	// fail, so that load balancers notice. Default 0.
 	DrainDelay time.Duration
-	// GracePeriod is how long a stop waits for requests under way. Default 10 s.
+	// GracePeriod is how long a stop waits for requests in flight. Default 10 s.
 	GracePeriod time.Duration
-	// ReloadInterval is how often Files are read again. Default 10 s.
-	ReloadInterval time.Duration
-	// Metrics is where the metrics are registered and what /metrics shows; nil
-	// means a new registry.
+	// Observers see every request, after the log and the metrics.
+	Observers []Observer
+	// Metrics registers the metrics and is served at /metrics. Default: a new
+	// registry.
 	Metrics *prometheus.Registry
 }
 
 func (o Options) withDefaults() Options {
-	o.VerifyTimeout = orDefault(o.VerifyTimeout, DefaultVerifyTimeout)
-	o.MutateTimeout = orDefault(o.MutateTimeout, DefaultMutateTimeout)
-	o.MaxRequests = orDefault(o.MaxRequests, defaultMaxRequests)
-	o.GracePeriod = orDefault(o.GracePeriod, DefaultGracePeriod)
-	o.ReloadInterval = orDefault(o.ReloadInterval, defaultReloadInterval)
+	o.VerifyTimeout = cmp.Or(o.VerifyTimeout, DefaultVerifyTimeout)
+	o.MutateTimeout = cmp.Or(o.MutateTimeout, DefaultMutateTimeout)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, defaultMaxInFlight)
+	o.GracePeriod = cmp.Or(o.GracePeriod, DefaultGracePeriod)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	return o
 }
 
-func orDefault[T int | time.Duration](value, fallback T) T {
-	if value == 0 {
-		return fallback
-	}
-	return value
-}
-
-// validate refuses what can only be a mistake.
-func (o Options) validate() error {
+// Validate refuses settings that can only be mistakes. It leaves TLS out, so that it
+// can come before certificates are read; [New] checks everything.
+func (o Options) Validate() error {
+	o = o.withDefaults()
 	switch {
 	case o.Address == "":
 		return errors.New("no address to listen on")
-	case len(o.Files.ClientCAs) == 0 && !o.InsecureNoClientAuth:
-		return errors.New("no client CA is given: anyone could ask; say InsecureNoClientAuth if that is meant")
-	case len(o.Files.ClientCAs) > 0 && o.InsecureNoClientAuth:
-		return errors.New("a client CA and InsecureNoClientAuth contradict each other")
-	case len(o.ClientNames) > 0 && len(o.Files.ClientCAs) == 0:
-		return errors.New("client names are given without a client CA: nothing would vouch for them")
-	case o.MaxRequests < 0, o.DrainDelay < 0, o.GracePeriod < 0, o.ReloadInterval < 0:
+	case o.MaxInFlight < 0, o.DrainDelay < 0, o.GracePeriod < 0:
 		return errors.New("a negative limit or time makes no sense")
 	}
 	for name, timeout := range map[string]time.Duration{"verify": o.VerifyTimeout, "mutate": o.MutateTimeout} {
 		if timeout < minTimeout || timeout > maxTimeout {
 			return fmt.Errorf("the %s timeout %s is not between %s and %s", name, timeout, minTimeout, maxTimeout)
 		}
+	}
+	return nil
+}
+
+// validateTLS refuses settings that would let anyone ask without saying so.
+func (o Options) validateTLS() error {
+	if o.TLS == nil {
+		return errors.New("no TLS source is given")
+	}
+	authorities, err := o.TLS.ClientCAs()
+	noClientCA := authorities == nil && err == nil
+	switch {
+	case noClientCA && !o.InsecureNoClientAuth:
+		return errors.New("no client CA is given: anyone could ask; say InsecureNoClientAuth if that is meant")
+	case !noClientCA && o.InsecureNoClientAuth:
+		return errors.New("a client CA and InsecureNoClientAuth contradict each other")
+	case len(o.ClientNames) > 0 && noClientCA:
+		return errors.New("client names are given without a client CA: nothing would vouch for them")
 	}
 	return nil
 }

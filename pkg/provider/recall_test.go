@@ -11,9 +11,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-func TestWhatIsKnownIsNotVerifiedAgain(t *testing.T) {
+func TestKnownVerdictsAreNotVerifiedAgain(t *testing.T) {
 	asked := &calls{}
-	h := testHandler(knowing{asked.verifier(byRepository), func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
+	h := testHandler(knowing{asked.decider(byRepository), func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
 		return verdict(policy.Denied, ns, ref), ref.Tag == "known"
 	}}, pinning, nil)
 	response := ask(t, h, "/v1/verify", "r.example.com/a:known", "r.example.com/a:new", "[team-a]r.example.com/a:known")
@@ -25,7 +25,7 @@ func TestWhatIsKnownIsNotVerifiedAgain(t *testing.T) {
 	require.Equal(t, map[string]int{"|r.example.com/a:new": 1}, asked.get())
 }
 
-func TestWhatIsKnownIsJudgedAsWhatIsVerified(t *testing.T) {
+func TestRecalledVerdictsAreCheckedLikeVerifiedOnes(t *testing.T) {
 	for name, recall := range map[string]func(verify.Namespace, image.Reference) (verify.Result, bool){
 		"of another namespace": func(_ verify.Namespace, ref image.Reference) (verify.Result, bool) {
 			return verdict(policy.Allowed, "team-b", ref), true
@@ -55,7 +55,7 @@ func TestWhatIsKnownIsJudgedAsWhatIsVerified(t *testing.T) {
 
 // A memory that takes its time is not waited for: the other targets are worked on
 // at once, as those that are not known.
-func TestAMemoryThatIsSlowIsLeftAlone(t *testing.T) {
+func TestASlowRecallIsAbandoned(t *testing.T) {
 	recalled := 0
 	h := testHandler(knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
 		recalled++

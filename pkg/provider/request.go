@@ -15,7 +15,7 @@ import (
 // apiVersion is the only version of the protocol that Gatekeeper speaks.
 const apiVersion = "externaldata.gatekeeper.sh/v1beta1"
 
-// refusal is a request that cannot be answered as a whole.
+// refusal is the error of a request that gets no items.
 type refusal struct {
 	status int // HTTP status; Gatekeeper reads the body whatever it is
 	text   string
@@ -28,11 +28,10 @@ func refuse(status int, format string, arguments ...any) *refusal {
 	return &refusal{status: status, text: fmt.Sprintf(format, arguments...)}
 }
 
-// readKeys reads a request's keys: a POST of JSON within the limits, of exactly
-// the version and kind that Gatekeeper sends. Fields that are not known are
-// ignored, because a later Gatekeeper may add some; anything after the JSON
-// value is an error. No keys at all are fine, and get no items: Gatekeeper
-// leaves out an empty list.
+// readKeys returns the keys of a request, which must be a POST of JSON within the
+// limits, of the version and kind that Gatekeeper sends. It ignores unknown fields,
+// because a later Gatekeeper may add some, and refuses anything after the JSON
+// value. A request without keys is valid: Gatekeeper leaves out an empty list.
 func readKeys(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -66,7 +65,7 @@ func refuseBody(err error) *refusal {
 	return refuse(http.StatusBadRequest, "the request could not be read to its end")
 }
 
-// decodeKeys parses a request's body.
+// decodeKeys parses the body of a request.
 func decodeKeys(body []byte) ([]string, *refusal) {
 	var request externaldata.ProviderRequest
 	if err := json.Unmarshal(body, &request); err != nil {
@@ -90,22 +89,22 @@ func decodeKeys(body []byte) ([]string, *refusal) {
 	return keys, nil
 }
 
-// question is one distinct key and what it asks for.
-type question struct {
+// distinctKey is a key and its target. A plan holds each key once.
+type distinctKey struct {
 	key    string
 	target int   // index into plan.targets; -1 if err is set
-	err    error // the key is malformed
+	err    error // set if the key is malformed
 }
 
-// plan is a request taken apart: every distinct key once, in the order of first
-// appearance, and every distinct target once.
+// plan holds the distinct keys and the distinct targets of a request, in the order
+// of their first appearance.
 type plan struct {
-	questions []question
-	targets   []target
+	keys    []distinctKey
+	targets []target
 }
 
 func (e endpoint) plan(keys []string, parse parser) plan {
-	p := plan{questions: make([]question, 0, len(keys)), targets: make([]target, 0, len(keys))}
+	p := plan{keys: make([]distinctKey, 0, len(keys)), targets: make([]target, 0, len(keys))}
 	seen := make(map[string]struct{}, len(keys))
 	numbers := make(map[target]int, len(keys))
 	for _, key := range keys {
@@ -115,7 +114,7 @@ func (e endpoint) plan(keys []string, parse parser) plan {
 		seen[key] = struct{}{}
 		t, err := e.parseKey(key, parse)
 		if err != nil {
-			p.questions = append(p.questions, question{key: key, target: -1, err: err})
+			p.keys = append(p.keys, distinctKey{key: key, target: -1, err: err})
 			continue
 		}
 		number, known := numbers[t]
@@ -124,7 +123,7 @@ func (e endpoint) plan(keys []string, parse parser) plan {
 			numbers[t] = number
 			p.targets = append(p.targets, t)
 		}
-		p.questions = append(p.questions, question{key: key, target: number})
+		p.keys = append(p.keys, distinctKey{key: key, target: number})
 	}
 	return p
 }

@@ -55,7 +55,7 @@ func TestRefusesWhatIsNoRequestWithAWellFormedSystemError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := &calls{}
-			h := testHandler(asked.verifier(byRepository), asked.resolver(pinning), nil)
+			h := testHandler(asked.decider(byRepository), asked.resolver(pinning), nil)
 			r := httptest.NewRequest(or(c.method, "POST"), "/", strings.NewReader(c.body))
 			r.URL.Path = or(c.path, "/v1/verify")
 			if c.contentType != "-" {

@@ -12,28 +12,29 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// resultVersion is the version of Ratify's result that value is a superset of.
+// resultVersion is the version of Ratify's result; value is a superset of that.
 const resultVersion = "0.2.0"
 
-// value is the value of a verification item: Ratify v1's result 0.2.0, so that
-// constraint templates written for it work as they are, and what decided.
+// value is the value of a verification item. It extends Ratify v1's result 0.2.0, so
+// that constraint templates written for Ratify work unchanged.
 type value struct {
 	Version         string           `json:"version"`
 	IsSuccess       bool             `json:"isSuccess"`
-	Succeeded       bool             `json:"succeeded"` // the same, by its later name
+	Succeeded       bool             `json:"succeeded"` // isSuccess by its later name
 	TraceID         string           `json:"traceID"`
 	Timestamp       string           `json:"timestamp"` // RFC 3339, UTC
-	VerifierReports []report         `json:"verifierReports"`
-	Digest          string           `json:"digest"`    // what the verdict is about; empty if it was not needed
+	VerifierReports []verifierReport `json:"verifierReports"`
+	Digest          string           `json:"digest"`    // of the image; empty if it was not resolved
 	Namespace       string           `json:"namespace"` // empty: cluster resources only
 	Policy          policy.ObjectRef `json:"policy"`
 	Reason          string           `json:"reason"`
-	// Warning is why the image would be denied if its policy were enforced.
+	// Warning says why the image would be denied if its policy were enforced.
 	Warning string `json:"warning,omitempty"`
 }
 
-// report is one finding. Ratify renamed name and type and kept both.
-type report struct {
+// verifierReport is one finding. It has name and type twice, because Ratify renamed
+// them and kept the old fields.
+type verifierReport struct {
 	Subject         string         `json:"subject"`
 	IsSuccess       bool           `json:"isSuccess"`
 	Name            string         `json:"name"`
@@ -48,27 +49,27 @@ type report struct {
 	Extensions      map[string]any `json:"extensions,omitempty"`
 }
 
-// newValue writes down a decision of verification, whose reason and warning have
-// room bytes each; the reports have them in full.
+// newValue returns the value for a verification. It cuts the reason and the warning
+// to room bytes each; the reports keep theirs in full.
 func newValue(d *decision, traceID string, now time.Time, room int) *value {
 	result := &d.result
 	v := &value{
 		Version: resultVersion, IsSuccess: d.allow, Succeeded: d.allow,
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
-		VerifierReports: make([]report, 0, len(result.Findings)),
+		VerifierReports: make([]verifierReport, 0, len(result.Findings)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
 		Policy: result.Verdict.Policy, Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for i := range result.Findings {
-		v.VerifierReports = append(v.VerifierReports, newReport(&result.Findings[i], subject))
+		v.VerifierReports = append(v.VerifierReports, newVerifierReport(&result.Findings[i], subject))
 	}
 	return v
 }
 
-func newReport(f *policy.Finding, subject string) report {
+func newVerifierReport(f *policy.Finding, subject string) verifierReport {
 	kind := strings.ToLower(f.Type)
-	r := report{
+	r := verifierReport{
 		Subject: subject, IsSuccess: f.Proven(),
 		Name: f.Verifier, VerifierName: f.Verifier, Type: kind, VerifierType: kind,
 		ReferenceDigest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message, Extensions: f.Extensions,
@@ -79,9 +80,9 @@ func newReport(f *policy.Finding, subject string) report {
 	return r
 }
 
-// pinned is the value of a mutation item: what the user wrote, followed by the
-// digest. A missing host or tag stays missing, so that people recognise their
-// own image; dropTag takes the tag away.
+// pinned returns the value of a mutation item: the image as the user wrote it,
+// followed by the digest. It adds no host and no tag, so that users recognise their
+// image. dropTag removes the tag.
 func pinned(key string, d *decision, dropTag bool) string {
 	name, _, _ := strings.Cut(key, "@")
 	if dropTag {
@@ -93,13 +94,13 @@ func pinned(key string, d *decision, dropTag bool) string {
 	return name + "@" + d.digest.String()
 }
 
-// answer is what goes back to Gatekeeper, before it is written down.
+// answer is a ProviderResponse that is not encoded yet.
 type answer interface {
 	// appendJSON appends the ProviderResponse to b.
 	appendJSON(b []byte) ([]byte, error)
 }
 
-// verified answers a verification that is decided in whole.
+// verified is the answer to a verification whose every target is decided.
 type verified struct {
 	plan      plan
 	decisions []decision
@@ -108,38 +109,38 @@ type verified struct {
 }
 
 func (v verified) appendJSON(b []byte) ([]byte, error) {
-	spoken := 0 // images that there is something to say about
+	explained := 0 // images with a denial or a warning to show
 	for i := range v.decisions {
 		if !v.decisions[i].allow || v.decisions[i].result.Verdict.Warning != "" {
-			spoken++
+			explained++
 		}
 	}
-	room := reasonRoom(spoken)
+	room := reasonRoom(explained)
 	type span struct{ from, to int }
 	values := make([]span, len(v.decisions)) // keys of one image share a value
 	var err error
 	b = append(b, responseHead...)
-	for i, q := range v.plan.questions {
+	for i, k := range v.plan.keys {
 		b = append(b, separator(i)...)
-		b = append(appendString(append(b, `{"key":`...), q.key), ',')
-		if q.err != nil {
-			b = appendString(append(b, `"error":`...), fmt.Sprintf("%s (traceID %s)", oneLine(q.err.Error()), v.traceID))
+		b = append(appendString(append(b, `{"key":`...), k.key), ',')
+		if k.err != nil {
+			b = appendString(append(b, `"error":`...), fmt.Sprintf("%s (traceID %s)", oneLine(k.err.Error()), v.traceID))
 			b = append(b, '}')
 			continue
 		}
 		b = append(b, `"value":`...)
-		if known := values[q.target]; known.to > 0 {
+		if known := values[k.target]; known.to > 0 {
 			b = append(b, b[known.from:known.to]...)
 		} else {
 			from := len(b)
-			if b, err = newValue(&v.decisions[q.target], v.traceID, v.now, room).appendJSON(b); err != nil {
+			if b, err = newValue(&v.decisions[k.target], v.traceID, v.now, room).appendJSON(b); err != nil {
 				return b, err
 			}
-			values[q.target] = span{from, len(b)}
+			values[k.target] = span{from, len(b)}
 		}
 		b = append(b, '}')
 	}
-	return append(b, responseTail(len(v.plan.questions))...), nil
+	return append(b, responseTail(len(v.plan.keys))...), nil
 }
 
 // The frame of a ProviderResponse with items.
@@ -159,22 +160,22 @@ func responseTail(items int) string {
 	return "]}}\n"
 }
 
-// mutated makes the items of a mutation that is decided in whole.
+// mutated returns the items of a mutation whose every target is decided.
 func (p plan) mutated(decisions []decision, dropTag bool) []externaldata.Item {
-	items := make([]externaldata.Item, len(p.questions))
-	for i, q := range p.questions {
-		items[i].Key = q.key
-		switch outcome, reason := q.outcome(decisions); outcome {
-		case keyAllowed, keyWarned:
-			items[i].Value = pinned(q.key, &decisions[q.target], dropTag)
-		case keyDenied, keyInvalid, keyUndecided:
+	items := make([]externaldata.Item, len(p.keys))
+	for i, k := range p.keys {
+		items[i].Key = k.key
+		switch outcome, reason := k.outcome(decisions); outcome {
+		case KeyAllowed, KeyWarned:
+			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
+		case KeyDenied, KeyInvalid, KeyUndecided:
 			items[i].Error = orUnknown(reason)
 		}
 	}
 	return items
 }
 
-// orUnknown keeps an item's error from being empty: an empty one is no error.
+// orUnknown replaces an empty reason: Gatekeeper takes an empty error for none.
 func orUnknown(reason string) string {
 	if reason == "" {
 		return "refused without a reason"
@@ -182,9 +183,8 @@ func orUnknown(reason string) string {
 	return reason
 }
 
-// plain answers with items or a system error, never both. idempotent is true for
-// both, since the same question has the same answer; Gatekeeper refuses a mutation
-// without it.
+// plain is an answer with items or a system error, never both. Its idempotent field
+// is always true: Gatekeeper refuses a mutation without it.
 type plain struct {
 	list        []externaldata.Item
 	systemError string
@@ -201,7 +201,7 @@ func (r plain) appendJSON(b []byte) ([]byte, error) {
 	return appendAny(b, &response)
 }
 
-// encode writes an answer into buffer, instead of what is in it.
+// encode replaces the content of buffer by an answer.
 func encode(buffer *bytes.Buffer, a answer) error {
 	buffer.Reset()
 	text, err := a.appendJSON(buffer.AvailableBuffer())

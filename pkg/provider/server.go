@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,36 +19,32 @@ import (
 )
 
 // Server serves Gatekeeper over HTTPS, probes and metrics. It is used once:
-// New, Listen if the addresses are of interest, Run.
+// New, optionally Listen, Run.
 type Server struct {
-	options  Options
-	log      *logrus.Logger
-	handler  *handler
-	keychain *keychain
-	serving  atomic.Bool // the HTTPS listener accepts connections
+	options Options
+	handler *handler
+	tls     *edgeTLS
+	serving atomic.Bool // the HTTPS listener accepts connections
 
 	listening               bool
 	edge, health, scrape    *http.Server
 	edgeAt, healthAt, scrAt net.Listener // the last two may be nil
 }
 
-// New returns a Server that asks verifier and resolver and logs to logger. It
-// reads the certificate files, and returns an error for options that contradict
-// each other, that would let anyone ask without saying so, or that cannot be met.
-func New(verifier Verifier, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
-	if verifier == nil || resolver == nil || logger == nil {
-		return nil, errors.New("new provider: verifier, resolver and logger are required")
+// New returns a Server that asks decider and resolver and logs to logger. It
+// returns an error for options that contradict each other, or that would let
+// anyone ask without saying so.
+func New(decider Decider, resolver Resolver, logger *logrus.Logger, options Options) (*Server, error) {
+	if decider == nil || resolver == nil || logger == nil {
+		return nil, errors.New("new provider: decider, resolver and logger are required")
 	}
 	options = options.withDefaults()
-	if err := options.validate(); err != nil {
+	if err := cmp.Or(options.Validate(), options.validateTLS()); err != nil {
 		return nil, fmt.Errorf("new provider: %w", err)
 	}
-	s := &Server{options: options, log: logger, handler: newHandler(verifier, resolver, logger, options)}
-	var err error
-	if s.keychain, err = newKeychain(options.Files, options.ClientNames, logger, s.handler.metrics); err != nil {
-		return nil, fmt.Errorf("new provider: %w", err)
-	}
-	s.handler.admit = s.keychain.admit
+	s := &Server{options: options, tls: newEdgeTLS(options), handler: newHandler(decider, resolver, logger, options)}
+	options.Metrics.MustRegister(certificateExpiry(options.TLS))
+	s.handler.authorizeClient = s.tls.authorizeClient
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	longest := max(options.VerifyTimeout, options.MutateTimeout)
@@ -61,7 +58,7 @@ func New(verifier Verifier, resolver Resolver, logger *logrus.Logger, options Op
 		ConnContext:       rememberChecks,
 		Protocols:         protocols,
 		ErrorLog:          log.New(newNotices(logger), "", 0),
-		// "OPTIONS *" would be answered without a body.
+		// By default net/http answers "OPTIONS *" without a body.
 		DisableGeneralOptionsHandler: true,
 	}
 	s.health = newPlainServer(s.healthHandler(), logger)
@@ -69,8 +66,8 @@ func New(verifier Verifier, resolver Resolver, logger *logrus.Logger, options Op
 	return s, nil
 }
 
-// Listen opens the listeners, after which the addresses are known; connections
-// are accepted by Run.
+// Listen opens the listeners, so that the addresses are known. Run accepts
+// connections.
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listening {
 		return nil
@@ -99,7 +96,7 @@ func (s *Server) Listen(ctx context.Context) error {
 func (s *Server) closeListeners() {
 	for _, listener := range []net.Listener{s.edgeAt, s.healthAt, s.scrAt} {
 		if listener != nil {
-			_ = listener.Close() // it never accepted anything
+			_ = listener.Close() // it has not accepted anything
 		}
 	}
 }
@@ -113,7 +110,7 @@ func (s *Server) HealthAddress() string { return addressOf(s.healthAt) }
 // MetricsAddress returns where metrics are served, "" if nowhere.
 func (s *Server) MetricsAddress() string { return addressOf(s.scrAt) }
 
-// Forget drops what the metrics say of a namespace that is gone.
+// Forget drops the metrics of a namespace that no longer exists.
 func (s *Server) Forget(namespace verify.Namespace) { s.handler.metrics.forget(namespace) }
 
 func addressOf(listener net.Listener) string {
@@ -123,10 +120,10 @@ func addressOf(listener net.Listener) string {
 	return listener.Addr().String()
 }
 
-// Run serves until ctx ends or a listener fails, whose error it returns. At the
-// end of ctx readiness fails first, then no more connections are accepted, and
-// requests under way are finished within the grace period; an error says that
-// some were not.
+// Run serves until ctx ends, or returns the error of the first listener that fails.
+// When ctx ends, readiness fails first, then the server stops accepting connections
+// and finishes requests in flight within the grace period. An error says that some
+// did not finish.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
@@ -135,7 +132,6 @@ func (s *Server) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	running.Go(func() { s.keychain.watch(background, s.options.ReloadInterval) })
 
 	failed := make(chan error, 3)
 	serve := func(server *http.Server, listener net.Listener) {
@@ -148,7 +144,7 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve(s.edge, tls.NewListener(s.edgeAt, s.keychain.listenerConfig()))
+	serve(s.edge, tls.NewListener(s.edgeAt, s.tls.listenerConfig()))
 	serve(s.health, s.healthAt)
 	serve(s.scrape, s.scrAt)
 	s.serving.Store(true)
@@ -162,7 +158,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// drain ends the edge without failing a request that is under way.
+// drain ends the edge without failing a request in flight.
 func (s *Server) drain(ctx context.Context) error {
 	s.serving.Store(false)
 	s.handler.draining.Store(true)
@@ -177,9 +173,9 @@ func (s *Server) drain(ctx context.Context) error {
 	return nil
 }
 
-// close ends whatever still runs; probes and metrics end last.
+// close ends all servers; probes and metrics last.
 func (s *Server) close() {
 	for _, server := range []*http.Server{s.edge, s.health, s.scrape} {
-		_ = server.Close() // what fails to close is closed
+		_ = server.Close() // a server that fails to close is closed
 	}
 }

@@ -34,32 +34,31 @@ func get(t testing.TB, url string) (int, string) {
 }
 
 func TestOptionsThatCanOnlyBeMistakesAreRefused(t *testing.T) {
-	good := prepare(t, byRepository, nil)
+	good, noClientCA := prepare(t, byRepository, nil), withoutClientCA()
 	for name, c := range map[string]struct {
 		change func(*Options)
 		want   string
 	}{
-		"no client CA":             {func(o *Options) { o.Files.ClientCAs = nil }, "anyone could ask"},
+		"no client CA":             {func(o *Options) { o.TLS = noClientCA }, "anyone could ask"},
 		"client CA and anyone":     {func(o *Options) { o.InsecureNoClientAuth = true }, "contradict"},
-		"names without client CA":  {func(o *Options) { o.Files.ClientCAs, o.InsecureNoClientAuth = nil, true }, "without a client CA"},
+		"client CA to come":        {func(o *Options) { o.TLS, o.InsecureNoClientAuth = &fakeTLS{}, true }, "contradict"},
+		"names without client CA":  {func(o *Options) { o.TLS, o.InsecureNoClientAuth = noClientCA, true }, "without a client CA"},
+		"no TLS source":            {func(o *Options) { o.TLS = nil }, "no TLS source"},
 		"no address":               {func(o *Options) { o.Address = "" }, "no address"},
 		"verify timeout too short": {func(o *Options) { o.VerifyTimeout = time.Millisecond }, "verify timeout"},
 		"negative verify timeout":  {func(o *Options) { o.VerifyTimeout = -time.Second }, "verify timeout"},
 		"mutate timeout too long":  {func(o *Options) { o.MutateTimeout = time.Hour }, "mutate timeout"},
-		"negative requests":        {func(o *Options) { o.MaxRequests = -1 }, "negative"},
+		"negative requests":        {func(o *Options) { o.MaxInFlight = -1 }, "negative"},
 		"negative grace":           {func(o *Options) { o.GracePeriod = -1 }, "negative"},
-		"no certificate file":      {func(o *Options) { o.Files.Certificate = "/nowhere" }, "read certificate file"},
-		"key as certificate":       {func(o *Options) { o.Files.Certificate = o.Files.Key }, "load certificate"},
-		"CA without certificate":   {func(o *Options) { o.Files.ClientCAs = []string{o.Files.Key} }, "no certificate in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := Options{Address: "127.0.0.1:0", Files: good.files, ClientNames: []string{gatekeeperName}}
+			options := Options{Address: "127.0.0.1:0", TLS: good.tls, ClientNames: []string{gatekeeperName}}
 			c.change(&options)
 			_, err := New(byRepository, pinning, quiet(), options)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-	_, err := New(nil, pinning, quiet(), Options{Address: "127.0.0.1:0", Files: good.files})
+	_, err := New(nil, pinning, quiet(), Options{Address: "127.0.0.1:0", TLS: good.tls})
 	require.Error(t, err)
 }
 
@@ -89,13 +88,15 @@ func TestServesOnlyTheClientsItWasToldOf(t *testing.T) {
 }
 
 func TestServesAnyoneOnlyIfToldSo(t *testing.T) {
-	w := serve(t, byRepository, func(o *Options) { o.Files.ClientCAs, o.ClientNames, o.InsecureNoClientAuth = nil, nil, true })
+	anyone := withoutClientCA()
+	w := serve(t, byRepository, func(o *Options) { o.TLS, o.ClientNames, o.InsecureNoClientAuth = anyone, nil, true })
+	anyone.certificate.Store(w.tls.certificate.Load())
 	response, err := w.send(t, w.caller(t, nil), "/v1/verify", "r.example.com/a")
 	require.NoError(t, err)
 	require.Len(t, response.Items, 1)
 }
 
-func dial(t *testing.T, w *world, change func(*tls.Config)) (*tls.Conn, error) {
+func dial(t *testing.T, w *testServer, change func(*tls.Config)) (*tls.Conn, error) {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{w.client.TLS}}
 	change(config)
@@ -142,19 +143,17 @@ func TestClientOfARemovedAuthorityIsRefusedOnNewAndOnOpenConnections(t *testing.
 	require.Len(t, response.Items, 1)
 
 	next := newAuthority(t, "next")
-	replace(t, w.files.ClientCAs[0], append(append([]byte{}, w.authority.CertificatePEM...), next.CertificatePEM...))
-	w.server.keychain.refresh()
+	w.tls.trust(w.authority, next)
 	fresh := w.caller(t, issueClient(t, next, gatekeeperName))
 	for _, client := range []*http.Client{old, fresh} {
 		response, err = w.send(t, client, "/v1/verify", "r.example.com/a")
 		require.NoError(t, err)
 		require.Len(t, response.Items, 1, "both authorities overlap")
 	}
-	replace(t, w.files.ClientCAs[0], next.CertificatePEM)
-	w.server.keychain.refresh()
+	w.tls.trust(next)
 	response, err = w.send(t, old, "/v1/verify", "r.example.com/a")
 	require.NoError(t, err)
-	require.Contains(t, response.SystemError, "not admitted", "the open connection")
+	require.Contains(t, response.SystemError, "not authorized", "the open connection")
 	_, err = w.send(t, w.caller(t, w.client), "/v1/verify", "r.example.com/a")
 	require.Error(t, err, "a new connection")
 	response, err = w.send(t, fresh, "/v1/verify", "r.example.com/a")
@@ -162,50 +161,17 @@ func TestClientOfARemovedAuthorityIsRefusedOnNewAndOnOpenConnections(t *testing.
 	require.Len(t, response.Items, 1)
 }
 
-func TestRequestWithoutAVerifiedClientIsNotAdmitted(t *testing.T) {
+func TestRequestWithoutAVerifiedClientIsNotAuthorized(t *testing.T) {
 	w := prepare(t, byRepository, nil)
 	response, status := post(t, w.server.handler, "/v1/verify", requestBody(t, "r.example.com/a"))
 	require.Equal(t, http.StatusForbidden, status)
 	require.Contains(t, response.Response.SystemError, "no certificate")
 }
 
-func TestBadNewFilesLeaveTheOldOnesInForce(t *testing.T) {
-	w := serve(t, byRepository, nil)
-	k := w.server.keychain
-	before := k.current.Load()
-	k.refresh()
-	require.Same(t, before, k.current.Load(), "nothing has changed")
-	for name, file := range map[string]string{"certificate": w.files.Certificate, "key": w.files.Key, "CA": w.files.ClientCAs[0]} {
-		for _, bad := range []string{"", "not PEM", strings.Repeat("x", maxCertificateFileBytes+1)} {
-			good := contentOf(t, file)
-			replace(t, file, []byte(bad))
-			k.refresh()
-			require.Same(t, before, k.current.Load(), name)
-			replace(t, file, good)
-		}
-	}
-	k.refresh()
-	require.Same(t, before, k.current.Load())
-	_, page := get(t, "http://"+w.server.MetricsAddress()+"/metrics")
-	require.Contains(t, page, `landwaiter_provider_reload_errors_total{file="certificate"} 6`)
-	require.Contains(t, page, `landwaiter_provider_reload_errors_total{file="clientCA"} 3`)
-}
-
-func TestNewCertificateIsTakenOverBesideABrokenCAFile(t *testing.T) {
-	w := serve(t, byRepository, nil)
-	before := w.server.keychain.current.Load()
-	replace(t, w.files.ClientCAs[0], nil)
-	w.writeServer(t, w.authority)
-	w.server.keychain.refresh()
-	after := w.server.keychain.current.Load()
-	require.NotSame(t, before.certificate, after.certificate)
-	require.Same(t, before.clientCAs, after.clientCAs)
-}
-
 func TestCertificatesAreReloadedUnderLoadWithoutAFailedRequest(t *testing.T) {
-	w := serve(t, byRepository, func(o *Options) { o.ReloadInterval = 2 * time.Millisecond })
-	next, before := newAuthority(t, "next"), w.server.keychain.current.Load()
-	replace(t, w.files.ClientCAs[0], append(append([]byte{}, w.authority.CertificatePEM...), next.CertificatePEM...))
+	w := serve(t, byRepository, nil)
+	next := newAuthority(t, "next")
+	w.tls.trust(w.authority, next)
 	var clients []*http.Client
 	for i, authority := range []int{0, 1, 0, 1} {
 		c := w.caller(t, w.client, next)
@@ -218,7 +184,6 @@ func TestCertificatesAreReloadedUnderLoadWithoutAFailedRequest(t *testing.T) {
 		}
 		clients = append(clients, c)
 	}
-	require.Eventually(t, func() bool { return before != w.server.keychain.current.Load() }, 10*time.Second, time.Millisecond)
 	var stop atomic.Bool
 	var sent atomic.Int64
 	var load sync.WaitGroup
@@ -235,9 +200,9 @@ func TestCertificatesAreReloadedUnderLoadWithoutAFailedRequest(t *testing.T) {
 		})
 	}
 	for range 10 {
-		current, reached := w.server.keychain.current.Load(), sent.Load()
-		w.writeServer(t, next)
-		require.Eventually(t, func() bool { return current != w.server.keychain.current.Load() && sent.Load() > reached+4 }, 20*time.Second, time.Millisecond)
+		current, reached := w.server.tls.configured.Load(), sent.Load()
+		w.issueServer(t, next)
+		require.Eventually(t, func() bool { return current != w.server.tls.configured.Load() && sent.Load() > reached+4 }, 20*time.Second, time.Millisecond)
 	}
 	stop.Store(true)
 	load.Wait()
@@ -245,7 +210,7 @@ func TestCertificatesAreReloadedUnderLoadWithoutAFailedRequest(t *testing.T) {
 
 func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	w := serve(t, verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	w := serve(t, deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		close(started)
 		<-release
 		return verdict(policy.Allowed, ns, ref)
@@ -276,7 +241,7 @@ func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 
 func TestStopDoesNotWaitForever(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	w := prepare(t, verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	w := prepare(t, deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		close(started)
 		<-release
 		return verdict(policy.Allowed, ns, ref)
@@ -327,7 +292,7 @@ func TestReadyOnlyWhenToldSoAndServing(t *testing.T) {
 }
 
 func TestSlowBodyIsAnsweredAtTheDeadlineAndHoldsNoPlace(t *testing.T) {
-	w := serve(t, byRepository, func(o *Options) { o.MaxRequests, o.VerifyTimeout = 1, minTimeout })
+	w := serve(t, byRepository, func(o *Options) { o.MaxInFlight, o.VerifyTimeout = 1, minTimeout })
 	conn, err := dial(t, w, func(*tls.Config) {})
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
@@ -337,7 +302,7 @@ func TestSlowBodyIsAnsweredAtTheDeadlineAndHoldsNoPlace(t *testing.T) {
 	require.Contains(t, string(answer), " 408 ")
 	_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 	require.Contains(t, parseAnswer(t, body).Response.SystemError, "did not arrive in time")
-	require.Zero(t, w.server.handler.busy.Load())
+	require.Zero(t, w.server.handler.inFlight.Load())
 }
 
 func TestUncleanPathIsAnsweredNotRedirected(t *testing.T) {

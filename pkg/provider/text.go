@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// cut returns at most limit bytes of s, as valid UTF-8, and marks what is
-// missing.
+// cut shortens s to at most limit bytes of valid UTF-8 and an ellipsis.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -17,12 +16,11 @@ func cut(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "…"
 }
 
-// shown returns what a client sent in a form that is safe in texts and logs:
-// short, quoted, on one line, ASCII.
+// shown quotes what a client sent for messages and logs: short, on one line, ASCII.
 func shown(s string) string { return strconv.QuoteToASCII(cut(s, maxShownKeyBytes)) }
 
-// oneLine returns s without control characters. An admission warning that holds
-// one is dropped by the API server, and a denial has one line for each image.
+// oneLine replaces control characters by spaces. The API server drops an admission
+// warning with one, and a denial has one line per image.
 func oneLine(s string) string {
 	if strings.IndexFunc(s, unicode.IsControl) < 0 {
 		return s
@@ -35,29 +33,29 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// reasonRoom is how long each reason of an answer with so many denied images may
-// be, in bytes: the whole text must stay readable.
+// reasonRoom returns the limit in bytes for each reason of an answer with that many
+// denied images, so that the whole text stays readable.
 func reasonRoom(denied int) int {
 	return max(minReasonBytes, min(maxReasonBytes, maxReasonsBytes/max(denied, 1)))
 }
 
-// doubt writes the system error of a request that was not decided in whole: a line
-// that says to try again, then one for each undecided key, and one for each that is
-// denied anyway, as many as fit. Lines are sorted, since templates sort them.
-func doubt(p plan, decisions []decision) string {
+// undecidedText returns the system error of a request with undecided keys: a line
+// that says to try again, then a line per undecided key and per denied key, as many
+// as fit. It sorts the lines, because templates do too.
+func undecidedText(p plan, decisions []decision) string {
 	var undecided, denied []string
-	for _, q := range p.questions {
-		outcome, reason := q.outcome(decisions)
-		entry := fmt.Sprintf("%s %s: %s", outcome, shown(q.key), cut(oneLine(reason), maxReasonBytes))
+	for _, k := range p.keys {
+		outcome, reason := k.outcome(decisions)
+		entry := fmt.Sprintf("%s %s: %s", outcome, shown(k.key), cut(oneLine(reason), maxReasonBytes))
 		switch outcome {
-		case keyAllowed, keyWarned:
-		case keyUndecided:
+		case KeyAllowed, KeyWarned:
+		case KeyUndecided:
 			undecided = append(undecided, entry)
-		case keyDenied, keyInvalid:
+		case KeyDenied, KeyInvalid:
 			denied = append(denied, entry)
 		}
 	}
-	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.questions))
+	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.keys))
 	const more = "… and %d more" // sorts behind every other line
 	room := maxSystemErrorBytes - len(head) - len(more) - len("\n")
 	entries := append(undecided, denied...)

@@ -16,7 +16,7 @@ import (
 
 // saying is a verifier that denies with a reason, and warns of it where the image
 // is allowed.
-func saying(reason string) verifierFunc {
+func saying(reason string) deciderFunc {
 	return func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		outcome := policy.Denied
 		if strings.HasPrefix(ref.Repository, "allow") {
@@ -64,7 +64,7 @@ func TestReasonsAreOneLineEach(t *testing.T) {
 		value, _ := ask(t, h, "/v1/verify", image).Items[0].Value.(map[string]any)
 		require.Equal(t, "first second  third  tab", value[field])
 	}
-	undecided := testHandler(verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	undecided := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Undecided, ns, ref)
 		result.Verdict.Reason = odd
 		return result

@@ -37,7 +37,7 @@ func TestAnswersEveryDistinctKeyOnceInTheOrderAsked(t *testing.T) {
 
 func TestVerifiesEachImageOncePerNamespaceHoweverItIsSpelled(t *testing.T) {
 	asked := &calls{}
-	h := testHandler(asked.verifier(byRepository), pinning, nil)
+	h := testHandler(asked.decider(byRepository), pinning, nil)
 	response := ask(t, h, "/v1/verify", "alpine", "docker.io/library/alpine:latest", "index.docker.io/alpine", "alpine:latest",
 		"[team-a]alpine", "[team-a]docker.io/alpine", "[team-b]alpine", "R.Example.com:443/a", "r.example.com/a")
 	require.Len(t, response.Items, 9)
@@ -47,7 +47,7 @@ func TestVerifiesEachImageOncePerNamespaceHoweverItIsSpelled(t *testing.T) {
 
 func Test512KeysOf32ImagesAre32Verifications(t *testing.T) {
 	asked := &calls{}
-	h := testHandler(asked.verifier(byRepository), pinning, nil)
+	h := testHandler(asked.decider(byRepository), pinning, nil)
 	var keys []string
 	for i := range maxKeys {
 		keys = append(keys, fmt.Sprintf("r.example.com/a%d", i%32))
@@ -74,7 +74,7 @@ func TestOneUndecidedKeyMakesTheWholeResponseASystemError(t *testing.T) {
 }
 
 func TestNamesAsManyUndecidedKeysAsFit(t *testing.T) {
-	h := testHandler(verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Undecided, ns, ref)
 		result.Verdict.Reason = strings.Repeat("é", 2000)
 		return result
@@ -110,7 +110,7 @@ func TestUnknownOrForeignVerdictsAdmitNothing(t *testing.T) {
 		"nothing at all": func(r *verify.Result) { *r = verify.Result{Verdict: policy.Verdict{Outcome: policy.Allowed}} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := testHandler(verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+			h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 				result := verdict(policy.Allowed, ns, ref)
 				change(&result)
 				return result
@@ -122,7 +122,7 @@ func TestUnknownOrForeignVerdictsAdmitNothing(t *testing.T) {
 }
 
 func TestZeroResultDenies(t *testing.T) {
-	h := testHandler(verifierFunc(func(context.Context, verify.Namespace, image.Reference) verify.Result { return verify.Result{} }), pinning, nil)
+	h := testHandler(deciderFunc(func(context.Context, verify.Namespace, image.Reference) verify.Result { return verify.Result{} }), pinning, nil)
 	response := ask(t, h, "/v1/verify", "r.example.com/a")
 	require.Len(t, response.Items, 1)
 	require.False(t, succeeded(response.Items[0]))
@@ -131,7 +131,7 @@ func TestZeroResultDenies(t *testing.T) {
 func TestAnswersInTimeWhenAVerifierIgnoresItsContext(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	stuck := verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	stuck := deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		if strings.HasSuffix(ref.Repository, "stuck") {
 			<-release
 		}
@@ -149,7 +149,7 @@ func TestAnswersInTimeWhenAVerifierIgnoresItsContext(t *testing.T) {
 }
 
 func TestVerifierThatEndsWithItsContextIsHeard(t *testing.T) {
-	h := testHandler(verifierFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	h := testHandler(deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		<-ctx.Done()
 		result := verdict(policy.Undecided, ns, ref)
 		result.Verdict.Reason = "the registry is slow"
@@ -159,7 +159,7 @@ func TestVerifierThatEndsWithItsContextIsHeard(t *testing.T) {
 }
 
 func TestVerifierThatEndsItsGoroutineIsUndecided(t *testing.T) {
-	h := testHandler(verifierFunc(func(context.Context, verify.Namespace, image.Reference) verify.Result {
+	h := testHandler(deciderFunc(func(context.Context, verify.Namespace, image.Reference) verify.Result {
 		runtime.Goexit()
 		return verify.Result{}
 	}), pinning, func(o *Options) { o.VerifyTimeout = minTimeout })
@@ -176,11 +176,11 @@ func TestStuckWorkOfAllRequestsTogetherIsBounded(t *testing.T) {
 
 func TestOverloadIsASystemErrorAtOnce(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
-	h := testHandler(verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		started <- struct{}{}
 		<-release
 		return verdict(policy.Allowed, ns, ref)
-	}), pinning, func(o *Options) { o.MaxRequests = 1 })
+	}), pinning, func(o *Options) { o.MaxInFlight = 1 })
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -194,11 +194,11 @@ func TestOverloadIsASystemErrorAtOnce(t *testing.T) {
 	require.Contains(t, response.Response.SystemError, "overloaded")
 	close(release)
 	<-ended
-	require.Zero(t, h.busy.Load(), "places are given back")
+	require.Zero(t, h.inFlight.Load(), "places are given back")
 }
 
 func TestValueIsASupersetOfRatifysResult(t *testing.T) {
-	h := testHandler(verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Allowed, ns, ref)
 		result.Findings = []policy.Finding{
 			{Verifier: "release", Type: "Notation", Result: policy.Valid, Signer: "sha256:00", Digest: "sha256:aa", ArtifactType: "application/vnd.cncf.notary.signature",
@@ -241,7 +241,7 @@ func TestReportsAreNeverNull(t *testing.T) {
 func TestAnswerThatCannotBeWrittenDownIsASystemError(t *testing.T) {
 	for name, extension := range map[string]any{"not JSON": func() {}, "too large": strings.Repeat("x", maxAnswerBytes)} {
 		t.Run(name, func(t *testing.T) {
-			h := testHandler(verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+			h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 				result := verdict(policy.Allowed, ns, ref)
 				result.Findings = []policy.Finding{{Extensions: map[string]any{"x": extension}}}
 				return result

@@ -1,10 +1,8 @@
 package provider
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,19 +13,8 @@ import (
 // A certificate that comes from a Secret may come late, or by parts. Until it is
 // whole nobody is served, whoever they are.
 func TestWaitsForItsCertificatesAndServesNobodyBefore(t *testing.T) {
-	var certificate, authority atomic.Bool
-	var files Files
-	w := prepare(t, byRepository, func(o *Options) {
-		files = o.Files
-		o.Files.Wait, o.ReloadInterval = true, time.Millisecond
-		o.Files.Read = func(path string) ([]byte, error) {
-			if path == files.ClientCAs[0] && !authority.Load() || path == files.Certificate && !certificate.Load() {
-				return nil, errors.New("it is not there")
-			}
-			return ReadFile(path)
-		}
-	})
-	w.run(t)
+	late := &fakeTLS{}
+	w := prepare(t, byRepository, func(o *Options) { o.TLS = late }).run(t)
 	ready := func() int {
 		response, err := http.Get("http://" + w.server.HealthAddress() + "/readyz")
 		require.NoError(t, err)
@@ -44,11 +31,13 @@ func TestWaitsForItsCertificatesAndServesNobodyBefore(t *testing.T) {
 		require.Error(t, err, what)
 	}
 	refused("nothing is there")
-	certificate.Store(true)
-	require.Eventually(t, func() bool { return w.server.keychain.current.Load().certificate != nil }, 10*time.Second, time.Millisecond)
+	late.certificate.Store(w.tls.certificate.Load())
 	refused("the client CA is missing: the system's authorities must not stand in for it")
-	authority.Store(true)
-	require.Eventually(t, func() bool { return ready() == http.StatusOK }, 10*time.Second, time.Millisecond)
+	late.none.Store(true)
+	refused("a source that has none any more admits nobody")
+	late.none.Store(false)
+	late.trust(w.authority)
+	require.Equal(t, http.StatusOK, ready())
 	response, err := w.send(t, w.caller(t, w.client), "/v1/verify", "r.example.com/a")
 	require.NoError(t, err)
 	require.Len(t, response.Items, 1)

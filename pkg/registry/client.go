@@ -1,10 +1,9 @@
-// Package registry is the one way to OCI registries, over oras-go. It resolves
-// tags, lists what refers to an image and fetches content, with one tenant's
-// credentials at a time, and verifies every byte against the digest that was
-// asked for. It refuses to send credentials anywhere but to the host they were
-// declared for, to speak plain HTTP or reach private addresses unless a cluster
-// admin listed the host, and to read more than a limit. Proxies from the
-// environment are not used.
+// Package registry reads from OCI registries, over oras-go; nothing else in Landwaiter
+// does. It resolves tags, lists referrers and fetches content, with one tenant's
+// credentials at a time, and verifies every byte against the requested digest. It
+// refuses to send credentials to any host but the one they were declared for, to speak
+// plain HTTP or reach private addresses unless a cluster admin listed the host, and to
+// read more than a limit. It ignores proxies from the environment.
 package registry
 
 import (
@@ -25,27 +24,27 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Options are the knobs of a [Client]; the zero value is safe.
+// Options configure a [Client]. The zero value is safe; a zero or negative value means
+// the default.
 type Options struct {
 	// DialTimeout bounds connecting and the TLS handshake. Default 2 s.
 	DialTimeout time.Duration
-	// RequestTimeout bounds one request with its redirects and its body, whatever
+	// RequestTimeout bounds one request including redirects and body, in addition to
 	// the caller's deadline. Default 5 s.
 	RequestTimeout time.Duration
-	// PerHost bounds the requests to one host that wait for an answer at a time;
-	// more queue. Default 64.
+	// PerHost bounds the requests in flight to one host; more queue. Default 64.
 	PerHost int
-	// PerSecond is how many requests an account may make to registries; twice as
-	// many at once. More wait. Default 500: some 100 images.
+	// PerSecond is how many requests an account may make to registries, with bursts of
+	// twice as many; more wait. Default 500, enough for some 100 images.
 	PerSecond int
-	// DeniedPrefixes are addresses that are refused besides the loopback,
-	// link-local and private ones: those of the cluster's pods and services.
+	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
+	// special-purpose addresses: those of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
 	// UserAgent is sent with every request.
 	UserAgent string
 }
 
-// Credential is what a registry is shown. Its zero value is anonymous.
+// Credential authenticates to a registry. The zero value is anonymous.
 type Credential struct {
 	Username string
 	Password string
@@ -59,28 +58,28 @@ type Store struct {
 	Source      policy.ObjectRef
 	Registries  []string              // normalised hosts
 	Credentials map[string]Credential // by normalised host
-	RootCAs     []byte                // PEM, trusted besides the system's certificates
-	// Broken, if set, says why the store cannot be used: every call for its
-	// registries then fails definitely. Without registries it is about all hosts.
+	RootCAs     []byte                // PEM, trusted in addition to the system's certificates
+	// Broken, if set, says why the store is unusable: every call for its registries
+	// then fails permanently. Without registries it applies to all hosts.
 	Broken string
 }
 
 // HostRule is what a cluster admin allows for a host.
 type HostRule struct {
 	PlainHTTP bool // speak HTTP without TLS
-	Private   bool // may be on a loopback, link-local, private or cluster address
+	Private   bool // may have a loopback, link-local, private or cluster address
 }
 
-// Access is what one tenant may reach, and how. It is never changed.
+// Access is what one tenant may reach, and how. It is immutable.
 type Access struct {
 	Namespace verify.Namespace
 	// Account pays for the requests; empty means that the namespace pays for itself.
 	Account verify.Account
 	UID     string
-	Stores  []Store             // the first that lists a host applies to it
+	Stores  []Store             // the first that lists a host applies
 	Hosts   map[string]HostRule // by normalised host
-	// Attestations also reads cosign's tag for them when referrers are listed: one
-	// more request, which only those make who look at attestations.
+	// Attestations also reads cosign's attestation tag when referrers are listed. It
+	// costs one more request, so set it only if a Verifier checks attestations.
 	Attestations bool
 	// PerSecond replaces [Options.PerSecond] for the account, if it is not 0.
 	PerSecond int
@@ -89,8 +88,8 @@ type Access struct {
 // account returns who pays, which is never empty.
 func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.Account()) }
 
-// Client holds what tenants share: connections, and what is known about hosts.
-// It is safe for concurrent use.
+// Client holds what tenants share: connections, and state of hosts. It is safe for
+// concurrent use.
 type Client struct {
 	options    Options
 	denied     []netip.Prefix
@@ -101,8 +100,8 @@ type Client struct {
 	paces      *otter.Cache[verify.Account, *rate.Limiter]
 }
 
-// tokenKey tells token caches apart: oras-go keys tokens by host alone, so no
-// two tenants, and no two credentials, may share a cache.
+// tokenKey identifies a token cache. oras-go keys tokens by host alone, so no two
+// tenants and no two credentials may share a cache.
 type tokenKey struct {
 	namespace  verify.Namespace
 	uid        string
@@ -134,15 +133,15 @@ func NewClient(options Options) *Client {
 	}
 }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() {
 	for transport := range c.transports.Values() {
 		transport.CloseIdleConnections()
 	}
 }
 
-// Forget drops the tokens and the pace of a namespace that is gone. The pace of an
-// account that it shared stays: deleting a namespace must not refill it.
+// Forget drops the tokens and the pace of a deleted namespace. The pace of a shared
+// account stays: deleting a namespace must not refill it.
 func (c *Client) Forget(namespace verify.Namespace) {
 	for key := range c.tokens.Keys() {
 		if key.namespace == namespace {
@@ -152,14 +151,14 @@ func (c *Client) Forget(namespace verify.Namespace) {
 	c.paces.Invalidate(namespace.Account())
 }
 
-// For returns the registries as one tenant may reach them. It is cheap and makes no
-// connection.
+// For returns the registries as one tenant may reach them. It is cheap and does not
+// connect.
 func (c *Client) For(access Access) verify.Registry {
 	return &session{client: c, access: access}
 }
 
-// tokenCache returns the tokens of one tenant's credential for one host. An
-// unrelated edit of the tenant's resources keeps them.
+// tokenCache returns the tokens of one tenant's credential for one host. They survive
+// unrelated edits of the tenant's resources.
 func (c *Client) tokenCache(access Access, host string, credential Credential) auth.Cache {
 	key := tokenKey{namespace: access.Namespace, uid: access.UID, host: host, credential: sha256.Sum256(fmt.Appendf(nil, "%q", credential))}
 	cache, ok := c.tokens.GetIfPresent(key)
@@ -169,7 +168,7 @@ func (c *Client) tokenCache(access Access, host string, credential Credential) a
 	return cache
 }
 
-// caKey identifies a CA bundle; empty stands for the system's certificates.
+// caKey identifies a CA bundle; empty means the system's certificates.
 func caKey(pem []byte) string {
 	if len(pem) == 0 {
 		return ""

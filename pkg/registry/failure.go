@@ -22,8 +22,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// attempt calls f, and once more if it failed transiently and there is time. A
-// host that asked to be left alone is not asked again.
+// attempt calls f, and once more if it failed transiently and there is time. It does
+// not retry a host that asked for a pause.
 func attempt[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	value, err := f()
 	if err == nil || !worthRetrying(err) {
@@ -50,8 +50,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// worthRetrying is for failures that pass by themselves: a lost connection, a
-// gateway that has just restarted. A timeout has taken its time already.
+// worthRetrying reports whether a failure may pass within a moment: a lost connection, a
+// gateway that has just restarted. After a timeout there is no time left.
 func worthRetrying(err error) bool {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
@@ -62,26 +62,26 @@ func worthRetrying(err error) bool {
 	if errors.As(err, &network) && network.Timeout() {
 		return false
 	}
-	return !verify.IsPermanent(err) && transport(err)
+	return !verify.IsPermanent(err) && connectionFailed(err)
 }
 
-// transport reports whether err comes from the connection and not from what was
-// read through it.
-func transport(err error) bool {
+// connectionFailed reports whether err comes from the connection and not from the
+// content that was read through it.
+func connectionFailed(err error) bool {
 	var request *url.Error
 	var network net.Error
 	return errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// mismatch is content that is not what it was asked for as.
+// mismatch is the error for content with another digest than requested.
 func mismatch(want, got digest.Digest) error {
 	return verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: asked for %s, got %s", want, got))
 }
 
-// explain turns a failure into one that says what was being done, and whether
-// asking again could help. It leaves out URLs and what registries wrote: the
-// former can hold signed tokens, the latter is an attacker's text.
+// explain wraps a failure with what was being done, and makes it a
+// [verify.PermanentError] if a retry could not help. It leaves out URLs, which can hold
+// signed tokens, and text of registries, which an attacker may have written.
 func explain(err error, doing, host string) error {
 	if err == nil {
 		return nil
@@ -96,8 +96,8 @@ func explain(err error, doing, host string) error {
 	return fmt.Errorf("%s: %s", doing, transientCause(err, host))
 }
 
-// permanentCause returns a reason word and a sentence for failures that asking
-// again would repeat.
+// permanentCause returns a reason and a sentence for failures that a retry would
+// repeat, and an empty reason for others.
 func permanentCause(err error, host string) (reason policy.Reason, text string) {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
@@ -119,12 +119,13 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 		return policy.ReasonContentMismatch, "the content is not what its digest and size say"
 	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.As(err, &tooLarge):
 		return policy.ReasonLimitExceeded, fmt.Sprintf("the answer of %s is larger than %d bytes", host, maxManifestBytes)
-	case !transport(err):
-		return policy.ReasonInvalidAnswer, host + " gave an answer that is not as the OCI distribution specification says"
+	case !connectionFailed(err):
+		return policy.ReasonInvalidAnswer, host + " gave an answer that violates the OCI distribution specification"
 	}
 	return "", ""
 }
 
+// permanentStatus is permanentCause for an HTTP status.
 func permanentStatus(status int, host string) (reason policy.Reason, text string) {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -137,7 +138,7 @@ func permanentStatus(status int, host string) (reason policy.Reason, text string
 	return policy.ReasonInvalidAnswer, fmt.Sprintf("%s answered with status %d", host, status)
 }
 
-// transientCause says in a few words what may be over at the next try.
+// transientCause describes a failure that a retry may not repeat.
 func transientCause(err error, host string) string {
 	var response *errcode.ErrorResponse
 	var network net.Error
@@ -146,16 +147,16 @@ func transientCause(err error, host string) string {
 	case errors.As(err, &response):
 		return fmt.Sprintf("%s answered with status %d", host, response.StatusCode)
 	case errors.Is(err, context.Canceled):
-		return host + " was not waited for any longer"
+		return host + " did not answer before the caller gave up"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return host + " did not answer in time"
 	case errors.As(err, &dns):
 		return host + " could not be looked up"
-	case errors.Is(err, errLeftAlone):
-		return host + " asked to be left alone for a moment (429 or 503 with Retry-After)"
+	case errors.Is(err, errBackOff):
+		return host + " asked for a pause (429 or 503 with Retry-After)"
 	}
 	return "the connection to " + host + " failed"
 }
 
-// errLeftAlone is for hosts that asked for a pause.
-var errLeftAlone = errors.New("the host asked to be left alone")
+// errBackOff means that the host asked for a pause, which is not over.
+var errBackOff = errors.New("the host asked for a pause")

@@ -20,15 +20,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// hostState is what is known about a host, whoever asks.
+// hostState is the state of a host that all tenants share.
 type hostState struct {
-	turns *turns // for requests that wait for an answer
+	turns *turns // bounds the requests in flight
 
 	mu         sync.Mutex
 	capability bool // has the referrers API
 	until      time.Time
 }
 
+// host returns the state of a host.
 func (c *Client) host(name string) *hostState {
 	state, ok := c.hosts.GetIfPresent(name)
 	if !ok {
@@ -37,8 +38,8 @@ func (c *Client) host(name string) *hostState {
 	return state
 }
 
-// errCrowded is transient: a retry may find a shorter line.
-var errCrowded = errors.New("too many requests of the namespace wait for the registry, try again")
+// errOverloaded is transient: a retry may find a shorter queue.
+var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting, try again")
 
 // pace waits until an account may make another request to any registry.
 func (c *Client) pace(ctx context.Context, access Access) error {
@@ -47,22 +48,22 @@ func (c *Client) pace(ctx context.Context, access Access) error {
 	if !ok {
 		limiter, _ = c.paces.SetIfAbsent(access.account(), rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
 	}
-	if limiter.Burst() != 2*perSecond { // another limit is in force now
+	if limiter.Burst() != 2*perSecond { // the limit has changed
 		limiter.SetLimit(rate.Limit(perSecond))
 		limiter.SetBurst(2 * perSecond)
 	}
 	return limiter.Wait(ctx)
 }
 
-// backOffKey: a host that asks to be left alone is left alone by the tenant
-// that it asked, so that one tenant's flood does not silence another.
+// backOffKey makes a pause that a host asks for apply to one tenant, so that one tenant's
+// flood does not silence another.
 type backOffKey struct {
 	namespace verify.Namespace
 	host      string
 }
 
-// guard is the round tripper of one tenant for images of one host. Every
-// request passes it: those of oras-go, to token servers, and after redirects.
+// guard is the round tripper of one tenant for images of one host. Every request passes
+// it, including those to token servers and after redirects.
 type guard struct {
 	session *session
 	origin  string // the host that the image names
@@ -78,22 +79,23 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	client := g.session.client
 	key := backOffKey{namespace: g.session.access.Namespace, host: host}
 	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
-		return nil, errLeftAlone
+		return nil, errBackOff
 	}
 	transport, err := client.transport(g.store.RootCAs, g.session.access.Hosts[host].Private)
 	if err != nil {
 		return nil, err
 	}
 	if err := client.pace(req.Context(), g.session.access); err != nil {
-		return nil, fmt.Errorf("wait for the share of requests to registries: %w", err)
+		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
 	account, turns := g.session.access.account(), client.host(host).turns
 	if err := turns.acquire(req.Context(), account); err != nil {
 		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 	}
 	resp, err := transport.RoundTrip(req)
-	// The place is for waiting, not for reading: oras-go asks a second question
-	// before it has read the first answer, and must not wait for itself.
+	// A request is in flight until its header arrives, not until its body is read:
+	// oras-go sends a second request before it has read the first answer, and must not
+	// wait for itself.
 	turns.release(account)
 	if err != nil {
 		return nil, err
@@ -112,7 +114,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// permit decides whether a request may be sent at all.
+// permit decides whether a request may be sent.
 func (g *guard) permit(req *http.Request, host string) error {
 	switch req.URL.Scheme {
 	case "https":
@@ -131,9 +133,9 @@ func (g *guard) permit(req *http.Request, host string) error {
 	return nil
 }
 
-// trusted reports whether the credentials for the origin may be shown to host:
-// to the registry itself, to the token server that is known to belong to it, and
-// to hosts that the same store lists.
+// trusted reports whether host may see the credentials for the origin: the registry
+// itself, the token server that is known to belong to it, and hosts that the same store
+// lists.
 func (g *guard) trusted(host string) bool {
 	if host == g.origin {
 		return true
@@ -149,8 +151,8 @@ func (g *guard) trusted(host string) bool {
 	return slices.Contains(g.store.Registries, host)
 }
 
-// checkChallenge refuses a registry's wish to have tokens fetched from a host
-// that its credentials were not declared for.
+// checkChallenge rejects a challenge that sends the client to a token server that its
+// credentials were not declared for.
 func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	if resp.StatusCode != http.StatusUnauthorized {
 		return nil
@@ -169,8 +171,7 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 	return nil
 }
 
-// parameter finds one value in the parameters of a challenge (RFC 9110, section
-// 11.2).
+// parameter returns one value of the parameters of a challenge (RFC 9110, section 11.2).
 func parameter(parameters, name string) string {
 	for rest := parameters; rest != ""; {
 		key, after, found := strings.Cut(rest, "=")
@@ -203,6 +204,7 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
+// hostOfOrNone is hostOf for a URL that may be nil.
 func hostOfOrNone(u *url.URL) string {
 	if u == nil {
 		return ""
@@ -210,8 +212,8 @@ func hostOfOrNone(u *url.URL) string {
 	return hostOf(u)
 }
 
-// retryAfter returns how long the host wants to be left alone; 0 if it does not
-// say. Dates (RFC 9110, section 10.2.3) count too.
+// retryAfter returns the pause that a host asks for, in seconds or as a date (RFC 9110,
+// section 10.2.3), and 0 if it asks for none.
 func retryAfter(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return 0
@@ -226,14 +228,14 @@ func retryAfter(resp *http.Response) time.Duration {
 	return 0
 }
 
-// isMetadata reports whether a path of the distribution API is one of manifests
-// or of lists of them, which are small.
+// isMetadata reports whether a path of the distribution API returns manifests or lists of
+// them, which are small.
 func isMetadata(path string) bool {
 	return strings.Contains(path, "/manifests/") || strings.Contains(path, "/referrers/")
 }
 
-// checkRedirect bounds redirects; oras-go takes the Authorization header off
-// when they lead elsewhere, and guard looks at every hop.
+// checkRedirect bounds redirects. oras-go removes the Authorization header when they lead
+// to another host, and guard checks every hop.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s redirects more than %d times", hostOf(via[0].URL), maxRedirects))
@@ -244,14 +246,14 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// remember notes whether a host has the referrers API.
+// remember records whether the host has the referrers API.
 func (s *hostState) remember(capable bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.capability, s.until = capable, now.Add(capabilityLifetime)
 }
 
-// recall returns what is known about the referrers API.
+// recall returns whether the host has the referrers API, if that is known.
 func (s *hostState) recall(now time.Time) (capable, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Limits on what a registry can make us do. Registries are chosen by whoever
-// names an image, so every one of them may be hostile.
+// Limits on what a registry can make us do. Whoever names an image chooses the registry,
+// so each may be hostile.
 const (
 	// maxManifestBytes bounds manifests and referrers lists; signature manifests
 	// are a few KiB.
@@ -26,26 +26,25 @@ const (
 	// maxDockerConfigHosts is the number of hosts in one pull secret.
 	maxDockerConfigHosts = 256
 
-	// maxTransports bounds the pools of connections, one for each CA bundle.
+	// maxTransports bounds the connection pools, one per CA bundle.
 	maxTransports = 256
-	// maxTokenCaches bounds the caches of tokens, one for each tenant, host and
-	// credential.
+	// maxTokenCaches bounds the token caches, one per tenant, host and credential.
 	maxTokenCaches = 16_384
-	// maxHosts bounds what is remembered about hosts.
+	// maxHosts bounds the states of hosts, and what else is kept per host or account.
 	maxHosts = 16_384
 
-	// tokenCacheLifetime bounds how many scopes one token cache can gather; tokens
+	// tokenCacheLifetime bounds how many scopes one token cache can collect. Tokens
 	// rarely live longer.
 	tokenCacheLifetime = 10 * time.Minute
-	// capabilityLifetime is how long a host is taken to have, or not to have, the
-	// referrers API.
+	// capabilityLifetime is how long the answer counts whether a host has the referrers
+	// API.
 	capabilityLifetime = 10 * time.Minute
-	// maxInLine is how many requests of one namespace may wait for one host; an image
-	// has some twenty at a time.
-	maxInLine = 4096
-	// maxBackOff bounds how long a host's Retry-After is honoured for.
+	// maxQueue is how many requests of one account may wait for one host. An image needs
+	// some twenty at a time.
+	maxQueue = 4096
+	// maxBackOff bounds how long a host's Retry-After is honoured.
 	maxBackOff = 30 * time.Second
-	// retryPause is waited before the one retry of a transient failure.
+	// retryPause precedes the one retry of a transient failure.
 	retryPause = 50 * time.Millisecond
 )
 

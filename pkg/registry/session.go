@@ -31,8 +31,8 @@ type session struct {
 	access Access
 }
 
-// Resolve implements [verify.Registry]. It asks with HEAD, and with GET where
-// the answer to that lacks the digest or size.
+// Resolve implements [verify.Registry]. It sends HEAD, and GET if the answer lacks the
+// digest or size.
 func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
 	repository, err := s.repository(ref)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Des
 	name := reference(ref)
 	descriptor, err := attempt(ctx, func() (ocispec.Descriptor, error) {
 		descriptor, err := repository.Manifests().Resolve(ctx, name)
-		if err != nil && answered(err) {
+		if err != nil && headUnusable(err) {
 			descriptor, _, err = fetchManifest(ctx, repository, name)
 		}
 		return descriptor, err
@@ -52,20 +52,19 @@ func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Des
 	return descriptor, explain(err, "resolve "+ref.String(), ref.Host)
 }
 
-// answered reports whether the registry answered HEAD in a way that says nothing
-// about the manifest: without the headers that it needs, or that it does not do
-// HEAD.
-func answered(err error) bool {
+// headUnusable reports whether the answer to HEAD says nothing about the manifest: it
+// lacks a required header, or the registry does not support HEAD.
+func headUnusable(err error) bool {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
 		return response.StatusCode == http.StatusMethodNotAllowed
 	}
-	return !verify.IsPermanent(err) && !transport(err)
+	return !verify.IsPermanent(err) && !connectionFailed(err)
 }
 
-// Referrers implements [verify.Registry]: the ".sig" tag, for those who look at
-// attestations the ".att" tag, and the referrers API or its fallback tag, asked
-// in parallel.
+// Referrers implements [verify.Registry]. It reads the signature tag, the attestation tag
+// if there are Verifiers of attestations, and the referrers API or its fallback tag, in
+// parallel.
 func (s *session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("list referrers of %s: it has no digest", subject))
@@ -101,12 +100,11 @@ func (s *session) evidenceTag(ctx context.Context, repository *remote.Repository
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, nil
 	}
-	return found, explain(err, "read what is under tag "+tag+" of "+subject.Name(), subject.Host)
+	return found, explain(err, "read tag "+tag+" of "+subject.Name(), subject.Host)
 }
 
-// referrers asks the API (OCI distribution specification, "Listing Referrers")
-// or, where the host is known not to have it, the fallback tag ("Referrers Tag
-// Schema") straight away.
+// referrers asks the API (OCI distribution specification, "Listing Referrers") or, if the
+// host is known not to have it, the fallback tag ("Referrers Tag Schema").
 func (s *session) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	host := s.client.host(subject.Host)
 	capable, known := host.recall(time.Now())
@@ -123,9 +121,8 @@ func (s *session) referrers(ctx context.Context, repository *remote.Repository, 
 	return found, explain(err, "list referrers of "+subject.String(), subject.Host)
 }
 
-// probeReferrers lists from a host of which it is not known whether it has the
-// API. It asks for the fallback tag at the same time: one request more, once in a
-// while, instead of one after the other.
+// probeReferrers lists from a host that may or may not have the API. It asks for the
+// fallback tag in parallel: one more request now and then, instead of a second round trip.
 func probeReferrers(ctx context.Context, host *hostState, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	type answer struct {
 		found []ocispec.Descriptor
@@ -159,11 +156,10 @@ func probeReferrers(ctx context.Context, host *hostState, repository *remote.Rep
 	return fallback.found, fallback.err
 }
 
-// errEnough ends a listing.
+// errEnough ends a listing at its limit.
 var errEnough = errors.New("enough referrers")
 
-// unsupported reports whether a registry's answer means that it has no
-// referrers API.
+// unsupported reports whether an answer means that the registry has no referrers API.
 func unsupported(err error) bool {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
@@ -175,8 +171,8 @@ func unsupported(err error) bool {
 	return errors.Is(err, errdef.ErrUnsupported)
 }
 
-// listReferrers lists, unfiltered: what an index says of artifact types is a
-// hint that registries get wrong.
+// listReferrers lists without a filter: registries get the artifact types in an index
+// wrong.
 func listReferrers(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) ([]ocispec.Descriptor, error) {
 	lister := &remote.Repository{Client: repository.Client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
 		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}
@@ -189,7 +185,7 @@ func listReferrers(ctx context.Context, repository *remote.Repository, subject i
 			if len(found) == maxReferrers {
 				return errEnough
 			}
-			// Only what we fetch and hash ourselves counts as content.
+			// Only content that we fetch and hash ourselves counts.
 			d.Data, d.URLs = nil, nil
 			found = append(found, d)
 		}
@@ -225,15 +221,15 @@ func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.
 	return fetched, explain(err, doing, repo.Host)
 }
 
-// fetchManifest reads a manifest by tag or digest and hashes it, whatever the
-// registry says its digest is.
+// fetchManifest reads a manifest by tag or digest and hashes it: the digest that the
+// registry states proves nothing.
 func fetchManifest(ctx context.Context, repository *remote.Repository, reference string) (ocispec.Descriptor, []byte, error) {
 	descriptor, body, err := repository.Manifests().FetchReference(ctx, reference)
 	if err != nil {
 		return ocispec.Descriptor{}, nil, err
 	}
 	var read bytes.Buffer
-	_, err = read.ReadFrom(body) // guard ends it at the limit
+	_, err = read.ReadFrom(body) // guard bounds it
 	if err := errors.Join(err, body.Close()); err != nil {
 		return ocispec.Descriptor{}, nil, err
 	}
@@ -245,7 +241,7 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 	return descriptor, read.Bytes(), nil
 }
 
-// repository returns oras-go's view of ref's repository, for this tenant.
+// repository returns oras-go's client for ref's repository, for this tenant.
 func (s *session) repository(ref image.Reference) (*remote.Repository, error) {
 	store := s.store(ref.Host)
 	if store.Broken != "" {
@@ -271,14 +267,14 @@ func (s *session) repository(ref image.Reference) (*remote.Repository, error) {
 		Client:    client,
 		Reference: orasregistry.Reference{Registry: ref.Host, Repository: ref.Repository},
 		PlainHTTP: s.access.Hosts[ref.Host].PlainHTTP,
-		// guard's limit comes first, so that too much is not taken for cut short.
+		// guard's limit comes first, so that an oversized answer is not reported as
+		// truncated.
 		MaxMetadataBytes:     2 * maxManifestBytes,
 		ReferrerListMaxPages: maxReferrerPages,
 	}, nil
 }
 
-// store returns the first store that is about host; without one, the registry
-// is asked anonymously.
+// store returns the first store that applies to host; without one, access is anonymous.
 func (s *session) store(host string) Store {
 	for _, store := range s.access.Stores {
 		if slices.Contains(store.Registries, host) || (store.Broken != "" && len(store.Registries) == 0) {
@@ -288,8 +284,7 @@ func (s *session) store(host string) Store {
 	return Store{}
 }
 
-// reference is the part of ref that a registry is asked for: the digest if
-// there is one.
+// reference returns the digest of ref, or its tag if it has none.
 func reference(ref image.Reference) string {
 	if ref.Digest != "" {
 		return ref.Digest.String()

@@ -47,16 +47,16 @@ func session(t *testing.T, options registry.Options, access registry.Access) ver
 	return client.For(access)
 }
 
-// reason returns the reason word of a definite error, "transient" for any other.
+// reason returns the reason of a permanent error, "transient" for any other.
 func reason(t *testing.T, err error) policy.Reason {
 	t.Helper()
 	require.Error(t, err)
-	var definite *verify.PermanentError
+	var permanent *verify.PermanentError
 	if !verify.IsPermanent(err) {
 		return "transient"
 	}
-	require.ErrorAs(t, err, &definite)
-	return definite.Reason
+	require.ErrorAs(t, err, &permanent)
+	return permanent.Reason
 }
 
 var someDigest = digest.FromString("content")
@@ -94,7 +94,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"a connection that drops":      {"/blobs/", hostile.Drop, fetch(7), "transient", "connection"},
 		"status 500":                   {"/blobs/", hostile.Status(500), fetch(7), "transient", "status 500"},
 		"status 429 with Retry-After":  {"/blobs/", hostile.Status(429, "Retry-After: 3600"), fetch(7), "transient", "status 429"},
-		"status 503 with Retry-After":  {"/blobs/", hostile.Status(503, "Retry-After: 3600"), fetch(7), "transient", "left alone"},
+		"status 503 with Retry-After":  {"/blobs/", hostile.Status(503, "Retry-After: 3600"), fetch(7), "transient", "asked for a pause"},
 		"status 404":                   {"/blobs/", hostile.Status(404), fetch(7), policy.ReasonNotFound, "no such image"},
 		"status 403":                   {"/blobs/", hostile.Status(403), fetch(7), policy.ReasonAccessDenied, "refuses access"},
 		"status 418":                   {"/blobs/", hostile.Status(418), fetch(7), policy.ReasonInvalidAnswer, ""},
@@ -148,7 +148,7 @@ func fetch(size int64) func(context.Context, verify.Registry, image.Reference) e
 	}
 }
 
-func TestPartOfAListComesWithItsError(t *testing.T) {
+func TestAnIncompleteListComesWithItsError(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
 	h.Handle("", ".sig", hostile.Manifest(`{"schemaVersion":2}`))
@@ -175,7 +175,7 @@ func TestContentInAListIsNotTrusted(t *testing.T) {
 	require.Empty(t, found[0].URLs)
 }
 
-func TestTransientFailuresAreTriedOnceMore(t *testing.T) {
+func TestTransientFailuresAreRetriedOnce(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
 	var asked atomic.Int32
@@ -197,7 +197,7 @@ func TestTransientFailuresAreTriedOnceMore(t *testing.T) {
 	require.Equal(t, 2, len(h.Requests())-before)
 }
 
-func TestANamespaceHasItsOwnPace(t *testing.T) {
+func TestAnAccountHasItsOwnPace(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
 	h.Handle("", "/blobs/", hostile.Status(404))
@@ -214,12 +214,12 @@ func TestANamespaceHasItsOwnPace(t *testing.T) {
 		return len(h.Requests()) - before
 	}
 	require.Equal(t, 10, reached("usual", 0, 10))
-	require.Equal(t, 2, reached("slow", 1, 10), "twice as many as a second's at once, and the rest waits longer than it may")
-	require.Equal(t, 10, reached("usual", 0, 10), "others have their own")
-	require.Less(t, reached("usual", 1, 10), 10, "a new limit is in force at once")
+	require.Equal(t, 2, reached("slow", 1, 10), "a burst of twice the rate; the rest would wait past the deadline")
+	require.Equal(t, 10, reached("usual", 0, 10), "other accounts have their own")
+	require.Less(t, reached("usual", 1, 10), 10, "a new limit applies at once")
 }
 
-func TestAHostThatAsksForAPauseGetsItFromThatTenantOnly(t *testing.T) {
+func TestRetryAfterPausesOneTenantOnly(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
 	h.Handle("", "/blobs/", hostile.Status(429, "Retry-After: 20"))
@@ -264,7 +264,7 @@ func TestHostsOnPrivateAddressesAndWithoutTLSNeedAClusterAdmin(t *testing.T) {
 	}
 }
 
-func TestCredentialsGoToTheirHostAndNowhereElse(t *testing.T) {
+func TestCredentialsAreSentToTheirHostOnly(t *testing.T) {
 	trusted, other := hostile.New(), hostile.New()
 	t.Cleanup(trusted.Close)
 	t.Cleanup(other.Close)
@@ -437,9 +437,8 @@ func TestErrorsNameTheImageAndNoSecret(t *testing.T) {
 	require.NotContains(t, err.Error(), "s3cr3t")
 }
 
-// A place that is not given back would close a host for everybody, one lost
-// answer at a time.
-func TestEveryKindOfAnswerGivesItsPlaceBack(t *testing.T) {
+// A request that never ends would block a host for everybody, one lost answer at a time.
+func TestEveryKindOfAnswerEndsItsRequest(t *testing.T) {
 	h := hostile.New()
 	t.Cleanup(h.Close)
 	h.Handle("", "/token", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"token":"t"}`) })

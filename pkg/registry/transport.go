@@ -16,8 +16,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// transportKey tells pools of connections apart: those with other trust, and
-// those that may reach private addresses.
+// transportKey identifies a connection pool: by its trust, and by whether it may reach
+// private addresses.
 type transportKey struct {
 	ca      string
 	private bool
@@ -27,7 +27,7 @@ type transportKey struct {
 var errPrivateAddress = errors.New("the host is on a loopback, link-local, private or cluster address, " +
 	"and no ClusterStore lists it under registries")
 
-// transport returns the pool for a CA bundle; private ones do not look at
+// transport returns the connection pool for a CA bundle. A private one does not check
 // addresses.
 func (c *Client) transport(pem []byte, private bool) (*http.Transport, error) {
 	key := transportKey{ca: caKey(pem), private: private}
@@ -40,8 +40,7 @@ func (c *Client) transport(pem []byte, private bool) (*http.Transport, error) {
 	}
 	dialer := &net.Dialer{Timeout: c.options.DialTimeout, KeepAlive: 30 * time.Second}
 	if !private {
-		// The check is made on the address that is about to be dialled, so that a
-		// name which resolves to another address the second time gains nothing.
+		// Checking the address that is about to be dialled defeats DNS rebinding.
 		dialer.Control = func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) }
 	}
 	transport, _ := c.transports.SetIfAbsent(key, &http.Transport{
@@ -62,7 +61,7 @@ func (c *Client) transport(pem []byte, private bool) (*http.Transport, error) {
 // rootsWith returns the system's certificates and those in pem.
 func rootsWith(pem []byte) (*x509.CertPool, error) {
 	if len(pem) == 0 {
-		return nil, nil //nolint:nilnil // nil stands for the system's certificates
+		return nil, nil //nolint:nilnil // nil means the system's certificates
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -75,9 +74,9 @@ func rootsWith(pem []byte) (*x509.CertPool, error) {
 }
 
 // specialPrefixes returns the prefixes of the IANA IPv4 and IPv6 Special-Purpose
-// Address Registries (RFC 6890). Those that are globally reachable are included: none
-// of them is where a registry lives, and some are translated or tunnelled to other
-// addresses. The last two are of no registry, but of RFC 4291 and RFC 3879.
+// Address Registries (RFC 6890). It includes those that are globally reachable: no
+// registry lives there, and some are translated or tunnelled to other addresses. The last
+// two come from RFC 4291 and RFC 3879 instead.
 func specialPrefixes() []string {
 	return []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",

@@ -8,29 +8,28 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// turns hands out places to accounts. Who has to wait is served round robin,
-// one place for each account that waits, so that an account with a thousand
-// requests in line keeps another's first one waiting for one place and no longer.
-// No account holds more than half of the places, so that there are some for
-// whoever comes next.
+// turns bounds the requests in flight to one host. Accounts that wait are served round
+// robin, so that the first request of one waits for one request of another account and not
+// for its whole queue. No account has more than half of the capacity, so that there is
+// some left for the next one.
 type turns struct {
-	mu          sync.Mutex
-	free, each  int
-	held        map[verify.Account]int
-	waiting     map[verify.Account][]chan struct{}
-	inLine      []verify.Account // those that wait, in the order of their turns
-	largestLine int              // of one account
+	mu         sync.Mutex
+	free, each int
+	held       map[verify.Account]int
+	waiting    map[verify.Account][]chan struct{}
+	order      []verify.Account // accounts that wait, in the order of their turns
+	longest    int              // queue of one account
 }
 
-// newTurns returns turns with so many places, at least one.
-func newTurns(places int) *turns {
-	places = max(places, 1)
-	return &turns{free: places, each: max(places/2, 1), largestLine: maxInLine,
+// newTurns returns turns for at most so many requests in flight, at least one.
+func newTurns(capacity int) *turns {
+	capacity = max(capacity, 1)
+	return &turns{free: capacity, each: max(capacity/2, 1), longest: maxQueue,
 		held: map[verify.Account]int{}, waiting: map[verify.Account][]chan struct{}{}}
 }
 
-// acquire waits for a place until ctx ends. It returns errCrowded at once if the
-// account has too many in line already.
+// acquire waits for capacity until ctx ends. It returns errOverloaded at once if too many
+// requests of the account are waiting.
 func (t *turns) acquire(ctx context.Context, account verify.Account) error {
 	t.mu.Lock()
 	if t.free > 0 && t.held[account] < t.each && len(t.waiting[account]) == 0 {
@@ -38,16 +37,16 @@ func (t *turns) acquire(ctx context.Context, account verify.Account) error {
 		t.mu.Unlock()
 		return nil
 	}
-	line := t.waiting[account]
-	if len(line) >= t.largestLine {
+	queue := t.waiting[account]
+	if len(queue) >= t.longest {
 		t.mu.Unlock()
-		return errCrowded
+		return errOverloaded
 	}
 	turn := make(chan struct{})
-	if len(line) == 0 {
-		t.inLine = append(t.inLine, account)
+	if len(queue) == 0 {
+		t.order = append(t.order, account)
 	}
-	t.waiting[account] = append(line, turn)
+	t.waiting[account] = append(queue, turn)
 	t.mu.Unlock()
 	select {
 	case <-turn:
@@ -59,12 +58,12 @@ func (t *turns) acquire(ctx context.Context, account verify.Account) error {
 	if t.leave(account, turn) {
 		return ctx.Err()
 	}
-	// The turn came in the same moment: pass it on.
+	// The turn came at the same moment: pass it on.
 	t.give(account)
 	return ctx.Err()
 }
 
-// release gives a place back.
+// release ends a request of the account.
 func (t *turns) release(account verify.Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,36 +83,36 @@ func (t *turns) give(account verify.Account) {
 	t.serve()
 }
 
-// serve lets the next ones in line go, as long as there are places.
+// serve admits the next requests while there is capacity.
 func (t *turns) serve() {
-	for i := 0; t.free > 0 && i < len(t.inLine); {
-		account := t.inLine[i]
+	for i := 0; t.free > 0 && i < len(t.order); {
+		account := t.order[i]
 		if t.held[account] >= t.each {
 			i++
 			continue
 		}
-		line := t.waiting[account]
+		queue := t.waiting[account]
 		t.take(account)
-		close(line[0])
-		t.inLine = slices.Delete(t.inLine, i, i+1)
-		if t.waiting[account] = line[1:]; len(line) == 1 {
+		close(queue[0])
+		t.order = slices.Delete(t.order, i, i+1)
+		if t.waiting[account] = queue[1:]; len(queue) == 1 {
 			delete(t.waiting, account)
 			continue
 		}
-		t.inLine = append(t.inLine, account) // behind all others
+		t.order = append(t.order, account) // behind all others
 	}
 }
 
-// leave takes a turn out of the line; false if it has come.
+// leave removes a request from the queue. It returns false if its turn has come.
 func (t *turns) leave(account verify.Account, turn chan struct{}) bool {
-	line := t.waiting[account]
-	at := slices.Index(line, turn)
+	queue := t.waiting[account]
+	at := slices.Index(queue, turn)
 	if at < 0 {
 		return false
 	}
-	if t.waiting[account] = slices.Delete(line, at, at+1); len(line) == 1 {
+	if t.waiting[account] = slices.Delete(queue, at, at+1); len(queue) == 1 {
 		delete(t.waiting, account)
-		t.inLine = slices.DeleteFunc(t.inLine, func(a verify.Account) bool { return a == account })
+		t.order = slices.DeleteFunc(t.order, func(a verify.Account) bool { return a == account })
 	}
 	return true
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// inLine waits until n requests of an account are in line.
+// await waits until n requests of an account are waiting.
 func (t *turns) await(tt *testing.T, account verify.Account, n int) {
 	tt.Helper()
 	require.Eventually(tt, func() bool {
@@ -21,7 +21,7 @@ func (t *turns) await(tt *testing.T, account verify.Account, n int) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-func TestNamespacesTakeTurns(t *testing.T) {
+func TestAccountsTakeTurns(t *testing.T) {
 	line := newTurns(2)
 	require.NoError(t, line.acquire(t.Context(), "a"))
 	var mu sync.Mutex
@@ -40,7 +40,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	for i := range 5 {
 		enter("a", i+1)
 	}
-	// Half of the places are for others, although five of a are in line.
+	// Half of the capacity is for others, although five of a are waiting.
 	require.NoError(t, line.acquire(t.Context(), "b"))
 	for i := range 3 {
 		enter("b", i+1)
@@ -50,7 +50,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		line.release(account)
 		require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(served) == n }, 10*time.Second, time.Millisecond)
 	}
-	release("b", 1) // a holds its half, so it is b's turn, which was in line before c
+	release("b", 1) // a has its half, so it is b's turn, which waited before c
 	release("a", 2)
 	release("b", 3)
 	mu.Lock()
@@ -64,7 +64,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		mu.Unlock()
 	}
 	require.Equal(t, []verify.Account{"b", "a"}, holders)
-	// Only a is in line, and holds its half: what b gives back stays free.
+	// Only a is waiting, and has its half: what b releases stays free.
 	release("a", 8)
 	release("a", 9)
 	all.Wait()
@@ -73,10 +73,10 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 	require.Equal(t, 2, line.free)
 	require.Empty(t, line.waiting)
-	require.Empty(t, line.inLine)
+	require.Empty(t, line.order)
 }
 
-func TestWhoLeavesTheLineTakesNoPlace(t *testing.T) {
+func TestACancelledRequestTakesNoCapacity(t *testing.T) {
 	line := newTurns(1)
 	require.NoError(t, line.acquire(t.Context(), "a"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,12 +88,12 @@ func TestWhoLeavesTheLineTakesNoPlace(t *testing.T) {
 	line.release("a")
 	require.Equal(t, 1, line.free)
 	require.Empty(t, line.held)
-	require.Empty(t, line.inLine)
+	require.Empty(t, line.order)
 }
 
-func TestALineHasAnEnd(t *testing.T) {
+func TestTheQueueOfAnAccountIsBounded(t *testing.T) {
 	line := newTurns(1)
-	line.largestLine = 2
+	line.longest = 2
 	require.NoError(t, line.acquire(t.Context(), "a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -101,10 +101,10 @@ func TestALineHasAnEnd(t *testing.T) {
 		go func() { _ = line.acquire(ctx, "a") }()
 		line.await(t, "a", i+1)
 	}
-	require.ErrorIs(t, line.acquire(ctx, "a"), errCrowded)
+	require.ErrorIs(t, line.acquire(ctx, "a"), errOverloaded)
 }
 
-func TestPlacesAreNeitherLostNorMade(t *testing.T) {
+func TestCapacityIsConserved(t *testing.T) {
 	line := newTurns(4)
 	var all sync.WaitGroup
 	for i := range 200 {
@@ -123,5 +123,5 @@ func TestPlacesAreNeitherLostNorMade(t *testing.T) {
 	require.Equal(t, 4, line.free)
 	require.Empty(t, line.held)
 	require.Empty(t, line.waiting)
-	require.Empty(t, line.inLine)
+	require.Empty(t, line.order)
 }

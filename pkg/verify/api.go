@@ -1,8 +1,8 @@
 // Package verify decides whether one image may be used in one namespace. Its
-// Engine resolves the image, lists and checks the evidence through interfaces
-// that this package declares, and lets package policy decide. Whatever is not
-// a proven pass is a deny or Undecided; nothing here reads Kubernetes objects,
-// keeps global state or writes logs: results carry the facts.
+// Engine resolves the image, lists and checks the evidence through interfaces that this
+// package declares, and lets package policy decide. Anything but a proven pass is a deny
+// or Undecided. The package reads no Kubernetes objects, keeps no global state and writes
+// no logs: results carry the facts.
 package verify
 
 import (
@@ -22,8 +22,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Namespace is a tenant: the name of a Kubernetes namespace, or Cluster. It is
-// always an argument of its own, never part of another string.
+// Namespace is the name of a Kubernetes namespace, or Cluster. It isolates: cache keys,
+// credentials and rules are a namespace's own. It is always an argument of its own,
+// never part of another string.
 type Namespace string
 
 // Cluster stands for "no namespace": cluster resources only.
@@ -31,8 +32,8 @@ const Cluster Namespace = ""
 
 var dns1123Label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// ParseNamespace checks that s is an RFC 1123 label of at most 63 characters,
-// which is what Kubernetes allows for a namespace.
+// ParseNamespace checks that s is an RFC 1123 label of at most 63 characters, as
+// Kubernetes requires of a namespace.
 func ParseNamespace(s string) (Namespace, error) {
 	if !dns1123Label.MatchString(s) {
 		return "", fmt.Errorf("namespace %.80q is not a DNS-1123 label", s)
@@ -40,8 +41,8 @@ func ParseNamespace(s string) (Namespace, error) {
 	return Namespace(s), nil
 }
 
-// Label returns the name of n where one word is needed, in keys, metrics and tables:
-// "-" for [Cluster], which no Kubernetes namespace can be called.
+// Label returns n as one word for keys, metrics and tables: "-" for [Cluster], which is
+// not a valid namespace name.
 func (n Namespace) Label() string {
 	if n == Cluster {
 		return "-"
@@ -49,7 +50,7 @@ func (n Namespace) Label() string {
 	return string(n)
 }
 
-// Describe returns n as part of a sentence.
+// Describe returns n for use in a sentence.
 func (n Namespace) Describe() string {
 	if n == Cluster {
 		return "the cluster"
@@ -57,30 +58,29 @@ func (n Namespace) Describe() string {
 	return "namespace " + string(n)
 }
 
-// Account is who pays for work: it is the key of every share of capacity, where a
-// [Namespace] is the key of everything that must stay apart. Today each namespace is
-// its own account; namespaces of one tenant will share theirs. The empty Account is
-// never a key: whoever finds it uses [Namespace.Account] instead.
+// Account is who pays for work: limits on images in flight, on requests to registries
+// and on memory apply per account, while a [Namespace] isolates. Today each namespace is
+// its own account; namespaces of one tenant will share one. An empty Account never means
+// no limit: use [Namespace.Account] in its place.
 type Account string
 
-// Account returns the account of a namespace that shares none. The kind in front of
-// the name keeps it apart from other kinds of accounts.
+// Account returns the account of a namespace that shares none. The prefix keeps it apart
+// from other kinds of accounts.
 func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
 
-// Registry is the one way to a registry, with one tenant's credentials. Every
-// method verifies what it returns against the digest that was asked for, reads
-// no more than a limit, and returns a [PermanentError] when asking again would
-// give the same answer; every other error is transient.
+// Registry reads from OCI registries with one tenant's credentials. Every method
+// verifies content against the requested digest, reads at most a limit, and returns a
+// [PermanentError] if a retry would give the same answer; every other error is transient.
 type Registry interface {
-	// Resolve returns the descriptor (digest, size, media type) of the manifest
-	// that ref names; a digest in ref wins over its tag.
+	// Resolve returns the descriptor (digest, size, media type) of the manifest that
+	// ref names; a digest in ref takes precedence over its tag.
 	Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error)
 
 	// Referrers returns the descriptors of the manifests that may hold evidence
-	// for subject (which has a digest): the cosign ".sig" tag first, then OCI
+	// for subject (which has a digest): the cosign signature tag first, then OCI
 	// referrers in the registry's order, each digest once. A descriptor may embed
-	// its content in Data. It may return some descriptors and an error together:
-	// then there may be more evidence than listed.
+	// its content in Data. With both descriptors and an error, there may be more
+	// evidence than listed.
 	Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error)
 
 	// Fetch returns the content of desc in the repository of repo. It fails with
@@ -88,8 +88,8 @@ type Registry interface {
 	Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error)
 }
 
-// Fetch reads a blob of the subject's repository, at most limit bytes, verified
-// against desc; each digest is read once per image, whoever asks for it.
+// Fetch reads a blob of the subject's repository, at most limit bytes, verified against
+// desc. Each blob is read once per image.
 type Fetch func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
 
 // Subject is the image that evidence is about.
@@ -99,31 +99,30 @@ type Subject struct {
 }
 
 // Signature is one candidate signature: one layer of one manifest that refers
-// to the subject. Nothing of it has been verified but the digests.
+// to the subject. Only its digests have been verified.
 type Signature struct {
 	Descriptor ocispec.Descriptor // of the manifest, as the registry listed it
 	Manifest   ocispec.Manifest
 	Layer      ocispec.Descriptor // one of Manifest.Layers
 }
 
-// Checker checks one kind of signature for one verifier. It is safe for
-// concurrent use and does no I/O but through fetch.
+// Checker checks one kind of signature for one verifier. It is safe for concurrent use
+// and does I/O through fetch only.
 type Checker interface {
-	// Accepts reports whether s is of the kind that this checker understands. It
-	// decides from the manifest and layer media types alone.
+	// Accepts reports whether this checker understands s, judging by the media types
+	// of the manifest and layer alone.
 	Accepts(s Signature) bool
 
-	// Check says whether s is a valid signature of subject. It never fails: bad
-	// evidence is an Invalid finding, unreachable evidence an Unknown one. The
-	// caller fills in which verifier and which manifest the finding is about; the
-	// checker gives Result, Signer, Message, Reason, Remediation, Extensions.
-	// now is the time to judge certificates by.
+	// Check reports whether s is a valid signature of subject. It never fails: bad
+	// evidence is an Invalid finding, unreachable evidence an Unknown one. The checker
+	// sets Result, Signer, Message, Reason, Remediation and Extensions; the caller adds
+	// the verifier and the manifest. Certificates are judged as of now.
 	Check(ctx context.Context, subject Subject, s Signature, fetch Fetch, now time.Time) policy.Finding
 }
 
-// PermanentError marks a failure that asking again would repeat: the image is
-// not there, access is refused, the content is not what its digest says, a
-// limit is exceeded. Its text is shown to team devs.
+// PermanentError marks a failure that a retry would repeat: the image does not exist,
+// access is denied, the content does not match its digest, a limit is exceeded. Its text
+// is shown to team devs.
 type PermanentError struct {
 	Reason policy.Reason
 	Err    error
@@ -135,7 +134,7 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// Permanent wraps err as a [PermanentError] with a reason word.
+// Permanent wraps err as a [PermanentError] with a reason.
 func Permanent(reason policy.Reason, err error) error {
 	return &PermanentError{Reason: reason, Err: err}
 }
@@ -146,21 +145,20 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &permanent)
 }
 
-// Key names one cached value. Every field is part of its identity; Namespace
-// and UID keep tenants apart, and a namespace apart from a later one of the
-// same name.
+// Key identifies one cached value. Namespace and UID keep tenants apart, and a namespace
+// apart from a later one of the same name.
 type Key struct {
 	Namespace  Namespace
 	Kind       Kind
 	UID        string
-	Generation string // of the configuration that the value was made with
+	Generation string // of the Config that the value was computed with
 	Image      string // normalised reference
 }
 
-// String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules
-// on the prefix "landwaiter:<namespace>:" fence a tenant in. The namespace of
-// cluster scope is "-", which no Kubernetes namespace can be called. The hash
-// covers every field with its length, so that no two keys run together.
+// String returns "landwaiter:<namespace>:<kind>:<hash>", so that access rules on the
+// prefix "landwaiter:<namespace>:" can confine a tenant. The namespace is its
+// [Namespace.Label]. The hash covers every field with its length, so that no two keys
+// collide.
 func (k Key) String() string {
 	hash := sha256.New()
 	for _, part := range []string{string(k.Namespace), string(k.Kind), k.UID, k.Generation, k.Image} {
@@ -172,7 +170,7 @@ func (k Key) String() string {
 	return "landwaiter:" + k.Namespace.Label() + ":" + string(k.Kind) + ":" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// Kind is the sort of a cached value.
+// Kind says what a cached value is about.
 type Kind string
 
 const (
@@ -182,19 +180,19 @@ const (
 	KindTag Kind = "tag"
 )
 
-// Entry is one cached value: a verdict with its findings, or the descriptor of
-// a tag. It is shared between requests and never changed.
+// Entry is one cached value: a verdict with its findings, or the descriptor of a tag.
+// Requests share it, so it is immutable.
 type Entry struct {
 	Descriptor ocispec.Descriptor
 	Verdict    policy.Verdict
 	Findings   []policy.Finding
 }
 
-// Cache keeps entries for a time. Get returns false for whatever it is not sure
-// of. Both must be quick, and never fail: a cache that is down is empty.
+// Cache keeps entries for a time. Its methods are quick and never fail: a cache that is
+// down is empty, and an entry in doubt is a miss.
 type Cache interface {
 	Get(ctx context.Context, key Key) (Entry, bool)
-	// Recall is Get for what this process has in memory: it waits for nothing.
+	// Recall is Get from this process's memory alone: it never waits.
 	Recall(key Key) (Entry, bool)
 	Put(ctx context.Context, key Key, entry Entry, ttl time.Duration)
 }
@@ -206,9 +204,9 @@ type Result struct {
 	Digest    digest.Digest // empty if it was not resolved
 	Verdict   policy.Verdict
 	Findings  []policy.Finding
-	Cached    bool    // the verdict was already known
+	Cached    bool
 	Stages    []Stage // in order of their end; empty for a cached verdict
-	// Overloaded says that there was no place for the work, so that it was not begun.
+	// Overloaded says that too many images were in flight to begin the work.
 	Overloaded bool
 }
 

@@ -16,72 +16,73 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Options are the knobs of an [Engine]; a zero or negative value means the
-// default that is given with each.
+// Options configure an [Engine]. A zero or negative value means the default, which
+// each field names.
 type Options struct {
-	// WorkTimeout bounds the work on one image, which may go on after its caller
-	// has left so that a retry finds a warm cache. Default 10 s.
+	// WorkTimeout bounds the work on one image. It outlives a caller who leaves, so
+	// that a retry finds a warm cache. Default 10 s.
 	WorkTimeout time.Duration
-	// InFlight and InFlightPerNamespace bound how many images are worked on at a
-	// time; past that the answer is Undecided at once. Defaults 512 and 128.
-	InFlight, InFlightPerNamespace int
-	// PassTTL and DenyTTL are how long a verdict is kept: a pass is exact for its
-	// digest and generation, a deny should soon see a new signature. Defaults 1 h
-	// and 10 s. Undecided is never kept.
+	// InFlight and InFlightPerAccount bound the images in flight; past them the answer
+	// is Undecided at once. Defaults 512 and 128.
+	InFlight, InFlightPerAccount int
+	// PassTTL and DenyTTL are how long a verdict is cached: a pass is exact for its
+	// digest and generation, a deny should soon notice a new signature. Defaults 1 h
+	// and 10 s. Undecided is never cached.
 	PassTTL, DenyTTL time.Duration
-	// TagTTL is how long a tag is taken to name the same digest. Default 5 s.
+	// TagTTL is how long the digest of a tag is cached. Default 5 s.
 	TagTTL time.Duration
 }
 
 func (o Options) withDefaults() Options {
 	o.WorkTimeout = cmp.Or(max(o.WorkTimeout, 0), defaultWorkTimeout)
 	o.InFlight = cmp.Or(max(o.InFlight, 0), DefaultInFlight)
-	o.InFlightPerNamespace = cmp.Or(max(o.InFlightPerNamespace, 0), DefaultInFlightPerNamespace)
+	o.InFlightPerAccount = cmp.Or(max(o.InFlightPerAccount, 0), DefaultInFlightPerAccount)
 	o.PassTTL = cmp.Or(max(o.PassTTL, 0), DefaultPassTTL)
 	o.DenyTTL = cmp.Or(max(o.DenyTTL, 0), DefaultDenyTTL)
 	o.TagTTL = cmp.Or(max(o.TagTTL, 0), DefaultTagTTL)
 	return o
 }
 
-// Engine answers for images. It is safe for concurrent use.
+// Engine verifies images. It is safe for concurrent use.
 type Engine struct {
 	cache   Cache
 	now     func() time.Time
 	options Options
-	flights singleflight.Group // by Key.String: work on one image happens once
+	flights singleflight.Group // by Key.String: concurrent callers share the work on an image
 	limit   *limiter
 }
 
-// NewEngine returns an Engine that keeps results in cache and reads the time
-// from now.
+// NewEngine returns an Engine that caches results in cache and reads the time from
+// now.
 func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	options = options.withDefaults()
-	return &Engine{cache: cache, now: now, options: options, limit: newLimiter(options.InFlight, options.InFlightPerNamespace)}
+	return &Engine{cache: cache, now: now, options: options, limit: newLimiter(options.InFlight, options.InFlightPerAccount)}
 }
 
-// PassTTL is how long a verdict that allows is kept.
+// PassTTL returns how long a verdict that allows is cached.
 func (e *Engine) PassTTL() time.Duration { return e.options.PassTTL }
 
-// Verify decides whether ref may be used under config, before ctx ends. It
-// never fails: what could not be decided is Undecided, with the reason.
+// Verify decides whether config allows ref, before ctx ends. It never fails: without
+// an answer the verdict is Undecided and says why.
 func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
 	return e.verify(ctx, config, ref, mode{})
 }
 
-// Warm is Verify at low priority, for images that nobody has asked for yet: work
-// is begun only while less than half of all places are taken, and less than half of
-// the namespace's own. Else the result is Undecided and Overloaded at once.
+// Warm is Verify at low priority, for images that nobody waits for: it only uses spare
+// capacity. While half of the images in flight are taken, of all or of the account's
+// own, the result is Undecided and Overloaded at once.
 func (e *Engine) Warm(ctx context.Context, config *Config, ref image.Reference) Result {
-	return e.verify(ctx, config, ref, mode{spare: true})
+	return e.verify(ctx, config, ref, mode{lowPriority: true})
 }
 
-// Refresh is Warm that finds out anew what is cached, tag and verdict, so that it is
-// kept for its whole time again. Its result takes the place of what is cached, as
-// Verify's would; one that is Undecided leaves it.
+// Refresh re-verifies at low priority, bypassing the cached tag and verdict, and restarts
+// their TTL. An Undecided result leaves the cached one.
 func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Reference) Result {
-	return e.verify(ctx, config, ref, mode{fresh: true, spare: true})
+	return e.verify(ctx, config, ref, mode{refresh: true, lowPriority: true})
 }
 
+// verify is the whole way of one image: plan, pin, look in the cache, and else gather
+// evidence and decide.
 func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
 	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
 	tasks := config.plan(ref)
@@ -114,8 +115,8 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	return result
 }
 
-// pin gives ref its digest. A tag is resolved once and kept for a moment; the
-// descriptor of a digest reference is read later, beside the other requests.
+// pin gives ref its digest. The digest of a tag is cached for a moment. The descriptor
+// of a digest reference is read later, in parallel with other requests.
 func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, how mode, trace *trace) (Subject, error) {
 	if ref.Digest != "" {
 		return Subject{Reference: ref}, nil
@@ -136,7 +137,8 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor}, nil
 }
 
-// resolve asks the registry, and trusts no answer that could not be an image's.
+// resolve asks the registry for a descriptor. It rejects a digest other than sha256,
+// and one that ref does not have.
 func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
 	if registry == nil {
 		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("resolve %s: no registry is configured", ref))
@@ -153,8 +155,8 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 	return descriptor, nil
 }
 
-// examine gathers the evidence for subject, lets every verifier look at it, and
-// decides. Layers with the same registry look at the same evidence.
+// examine gathers the evidence for subject, has every verifier check it, and decides.
+// Layers with the same registry share the evidence.
 func (e *Engine) examine(work context.Context, tasks []task, subject Subject, trace *trace) Entry {
 	ctx, cancel := context.WithCancel(work)
 	defer cancel()
@@ -168,10 +170,10 @@ func (e *Engine) examine(work context.Context, tasks []task, subject Subject, tr
 	defer trace.start("decide", "")()
 	verdicts, findings := board.decide()
 	verdict := combine(tasks, func(i int) policy.Verdict {
-		if t := tasks[i]; t.parts && !t.known && verdicts[i].Outcome == policy.Denied {
-			appealed, more := e.examineParts(work, t, subject, verdicts[i], trace)
+		if t := tasks[i]; t.indexManifests && !t.known && verdicts[i].Outcome == policy.Denied {
+			verdict, more := e.examineManifests(work, t, subject, verdicts[i], trace)
 			findings = append(findings, more...)
-			return appealed
+			return verdict
 		}
 		return verdicts[i]
 	})
@@ -179,7 +181,7 @@ func (e *Engine) examine(work context.Context, tasks []task, subject Subject, tr
 }
 
 // Recall answers as Verify does if the answer is in memory or follows from config
-// alone, and else reports false. It waits for nothing.
+// alone, and otherwise reports false. It never waits.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	if result, ok := e.remembered(config, ref); ok {
 		return result, true
@@ -189,8 +191,8 @@ func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	return Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
 }
 
-// remembered returns the verdict that memory has. What was kept needed evidence, and
-// under the same generation still does: nothing has to be planned anew to use it.
+// remembered returns the verdict in memory. It skips the plan: a cached verdict needed
+// evidence, and under the same generation still does.
 func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) {
 	pinned := ref
 	if ref.Digest == "" {
@@ -204,10 +206,10 @@ func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) 
 	return Result{Namespace: config.Namespace, Reference: pinned, Digest: pinned.Digest, Verdict: entry.Verdict, Findings: entry.Findings, Cached: true}, ok
 }
 
-// Resolve returns ref pinned to the digest that its tag names now, with the
-// credentials of config. A reference with a digest returns as it is, without
-// a network call. The error is a [PermanentError] if the registry says that
-// there is no such image, else transient.
+// Resolve pins ref to the digest that its tag names now, with the credentials of
+// config. It returns a reference with a digest as it is, without a network call. The
+// error is a [PermanentError] if the registry says that there is no such image, and
+// otherwise transient.
 func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
 	if ref.Digest != "" {
 		return ref, nil

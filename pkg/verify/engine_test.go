@@ -340,7 +340,7 @@ func TestWorkIsBounded(t *testing.T) {
 	t.Run("per namespace, leaving room for others", func(t *testing.T) {
 		r := newRegistry()
 		r.list = hang
-		e := engine(newCache(), verify.Options{InFlightPerNamespace: 1, InFlight: 2, WorkTimeout: time.Minute})
+		e := engine(newCache(), verify.Options{InFlightPerAccount: 1, InFlight: 2, WorkTimeout: time.Minute})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
@@ -359,7 +359,7 @@ func TestWorkIsBounded(t *testing.T) {
 	t.Run("per account, whichever of its namespaces asks", func(t *testing.T) {
 		r := newRegistry()
 		r.list = hang
-		e := engine(newCache(), verify.Options{InFlightPerNamespace: 1, InFlight: 4, WorkTimeout: time.Minute})
+		e := engine(newCache(), verify.Options{InFlightPerAccount: 1, InFlight: 4, WorkTimeout: time.Minute})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		of := func(namespace verify.Namespace, account verify.Account) *verify.Config {

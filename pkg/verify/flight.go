@@ -9,45 +9,46 @@ import (
 	"time"
 )
 
-// mode is how an answer may be come by. The zero value is that of an admission.
+// mode says whether cached results may be used, and at which priority. The zero value
+// is what admission uses.
 type mode struct {
-	fresh bool // what is cached is no answer
-	spare bool // only in a place that nobody is likely to miss
+	refresh     bool // bypass the cache
+	lowPriority bool // use spare capacity only
 }
 
-func (m mode) acquire(l *limiter, account Account, places int) error {
-	if m.spare {
-		return l.acquireSpare(account, places)
+func (m mode) acquire(l *limiter, account Account, most int) error {
+	if m.lowPriority {
+		return l.acquireLow(account, most)
 	}
-	return l.acquire(account, places)
+	return l.acquire(account, most)
 }
 
-// known is what the cache has for key, unless it is to be found out anew.
+// known returns the cached entry for key, unless the mode bypasses the cache.
 func (e *Engine) known(ctx context.Context, key Key, how mode) (Entry, bool) {
-	if how.fresh {
+	if how.refresh {
 		return Entry{}, false
 	}
 	return e.cache.Get(ctx, key)
 }
 
-// once runs work for key, or joins the work that is under way for it, and waits
-// until ctx ends. The work outlives its first caller, so that one caller's deadline
-// is not another's failure and a retry finds a warm cache. The account of config pays.
+// once runs work for key, or joins the work that is in flight for it, and waits until
+// ctx ends. The work outlives its first caller, so that one caller's deadline is not
+// another's failure and a retry finds a warm cache. The account of config pays.
 func (e *Engine) once(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	for {
 		entry, err := e.join(ctx, config, key, how, work)
-		if how.spare || !errors.Is(err, errNoSpare) {
+		if how.lowPriority || !errors.Is(err, errLowPriority) {
 			return entry, err
 		}
-		// It was another's work of low priority, which found no place; there may be one
-		// for us.
+		// We joined low-priority work that was refused; at our priority there may be room.
 	}
 }
 
+// join is one try of once.
 func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
 	account := config.account()
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
-		if err := how.acquire(e.limit, account, config.Limits.ImagesInWork); err != nil {
+		if err := how.acquire(e.limit, account, config.Limits.InFlight); err != nil {
 			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
 		defer e.limit.release(account)
@@ -64,8 +65,8 @@ func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, wo
 	}
 }
 
-// run does the work and keeps its result. A panic below becomes an error: it
-// must neither end the process nor admit anything.
+// run does the work and caches its result. A panic below becomes an error: it must
+// neither end the process nor admit anything.
 func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (Entry, time.Duration, error)) (entry Entry, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -79,30 +80,29 @@ func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (E
 	return entry, err
 }
 
-// errOverloaded is transient: a retry may find room.
-var errOverloaded = errors.New("too many images are being verified, try again")
+// errOverloaded is transient: a retry may find capacity.
+var errOverloaded = errors.New("overloaded: too many images are in flight, try again")
 
-// errNoSpare says that what is left is kept for work that somebody waits for.
-var errNoSpare = fmt.Errorf("no place is spare: %w", errOverloaded)
+// errLowPriority refuses low-priority work: what is left is for callers who wait.
+var errLowPriority = fmt.Errorf("no spare capacity: %w", errOverloaded)
 
-// limiter bounds the images that are worked on, in all and per account. An
-// account may have no more of them than there are places left for others
-// (dynamic thresholds, Choudhury and Hahne 1998): however many accounts flood,
-// one that comes anew finds a place. It never waits: work that would have to queue
-// is better tried again by the caller, who has a deadline.
+// limiter bounds the images in flight, in all and per account. An account may have at
+// most as many in flight as are left for others (dynamic thresholds, Choudhury and
+// Hahne 1998), so a new account finds room however many flood. It never waits: the
+// caller has a deadline and had better retry than queue.
 type limiter struct {
-	mu            sync.Mutex
-	total, each   int
-	inFlight      int
-	inFlightEvery map[Account]int
+	mu          sync.Mutex
+	total, each int
+	inFlight    int
+	inFlightOf  map[Account]int
 }
 
 func newLimiter(total, each int) *limiter {
-	return &limiter{total: total, each: each, inFlightEvery: map[Account]int{}}
+	return &limiter{total: total, each: each, inFlightOf: map[Account]int{}}
 }
 
-// acquire takes a place for an account that may have so many; 0 is as many as
-// every account.
+// acquire admits one image of an account that may have each in flight; 0 is the default
+// of every account.
 func (l *limiter) acquire(account Account, each int) error {
 	each = cmp.Or(max(each, 0), l.each)
 	l.mu.Lock()
@@ -110,36 +110,36 @@ func (l *limiter) acquire(account Account, each int) error {
 	if l.inFlight >= l.total {
 		return errOverloaded
 	}
-	if have := l.inFlightEvery[account]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
+	if have := l.inFlightOf[account]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
 		return fmt.Errorf("%s: %w", account, errOverloaded)
 	}
-	l.take(account)
+	l.add(account)
 	return nil
 }
 
-// acquireSpare is acquire for work that nobody waits for: it takes a place only
-// while less than half of all are taken, and less than half of the account's own.
-func (l *limiter) acquireSpare(account Account, each int) error {
+// acquireLow is acquire at low priority: it admits only while less than half of the
+// images in flight are taken, of all and of the account's own.
+func (l *limiter) acquireLow(account Account, each int) error {
 	each = cmp.Or(max(each, 0), l.each)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if 2*l.inFlight >= l.total || 2*l.inFlightEvery[account] >= each {
-		return fmt.Errorf("%s: %w", account, errNoSpare)
+	if 2*l.inFlight >= l.total || 2*l.inFlightOf[account] >= each {
+		return fmt.Errorf("%s: %w", account, errLowPriority)
 	}
-	l.take(account)
+	l.add(account)
 	return nil
 }
 
-func (l *limiter) take(account Account) {
+func (l *limiter) add(account Account) {
 	l.inFlight++
-	l.inFlightEvery[account]++
+	l.inFlightOf[account]++
 }
 
 func (l *limiter) release(account Account) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inFlight--
-	if l.inFlightEvery[account]--; l.inFlightEvery[account] == 0 {
-		delete(l.inFlightEvery, account)
+	if l.inFlightOf[account]--; l.inFlightOf[account] == 0 {
+		delete(l.inFlightOf, account)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An admission that has joined work of low priority is not refused with it.
+// An admission that has joined low-priority work is not refused with it.
 func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, key, refuse := NewEngine(none{}, time.Now, Options{}), Key{Namespace: "team-a", Image: "app"}, make(chan struct{})
-		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errNoSpare) })
+		e.flights.DoChan(key.String(), func() (any, error) { <-refuse; return Entry{}, fmt.Errorf("app: %w", errLowPriority) })
 		admitted, ahead := make(chan error, 1), make(chan error, 1)
 		work := func(context.Context) (Entry, time.Duration, error) { return Entry{}, 0, nil }
 		ask := func(how mode, answer chan error) {
@@ -22,7 +22,7 @@ func TestARefusedRefreshRefusesNoAdmission(t *testing.T) {
 			answer <- err
 		}
 		go ask(mode{}, admitted)
-		go ask(mode{spare: true}, ahead)
+		go ask(mode{lowPriority: true}, ahead)
 		synctest.Wait()
 		close(refuse)
 		require.NoError(t, <-admitted)
@@ -37,9 +37,8 @@ func (none) Get(context.Context, Key) (Entry, bool)         { return Entry{}, fa
 func (none) Recall(Key) (Entry, bool)                       { return Entry{}, false }
 func (none) Put(context.Context, Key, Entry, time.Duration) {}
 
-// However many accounts take all that they can get, one that comes anew finds a
-// place.
-func TestANewAccountAlwaysFindsAPlace(t *testing.T) {
+// However many accounts take all that they can get, there is capacity for a new one.
+func TestANewAccountAlwaysFindsCapacity(t *testing.T) {
 	for _, flooding := range []int{1, 2, 4, 16, 100} {
 		l := newLimiter(512, 128)
 		held := map[Account]int{}
@@ -62,7 +61,7 @@ func TestANewAccountAlwaysFindsAPlace(t *testing.T) {
 			}
 		}
 		require.Zero(t, l.inFlight)
-		require.Empty(t, l.inFlightEvery)
+		require.Empty(t, l.inFlightOf)
 	}
 	given := newLimiter(512, 2)
 	for range 3 {
@@ -73,7 +72,7 @@ func TestANewAccountAlwaysFindsAPlace(t *testing.T) {
 	require.ErrorIs(t, given.acquire("less", 1), errOverloaded)
 	full := newLimiter(2, 2)
 	require.NoError(t, full.acquire("a", 0))
-	require.ErrorIs(t, full.acquire("a", 0), errOverloaded, "the last place is for another")
+	require.ErrorIs(t, full.acquire("a", 0), errOverloaded, "the last one is for another")
 	require.NoError(t, full.acquire("b", 0))
 	require.ErrorIs(t, full.acquire("c", 0), errOverloaded)
 }

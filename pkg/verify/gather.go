@@ -14,9 +14,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// search looks for evidence about one subject in one registry. It takes three
-// waves of requests: the subject and the lists of referrers; the referring
-// manifests, and payloads of the ".sig" tag; payloads of the other manifests.
+// search looks for evidence about one subject in one registry, in three rounds of
+// requests: the subject and the lists of referrers; the referring manifests, and
+// payloads of the signature tag; payloads of the other manifests.
 type search struct {
 	registry  Registry
 	verifiers []*Verifier
@@ -27,8 +27,7 @@ type search struct {
 	blobs     *blobs
 }
 
-// run ends when every candidate is checked or ctx is over; all it learns is on
-// the board.
+// run ends when every candidate is checked or ctx ends. The results are on the board.
 func (s *search) run(ctx context.Context) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -40,8 +39,8 @@ func (s *search) run(ctx context.Context) {
 	if !ok {
 		return
 	}
-	tagged, others := split(listed)
-	candidates, over := s.candidates(tagged, MaxSignatures)
+	read, others := split(listed)
+	candidates, over := s.candidates(read, MaxSignatures)
 	var checks sync.WaitGroup
 	s.checkAll(ctx, &checks, 0, candidates)
 	if len(others) > 0 {
@@ -58,16 +57,16 @@ func (s *search) run(ctx context.Context) {
 	}
 }
 
-// What concerns all signatures is told before what concerns one: a reason has
-// room for few, and a limit that was hit explains the rest.
+// Findings about the whole search rank before those about one signature: a reason
+// has room for few, and a limit that was hit explains the rest. Manifests that could not
+// be read rank last.
 const (
 	rankFirst = -1
 	rankLast  = 1 << 20
 )
 
-// list reads the subject's descriptor and the list of what refers to it, in
-// parallel. It returns false if the subject could not be read: then nothing can
-// be proven about it.
+// list reads the subject's descriptor and lists its referrers, in parallel. It returns
+// false if the subject could not be read: then nothing can be proven about it.
 func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 	var listed []ocispec.Descriptor
 	var listErr error
@@ -98,8 +97,8 @@ func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 	return listed, true
 }
 
-// describe fills in the subject's size and media type, which a digest
-// reference lacks and notation's payload names.
+// describe fills in the subject's size and media type: a digest reference lacks them,
+// and notation signs them.
 func (s *search) describe(ctx context.Context) error {
 	if s.subject.Descriptor.Digest == s.subject.Reference.Digest && s.subject.Descriptor.MediaType != "" {
 		return nil
@@ -110,27 +109,27 @@ func (s *search) describe(ctx context.Context) error {
 	return err
 }
 
-// referring is a manifest that refers to the subject, as far as it could be read.
+// referring is a manifest that refers to the subject, or why it could not be read.
 type referring struct {
 	descriptor ocispec.Descriptor
 	content    []byte
 	err        error
 }
 
-// split parts the listed descriptors into those with their content at hand (the
-// ".sig" manifest) and those to fetch.
-func split(listed []ocispec.Descriptor) (atHand []referring, others []ocispec.Descriptor) {
+// split separates descriptors that embed their content (the signature tag) from those
+// to fetch.
+func split(listed []ocispec.Descriptor) (read []referring, others []ocispec.Descriptor) {
 	for _, descriptor := range listed {
 		if len(descriptor.Data) > 0 {
-			atHand = append(atHand, referring{descriptor: descriptor, content: descriptor.Data})
+			read = append(read, referring{descriptor: descriptor, content: descriptor.Data})
 		} else {
 			others = append(others, descriptor)
 		}
 	}
-	return atHand, others
+	return read, others
 }
 
-// manifests fetches referring manifests in parallel, keeping their order.
+// manifests fetches referring manifests in parallel, and keeps their order.
 func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor) []referring {
 	defer s.trace.start("manifests", fmt.Sprintf("%d", len(descriptors)))()
 	manifests := make([]referring, len(descriptors))
@@ -145,9 +144,9 @@ func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor
 	return manifests
 }
 
-// candidates returns the signatures in manifests that some verifier accepts, at
-// most limit, and how many more there were. Manifests that could not be read
-// are told to every verifier: they might have held a signature.
+// candidates returns the signatures in manifests that some verifier accepts, at most
+// limit, and how many more there were. A manifest that could not be read becomes a
+// finding of every verifier: it might have held a signature.
 func (s *search) candidates(manifests []referring, limit int) (signatures []Signature, over int) {
 	for i, m := range manifests {
 		if m.err != nil {
@@ -178,6 +177,7 @@ func (s *search) candidates(manifests []referring, limit int) (signatures []Sign
 	return signatures, over
 }
 
+// accepted reports whether any verifier accepts a signature.
 func (s *search) accepted(signature Signature) bool {
 	for _, v := range s.verifiers {
 		if v.Checker.Accepts(signature) {
@@ -194,7 +194,7 @@ func (s *search) checkAll(ctx context.Context, checks *sync.WaitGroup, first int
 	}
 }
 
-// check lets every verifier that accepts a signature look at it.
+// check has every verifier that accepts a signature check it.
 func (s *search) check(ctx context.Context, rank int, signature Signature) {
 	for _, v := range s.verifiers {
 		s.checkWith(ctx, v, rank, signature)
@@ -204,7 +204,7 @@ func (s *search) check(ctx context.Context, rank int, signature Signature) {
 func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature Signature) {
 	defer func() {
 		if r := recover(); r != nil {
-			// A fault of ours must not look like an answer about the image.
+			// Our own fault must not look like an answer about the image.
 			s.board.add(v, rank, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError,
 				Message: fmt.Sprintf("internal error while checking: %v", r)})
 		}
@@ -223,8 +223,8 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	s.board.add(v, rank, finding)
 }
 
-// artifactType is what the manifest itself says it is: the image specification
-// lets the config's media type stand in for a missing artifactType.
+// artifactType returns the type that the manifest itself states. The OCI image
+// specification lets the config's media type stand in for a missing artifactType.
 func artifactType(s Signature) string {
 	switch {
 	case s.Manifest.ArtifactType != "":
@@ -235,14 +235,14 @@ func artifactType(s Signature) string {
 	return s.Layer.MediaType
 }
 
-// tellAll gives every verifier of the search the same finding.
+// tellAll adds the same finding for every verifier of the search.
 func (s *search) tellAll(rank int, finding policy.Finding) {
 	for _, v := range s.verifiers {
 		s.board.add(v, rank, finding)
 	}
 }
 
-// byRegistry groups the verifiers that have to run by where they look.
+// byRegistry groups the verifiers that have to run by their registry.
 func byRegistry(tasks []task) map[Registry][]*Verifier {
 	groups := map[Registry][]*Verifier{}
 	for _, t := range tasks {
@@ -258,9 +258,9 @@ func byRegistry(tasks []task) map[Registry][]*Verifier {
 	return groups
 }
 
-// blobs reads content of one repository for one image: each digest once, whoever
-// asks, and at most left bytes in all. All who ask do so under the context of the
-// image's work.
+// blobs reads content of one repository for one image: each blob once, and at most left
+// bytes in all. Every caller shares the context of the image's work, so one read may
+// serve all.
 type blobs struct {
 	registry Registry
 	repo     image.Reference
@@ -286,7 +286,7 @@ func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit int64)
 	return read()
 }
 
-// read returns the one read of a descriptor, which the first call of it starts.
+// read returns the function that reads a descriptor once, on its first call.
 func (b *blobs) read(ctx context.Context, desc ocispec.Descriptor, limit int64) (func() ([]byte, error), error) {
 	// Size and media type are part of the identity: with them the registry
 	// client decides what it reads and how.

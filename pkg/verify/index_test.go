@@ -17,10 +17,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// index stores an index of parts; only the registry knows that it is one.
-func (r *registry) index(t *testing.T, mediaType string, parts ...ocispec.Descriptor) ocispec.Descriptor {
+// index stores an index of manifests; only the registry knows that it is one.
+func (r *registry) index(t *testing.T, mediaType string, manifests ...ocispec.Descriptor) ocispec.Descriptor {
 	t.Helper()
-	content, err := json.Marshal(ocispec.Index{MediaType: mediaType, Manifests: parts})
+	content, err := json.Marshal(ocispec.Index{MediaType: mediaType, Manifests: manifests})
 	require.NoError(t, err)
 	made := r.put(mediaType, content)
 	r.resolved = func(ref image.Reference) ocispec.Descriptor {
@@ -48,11 +48,11 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 		many[i] = part(fmt.Sprint(i))
 	}
 	for name, c := range map[string]struct {
-		parts  []ocispec.Descriptor
-		sign   func(t *testing.T, r *registry, index ocispec.Descriptor)
-		alone  policy.Outcome // where only the index itself counts
-		either policy.Outcome
-		reason string
+		manifests []ocispec.Descriptor
+		sign      func(t *testing.T, r *registry, index ocispec.Descriptor)
+		alone     policy.Outcome // where only the index itself counts
+		either    policy.Outcome
+		reason    string
 	}{
 		"the index is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, index ocispec.Descriptor) { sign(t, r, "k1", index) }, policy.Allowed, policy.Allowed, ""},
 		"every manifest is signed": {[]ocispec.Descriptor{amd, arm}, func(t *testing.T, r *registry, _ ocispec.Descriptor) {
@@ -75,11 +75,11 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 		for _, mediaType := range []string{ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json"} {
 			t.Run(name, func(t *testing.T) {
 				r := newRegistry()
-				index := r.index(t, mediaType, c.parts...)
+				index := r.index(t, mediaType, c.manifests...)
 				c.sign(t, r, index)
 				for either, want := range map[bool]policy.Outcome{false: c.alone, true: c.either} {
 					l := layer(t, r, anyA, verifier(t, "a", "k1"))
-					l.Rules[0].Parts = either
+					l.Rules[0].IndexManifests = either
 					result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
 					require.Equal(t, want.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 					if either {
@@ -107,7 +107,7 @@ func TestManifestsAreNotProvenByTheirIndex(t *testing.T) {
 	index := r.index(t, ocispec.MediaTypeImageIndex, amd)
 	r.manifest(t, true, "k1:"+index.Digest.String())
 	l := layer(t, r, anyA, verifier(t, "a", "k1"))
-	l.Rules[0].Parts = true
+	l.Rules[0].IndexManifests = true
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+amd.Digest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome)
 	require.NotContains(t, result.Verdict.Reason, "manifest of the index")
@@ -120,7 +120,7 @@ func TestAPanicWhileAManifestIsDecidedAllowsNothing(t *testing.T) {
 	r.manifest(t, true, "k1:"+amd.Digest.String())
 	r.manifest(t, true, "k1:"+arm.Digest.String())
 	l := layer(t, r, verify.Requirement{AtLeast: 1, Condition: func([]policy.Finding) (bool, error) { panic("boom") }}, verifier(t, "a", "k1"))
-	l.Rules[0].Parts = true
+	l.Rules[0].IndexManifests = true
 	kept := newCache()
 	verdict := engine(kept, verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String())).Verdict
 	require.Equal(t, policy.Undecided, verdict.Outcome, verdict.Reason)

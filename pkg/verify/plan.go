@@ -33,7 +33,7 @@ type Config struct {
 // Limits are what an account may take; zero is the default of every account.
 // They change no verdict.
 type Limits struct {
-	ImagesInWork      int // at a time
+	InFlight          int // images at a time
 	RegistryPerSecond int // requests
 	CachePercent      int // of the memory for verdicts
 }
@@ -65,9 +65,9 @@ type Rule struct {
 	Require []Requirement
 	// Warns says that what the rule does not allow is allowed with a warning.
 	Warns bool
-	// Parts says that an index is as good as its manifests: where it is not
-	// allowed itself, every one of them must be.
-	Parts bool
+	// IndexManifests allows an index that is not allowed itself if each of its
+	// manifests is.
+	IndexManifests bool
 }
 
 // Requirement is one entry of a rule. Exactly one of AnyOf, AllOf, Types and Condition
@@ -106,13 +106,14 @@ func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
 // task is what one layer asks for one image: a verdict known beforehand, or
 // rules that need evidence.
 type task struct {
-	layer     *Layer
-	verdict   policy.Verdict // when known
-	known     bool
-	warns     bool // what is not allowed is, with a warning
-	parts     bool // an index may be allowed by its manifests
-	rules     policy.Requirements
-	verifiers []*Verifier // that the rules look at and that match the image
+	layer   *Layer
+	verdict policy.Verdict // when known
+	known   bool
+	warns   bool // what is not allowed is, with a warning
+	// indexManifests says that an index may be allowed by its manifests.
+	indexManifests bool
+	rules          policy.Requirements
+	verifiers      []*Verifier // that the rules look at and that match the image
 	// missing holds findings known without evidence: broken verifiers, and those
 	// that a rule names although they are not for this image.
 	missing []policy.Finding
@@ -174,7 +175,7 @@ func (l *Layer) planMatching(ref image.Reference) task {
 }
 
 func (l *Layer) planRule(rule Rule, ref image.Reference) task {
-	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: rule.Warns, parts: rule.Parts}
+	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: rule.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
 		t.known, t.verdict = true, verdict
 		return t
@@ -191,7 +192,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	}
 	// Nothing that is still to be found could change a requirement that only
 	// looks at verifiers that are missing: deny before any network call.
-	if verdict := policy.Decide(t.rules, append(t.hopes(), t.missing...)); verdict.Outcome == policy.Denied {
+	if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome == policy.Denied {
 		return deny(verdict)
 	}
 	return t
@@ -263,8 +264,8 @@ func (t *task) add(l *Layer, name string, ref image.Reference) {
 	}
 }
 
-// hopes are the findings of the verifiers that are still to run, all unknown.
-func (t *task) hopes() []policy.Finding {
+// pending returns an Unknown finding for each verifier that has yet to run.
+func (t *task) pending() []policy.Finding {
 	findings := make([]policy.Finding, len(t.verifiers))
 	for i, v := range t.verifiers {
 		findings[i] = v.finding(policy.Finding{Result: policy.Unknown})

@@ -13,7 +13,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-func TestARefreshFindsOutAnewUnderTheSameKeys(t *testing.T) {
+func TestARefreshReverifiesUnderTheSameKeys(t *testing.T) {
 	for _, spelling := range []string{"r.example.com/app@" + appDigest.String(), "r.example.com/app:v1"} {
 		t.Run(spelling[:19], func(t *testing.T) {
 			r, kept := newRegistry(), newCache()
@@ -58,8 +58,8 @@ func TestARefreshFollowsTheTag(t *testing.T) {
 	require.Equal(t, policy.Denied, e.Verify(t.Context(), c, app).Verdict.Outcome)
 }
 
-// What a refresh could not find out leaves what is cached, and what it did find out
-// replaces it, as it does for Verify: never is anything allowed that is not proven.
+// An Undecided refresh leaves the cached verdict, and any other replaces it, as with
+// Verify: only proven images are ever allowed.
 func TestARefreshNeverWeakensWhatIsCached(t *testing.T) {
 	down := errors.New("registry answered 503")
 	for name, c := range map[string]struct {
@@ -99,20 +99,20 @@ func TestARefreshNeverWeakensWhatIsCached(t *testing.T) {
 	}
 }
 
-func TestARefreshLeavesHalfOfThePlaces(t *testing.T) {
+func TestARefreshLeavesHalfOfTheCapacity(t *testing.T) {
 	for name, c := range map[string]struct {
 		options verify.Options
 		given   int // by ClusterLimits
 		held    int // by admissions, of the same namespace
 		room    bool
 	}{
-		"of all":                      {options: verify.Options{InFlight: 8, InFlightPerNamespace: 100}, held: 4},
-		"of all, one less":            {options: verify.Options{InFlight: 8, InFlightPerNamespace: 100}, held: 3, room: true},
-		"of its own":                  {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, held: 2},
-		"of its own, one less":        {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, held: 1, room: true},
-		"of what it was given":        {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, given: 8, held: 4},
-		"of what it was given, fewer": {options: verify.Options{InFlight: 100, InFlightPerNamespace: 4}, given: 8, held: 3, room: true},
-		"of a single one":             {options: verify.Options{InFlight: 1, InFlightPerNamespace: 1}, room: true},
+		"of all":                  {options: verify.Options{InFlight: 8, InFlightPerAccount: 100}, held: 4},
+		"of all, one less":        {options: verify.Options{InFlight: 8, InFlightPerAccount: 100}, held: 3, room: true},
+		"of its own":              {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, held: 2},
+		"of its own, one less":    {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, held: 1, room: true},
+		"of its own limit":        {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, given: 8, held: 4},
+		"of its own limit, fewer": {options: verify.Options{InFlight: 100, InFlightPerAccount: 4}, given: 8, held: 3, room: true},
+		"of a single one":         {options: verify.Options{InFlight: 1, InFlightPerAccount: 1}, room: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()
@@ -120,7 +120,7 @@ func TestARefreshLeavesHalfOfThePlaces(t *testing.T) {
 			defer cancel()
 			r.list = func(context.Context) error { <-ctx.Done(); return ctx.Err() }
 			e, configured := engine(newCache(), c.options), config(layer(t, r, anyA, verifier(t, "a", "k1")))
-			configured.Limits.ImagesInWork = c.given
+			configured.Limits.InFlight = c.given
 			for i := range c.held {
 				go e.Verify(ctx, configured, ref(t, "r.example.com/app@"+digest.FromString(string(rune('a'+i))).String()))
 			}

@@ -34,7 +34,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
-// world is an API server, a registry, and a service with a watcher that verifies ahead.
+// world is an API server, a registry, and a service with a watcher that warms its cache.
 type world struct {
 	*cluster.Cluster
 	registry *fixture.Registry
@@ -225,7 +225,7 @@ func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {
 	}
 }
 
-func TestServeVerifiesAheadIfAsked(t *testing.T) {
+func TestServeWarmsUpIfAsked(t *testing.T) {
 	binary := os.Getenv("LANDWAITER_BINARY")
 	require.NotEmpty(t, binary, "LANDWAITER_BINARY is not set; run make e2e")
 	w := prepare(t)

@@ -11,15 +11,15 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/image"
 )
 
-// record is all that is kept of an object: whose it is and its images. Pods in a
-// cluster are many and each is kilobytes; of them only this stays in memory.
+// record is what stays in memory of an object: its identity and its images. A cluster has
+// many pods, and each takes kilobytes.
 type record struct {
 	metav1.ObjectMeta
 	images []string // normalised, each once
 }
 
-// keep turns an object into its record; it is the transform of every informer, and
-// leaves alone what it does not know or has made itself.
+// keep turns an object into its record. It is the transform of every informer, and returns
+// records and unknown objects as they are.
 func keep(object any) (any, error) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
@@ -46,8 +46,8 @@ func newRecord(meta *metav1.ObjectMeta, spec *corev1.PodSpec) *record {
 		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion}}
 }
 
-// imagesOf returns the images that a pod needs, in the order of its fields. One
-// that is no reference is left out: there is nothing to verify.
+// imagesOf returns the images of a pod in the order of its fields. It skips malformed
+// references: there is nothing to verify.
 func imagesOf(spec *corev1.PodSpec) []string {
 	var found []string
 	add := func(name string) {

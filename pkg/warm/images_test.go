@@ -59,7 +59,7 @@ func TestPodsThatHaveEndedHaveNoImages(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoWorkloadIsLeftAlone(t *testing.T) {
+func TestUnknownObjectsAreKeptAsTheyAre(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "team-a/web"}
 	kept, err := keep(gone)
 	require.NoError(t, err)

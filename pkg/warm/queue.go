@@ -96,7 +96,7 @@ func (q *queue) next(account verify.Account) *job {
 	return j
 }
 
-// done ends the turn of an account; the next one comes when its next job is due.
+// done ends the turn of an account. Its next turn comes when its next job is due.
 func (q *queue) done(account verify.Account) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -100,7 +100,7 @@ func TestNamespacesOfOneAccountShareItsTurnAndItsRoom(t *testing.T) {
 	require.Equal(t, in("b", 1), q.following().target)
 }
 
-func TestAnImageWaitsOnce(t *testing.T) {
+func TestDuplicateImagesAreMerged(t *testing.T) {
 	q := newTestQueue(t, 10, 10)
 	for range 20 {
 		require.True(t, q.put(in("a", 0), false))
@@ -131,7 +131,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	require.False(t, q.finish(j, time.Minute), "a retry takes room too")
 }
 
-func TestARetryWaitsForItsPauseAndHoldsUpNothing(t *testing.T) {
+func TestARetryWaitsForItsPauseAndDelaysNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, began := newTestQueue(t, 10, 10), time.Now()
 		q.put(in("a", 0), true)

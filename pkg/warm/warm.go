@@ -1,7 +1,7 @@
-// Package warm verifies images before anybody asks for them: those of workloads
-// when they appear or change, and those of running pods again before their verdict
-// ends. It refuses to take a place that an admission may need, to keep more of an
-// object than its name and images, and to wait for more images than a bound.
+// Package warm verifies images before admission asks for them: those of workloads when they
+// appear or change, and those of running pods again before their verdict expires. It only
+// uses spare capacity, keeps no more of an object than its name and images, and bounds how
+// many images wait.
 package warm
 
 import (
@@ -33,12 +33,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Verifier verifies at low priority. A result that is Undecided is asked for again.
-// It is safe for concurrent use.
+// Verifier verifies at low priority. An Undecided result is retried. It is safe for
+// concurrent use.
 type Verifier interface {
-	// Warm answers from what is cached, here or with other replicas, if it can.
+	// Warm returns a cached result, of this or another replica, or verifies.
 	Warm(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
-	// Refresh bypasses what is cached, and restarts the time that the result is kept.
+	// Refresh bypasses the cache, and restarts the TTL of the result.
 	Refresh(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 	// Account returns who pays for the images of a namespace.
 	Account(namespace verify.Namespace) verify.Account
@@ -46,27 +46,27 @@ type Verifier interface {
 
 // Options are the settings of a [Watcher].
 type Options struct {
-	// Interval is how often the images of running pods are verified again. It must
-	// be positive, and should be at most half of the time that a verdict is kept.
+	// Interval is how often the images of running pods are re-verified. It must be
+	// positive, and should be at most half of the TTL of a verdict.
 	Interval time.Duration
-	// Metrics counts images by what came of them; nil counts nowhere.
+	// Metrics counts images by outcome; nil counts nowhere.
 	Metrics prometheus.Registerer
 }
 
 // byImage is the index of objects by namespace and image.
 const byImage = "image"
 
-// Watcher follows the workloads and pods of all namespaces. It is used once: New, Run.
+// Watcher watches the workloads and pods of all namespaces. Call Run once.
 type Watcher struct {
 	verifier Verifier
 	log      *logrus.Logger
 	interval time.Duration
 	images   *prometheus.CounterVec // outcome
 	queue    *queue
-	seed     maphash.Seed // no two replicas renew an image at the same moment
+	seed     maphash.Seed // replicas renew an image at different moments
 
 	pods      cache.SharedIndexInformer
-	informers []cache.SharedIndexInformer // pods are the last of them
+	informers []cache.SharedIndexInformer // pods come last
 }
 
 // source is a kind of object, and where to watch it.
@@ -101,7 +101,7 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	}
 	w := &Watcher{verifier: verifier, log: log, interval: options.Interval, queue: newQueue(maxWaiting, maxWaitingEach), seed: maphash.MakeSeed(),
 		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_warm_images_total",
-			Help: "Images verified ahead, by what came of it; dropped: too many waited."}, []string{"outcome"})}
+			Help: "Images verified before admission, by outcome; dropped: too many waited."}, []string{"outcome"})}
 	if options.Metrics != nil {
 		if err := options.Metrics.Register(w.images); err != nil {
 			return nil, fmt.Errorf("new watcher of workloads: %w", err)
@@ -120,8 +120,8 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	return w, nil
 }
 
-// Run works until ctx ends. What cannot be watched is tried again for ever, and
-// holds up nothing else.
+// Run works until ctx ends. It retries forever to watch a kind of object that it cannot
+// watch, which does not delay others.
 func (w *Watcher) Run(ctx context.Context) error {
 	var group errgroup.Group
 	for _, informer := range w.informers {
@@ -132,8 +132,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// indexed are the keys of an object's images. There is no list of images beside
-// the informers' stores: what no object has any more is forgotten with it.
+// indexed returns the index keys of an object's images. The informers' stores are the only
+// list of images, so an image is forgotten with the last object that has it.
 func indexed(object any) ([]string, error) {
 	r, ok := object.(*record)
 	if !ok {
@@ -146,7 +146,7 @@ func indexed(object any) ([]string, error) {
 	return keys, nil
 }
 
-// changed asks for the images that an object did not have before.
+// changed queues the images that an object did not have before.
 func (w *Watcher) changed(before, after any) {
 	old, _ := before.(*record)
 	r, ok := after.(*record)
@@ -166,12 +166,12 @@ func (w *Watcher) ask(j job) {
 		return
 	}
 	w.images.WithLabelValues("dropped").Inc()
-	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image}).Debug("too many images wait to be verified ahead")
+	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image}).Debug("image not queued for warm-up: too many are waiting")
 }
 
-// renew asks for the images of running pods once in every interval, each at a
-// moment of its own that follows from its name: no list of times has to be kept,
-// and a start with many pods does not come back as a wave.
+// renew queues the images of running pods once per interval. The name of an image
+// determines its moment within the interval: no list of times is needed, and starting with
+// many pods does not cause waves.
 func (w *Watcher) renew(ctx context.Context) {
 	began := time.Now()
 	ticker := time.NewTicker(max(w.interval/steps, time.Millisecond))
@@ -193,14 +193,14 @@ func (w *Watcher) renew(ctx context.Context) {
 	}
 }
 
-// due reports whether the moment of a key lies after last and not after now.
+// due reports whether the moment of a key is after last and not after now.
 func (w *Watcher) due(key string, last, now time.Duration) bool {
 	place := float64(maphash.String(w.seed, key)) / math.MaxUint64 // within the interval
 	ahead := time.Duration((1 - place) * float64(w.interval))
 	return (last+ahead)/w.interval != (now+ahead)/w.interval
 }
 
-// wanted reports whether any object has the image.
+// wanted reports whether any object still has the image.
 func (w *Watcher) wanted(t target) bool {
 	return slices.ContainsFunc(w.informers, func(i cache.SharedIndexInformer) bool {
 		keys, err := i.GetIndexer().IndexKeys(byImage, string(t.namespace)+"/"+t.image)
@@ -231,8 +231,8 @@ func (w *Watcher) work(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// serve verifies an image, and returns after which pause to try it again: 0 if it
-// is decided, or if no object has it any more.
+// serve verifies an image. It returns the pause before a retry, or 0 if the image is decided
+// or no object has it any more.
 func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	ref, err := image.Parse(j.image)
 	if err != nil || !w.wanted(j.target) {
@@ -244,7 +244,7 @@ func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	}
 	verdict := verified(ctx, j.namespace, ref).Verdict
 	w.images.WithLabelValues(verdict.Outcome.String()).Inc()
-	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": verdict.Outcome.String(), "renewed": j.renew}).Debug("verified ahead")
+	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": verdict.Outcome.String(), "renewed": j.renew}).Debug("image verified for warm-up")
 	if verdict.Outcome != policy.Undecided {
 		return 0
 	}

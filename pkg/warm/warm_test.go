@@ -31,7 +31,7 @@ type asked struct {
 	at    time.Duration
 }
 
-// fake answers as a test says, and notes what it was asked.
+// fake answers as a test says, and records its calls.
 type fake struct {
 	mu     sync.Mutex
 	began  time.Time
@@ -193,7 +193,7 @@ func TestRenewalsAreSpreadOverTheInterval(t *testing.T) {
 	})
 }
 
-func TestWhatFoundNoPlaceIsTriedAgainUntilNobodyHasIt(t *testing.T) {
+func TestUndecidedImagesAreRetriedUntilNoObjectHasThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		var free atomic.Bool
@@ -225,7 +225,7 @@ func TestWhatFoundNoPlaceIsTriedAgainUntilNobodyHasIt(t *testing.T) {
 	})
 }
 
-func TestANamespaceWhoseRegistryHangsHoldsUpNoOther(t *testing.T) {
+func TestAHangingRegistryDelaysNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
 		w.answer = func(ctx context.Context, of target) verify.Result {

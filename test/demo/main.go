@@ -27,6 +27,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/serving"
 	"github.com/landwaiter/landwaiter/test/kit/example"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 )
@@ -73,7 +74,15 @@ func run(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 		return err
 	}
 	defer s.Close()
-	server, err := listen(ctx, s, certificates, errOut)
+	log := logrus.New()
+	log.SetOutput(errOut)
+	log.SetLevel(logrus.ErrorLevel) // denials are what the table shows
+	identity, err := serving.New(nil, log, serving.Options{CertificateFile: certificates.CertificateFile(),
+		KeyFile: certificates.KeyFile(), ClientCAFiles: []string{certificates.CAFile()}})
+	if err != nil {
+		return err
+	}
+	server, err := listen(ctx, s, identity, log)
 	if err != nil {
 		return err
 	}
@@ -81,6 +90,7 @@ func run(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 	defer stop()
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.Watch(running, resources, func([]resource.Problem) {}) })
+	group.Go(func() error { return identity.Run(running) })
 	group.Go(func() error { return s.Run(running) })
 	group.Go(func() error { return server.Run(running) })
 	group.Go(func() error {
@@ -101,16 +111,11 @@ func run(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 }
 
 // listen makes a provider that does not answer yet.
-func listen(ctx context.Context, s *service.Service, certificates *gatekeeper.Certificates, errOut io.Writer) (*provider.Server, error) {
-	log := logrus.New()
-	log.SetOutput(errOut)
-	log.SetLevel(logrus.ErrorLevel) // denials are what the table shows
+func listen(ctx context.Context, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*provider.Server, error) {
 	options := provider.Options{
 		Address: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
-		Files: provider.Files{Certificate: certificates.CertificateFile(), Key: certificates.KeyFile(),
-			ClientCAs: []string{certificates.CAFile()}},
-		ClientNames: []string{gatekeeper.ClientName},
-		Ready:       s.Set().Ready, Metrics: prometheus.NewRegistry(),
+		TLS: identity, ClientNames: []string{gatekeeper.ClientName},
+		Ready: s.Set().Ready, Metrics: prometheus.NewRegistry(),
 	}
 	server, err := provider.New(s, s, log, options)
 	if err != nil {

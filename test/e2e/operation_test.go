@@ -119,7 +119,7 @@ func TestProviderCertificateIsRotatedUnderLoad(t *testing.T) {
 	before := servedCertificate(t)
 	l := underLoad(t, ns, w.signed)
 	l.settleFor(t, 20)
-	// Without tls.crt the cert-controller issues a new one from the same CA.
+	// Without tls.crt the rotation issues a new one from the same CA.
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: stack.Namespace, Name: "landwaiter-tls"}
 	require.NoError(t, w.Client.Get(within(t), key, secret))

@@ -5,6 +5,7 @@ package edge
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"testing"
 
@@ -17,7 +18,7 @@ import (
 
 // Service is what a provider asks.
 type Service interface {
-	provider.Verifier
+	provider.Decider
 	provider.Resolver
 }
 
@@ -28,13 +29,24 @@ type Edge struct {
 	TLS *tls.Config
 }
 
-// Start starts a provider on this machine. It sets Address and Files of options.
+// identity is a TLS identity that never changes.
+type identity struct {
+	certificate *tls.Certificate
+	clientCAs   *x509.CertPool
+}
+
+func (i identity) Certificate() (*tls.Certificate, error) { return i.certificate, nil }
+func (i identity) ClientCAs() (*x509.CertPool, error)     { return i.clientCAs, nil }
+
+// Start starts a provider on this machine. It sets Address and TLS of options.
 func Start(t testing.TB, service Service, options provider.Options) *Edge {
 	t.Helper()
 	certificates, err := gatekeeper.Issue(t.TempDir())
 	require.NoError(t, err)
 	options.Address = "127.0.0.1:0"
-	options.Files = provider.Files{Certificate: certificates.CertificateFile(), Key: certificates.KeyFile(), ClientCAs: []string{certificates.CAFile()}}
+	clients := x509.NewCertPool()
+	clients.AddCert(certificates.Authority.Chain[0])
+	options.TLS = identity{&certificates.Server.TLS, clients}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	server, err := provider.New(service, service, log, options)

@@ -23,7 +23,7 @@ func newPlainServer(handler http.Handler, logger *logrus.Logger) *http.Server {
 }
 
 // healthHandler serves /healthz (the process runs) and /readyz (the edge accepts
-// connections and questions can be answered).
+// connections and can decide).
 func (s *Server) healthHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answerProbe(w, nil) })
@@ -35,7 +35,7 @@ func (s *Server) ready() error {
 	if !s.serving.Load() {
 		return errors.New("the HTTPS port is not served")
 	}
-	if err := s.keychain.ready(); err != nil {
+	if err := s.tls.ready(); err != nil {
 		return err
 	}
 	if s.options.Ready == nil {
@@ -51,7 +51,7 @@ func answerProbe(w http.ResponseWriter, err error) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		text = cut(err.Error(), maxReasonBytes) + "\n"
 	}
-	_, _ = w.Write([]byte(text)) // a probe that left needs no answer
+	_, _ = w.Write([]byte(text)) // the probe may be gone
 }
 
 func metricsHandler(registry *prometheus.Registry) http.Handler {
@@ -60,8 +60,8 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// notices takes what net/http has to say, such as failed handshakes. Anyone who
-// reaches the port can cause them, so their number is limited.
+// notices logs the messages of net/http, such as failed handshakes, at a limited
+// rate: anyone who reaches the port can cause them.
 type notices struct {
 	log   *logrus.Logger
 	limit *rate.Limiter
@@ -71,7 +71,7 @@ func newNotices(logger *logrus.Logger) *notices {
 	return &notices{log: logger, limit: rate.NewLimiter(noticesPerSecond, noticeBurst)}
 }
 
-// Write logs one notice, or drops it.
+// Write logs a message or drops it.
 func (n *notices) Write(notice []byte) (int, error) {
 	if n.limit.Allow() {
 		n.log.Warn(shown(strings.TrimSpace(string(notice))))

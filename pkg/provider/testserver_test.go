@@ -3,13 +3,16 @@ package provider
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,21 +31,21 @@ import (
 
 const someDigest = digest.Digest("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
 
-// verifierFunc and resolverFunc are the fakes of everything below the edge.
-type verifierFunc func(context.Context, verify.Namespace, image.Reference) verify.Result
+// deciderFunc and resolverFunc are the fakes of everything below the edge.
+type deciderFunc func(context.Context, verify.Namespace, image.Reference) verify.Result
 
-func (f verifierFunc) Verify(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+func (f deciderFunc) Verify(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 	return f(ctx, ns, ref)
 }
 
 // Recall knows nothing: everything is verified.
-func (f verifierFunc) Recall(verify.Namespace, image.Reference) (verify.Result, bool) {
+func (f deciderFunc) Recall(verify.Namespace, image.Reference) (verify.Result, bool) {
 	return verify.Result{}, false
 }
 
-// knowing is a Verifier that recalls what recall does.
+// knowing is a Decider that recalls what recall does.
 type knowing struct {
-	Verifier
+	Decider
 	recall func(verify.Namespace, image.Reference) (verify.Result, bool)
 }
 
@@ -66,7 +69,7 @@ func verdict(outcome policy.Outcome, ns verify.Namespace, ref image.Reference) v
 
 // byRepository allows, denies or does not decide as the first letter of the
 // repository's last part says.
-var byRepository = verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+var byRepository = deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 	switch filepath.Base(ref.Repository)[0] {
 	case 'a':
 		return verdict(policy.Allowed, ns, ref)
@@ -96,8 +99,8 @@ type calls struct {
 	count map[string]int
 }
 
-func (c *calls) verifier(next Verifier) Verifier {
-	return verifierFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+func (c *calls) decider(next Decider) Decider {
+	return deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		c.add(string(ns) + "|" + ref.String())
 		return next.Verify(ctx, ns, ref)
 	})
@@ -131,13 +134,13 @@ func quiet() *logrus.Logger {
 	return logger
 }
 
-func testHandler(verifier Verifier, resolver Resolver, change func(*Options)) *handler {
+func testHandler(decider Decider, resolver Resolver, change func(*Options)) *handler {
 	options := Options{}.withDefaults()
 	options.VerifyTimeout, options.MutateTimeout = 10*time.Second, 10*time.Second
 	if change != nil {
 		change(&options)
 	}
-	return newHandler(verifier, resolver, quiet(), options)
+	return newHandler(decider, resolver, quiet(), options)
 }
 
 func requestBody(t testing.TB, keys ...string) []byte {
@@ -182,13 +185,54 @@ func succeeded(item externaldata.Item) bool {
 	return verdict == gatekeeper.Allowed
 }
 
-// world is a running server with its authority and one client.
-type world struct {
+// testServer is a running server with its authority and one client.
+type testServer struct {
 	server    *Server
 	authority *fixture.Authority
-	files     Files
+	tls       *fakeTLS
 	client    *fixture.Certificate
 	stop      func() error
+}
+
+// fakeTLS is a TLSSource whose content a test replaces.
+type fakeTLS struct {
+	certificate atomic.Pointer[tls.Certificate]
+	clientCAs   atomic.Pointer[x509.CertPool]
+	none        atomic.Bool // clients need no certificate
+}
+
+var errNotRead = errors.New("it has not been read yet")
+
+func (f *fakeTLS) Certificate() (*tls.Certificate, error) {
+	if certificate := f.certificate.Load(); certificate != nil {
+		return certificate, nil
+	}
+	return nil, errNotRead
+}
+
+func (f *fakeTLS) ClientCAs() (*x509.CertPool, error) {
+	if pool := f.clientCAs.Load(); pool != nil || f.none.Load() {
+		return pool, nil
+	}
+	return nil, errNotRead
+}
+
+func withoutClientCA() *fakeTLS {
+	f := &fakeTLS{}
+	f.none.Store(true)
+	return f
+}
+
+func (f *fakeTLS) trust(authorities ...*fixture.Authority) {
+	f.clientCAs.Store(poolOf(authorities...))
+}
+
+func poolOf(authorities ...*fixture.Authority) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, authority := range authorities {
+		pool.AddCert(authority.Chain[0])
+	}
+	return pool
 }
 
 const gatekeeperName = gatekeeper.ClientName
@@ -207,49 +251,40 @@ func issueClient(t testing.TB, authority *fixture.Authority, names ...string) *f
 	return client
 }
 
-func (w *world) writeServer(t testing.TB, authority *fixture.Authority) {
+// issueServer makes the server show a new certificate of an authority.
+func (w *testServer) issueServer(t testing.TB, authority *fixture.Authority) {
 	t.Helper()
-	certificate, err := authority.IssueServer("127.0.0.1")
+	issued, err := authority.IssueServer("127.0.0.1")
 	require.NoError(t, err)
-	replace(t, w.files.Key, certificate.KeyPEM)
-	replace(t, w.files.Certificate, certificate.CertificatePEM)
-}
-
-func replace(t testing.TB, name string, content []byte) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(name+".new", content, 0o600))
-	require.NoError(t, os.Rename(name+".new", name))
+	certificate, err := tls.X509KeyPair(issued.CertificatePEM, issued.KeyPEM)
+	require.NoError(t, err)
+	w.tls.certificate.Store(&certificate)
 }
 
 // prepare makes certificates and a server that does not run yet.
-func prepare(t testing.TB, verifier Verifier, change func(*Options)) *world {
+func prepare(t testing.TB, decider Decider, change func(*Options)) *testServer {
 	t.Helper()
-	dir := t.TempDir()
-	w := &world{
-		authority: newAuthority(t, "authority"),
-		files: Files{Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"),
-			ClientCAs: []string{filepath.Join(dir, "ca.crt")}},
-	}
+	w := &testServer{authority: newAuthority(t, "authority"), tls: &fakeTLS{}}
 	w.client = issueClient(t, w.authority, gatekeeperName)
-	w.writeServer(t, w.authority)
-	replace(t, w.files.ClientCAs[0], w.authority.CertificatePEM)
+	w.issueServer(t, w.authority)
+	w.tls.trust(w.authority)
 	options := Options{
 		Address: "127.0.0.1:0", HealthAddress: "127.0.0.1:0", MetricsAddress: "127.0.0.1:0",
-		Files: w.files, ClientNames: []string{gatekeeperName},
-		VerifyTimeout: 10 * time.Second, MutateTimeout: 10 * time.Second, ReloadInterval: time.Hour,
+		TLS: w.tls, ClientNames: []string{gatekeeperName},
+		VerifyTimeout: 10 * time.Second, MutateTimeout: 10 * time.Second,
 		Metrics: prometheus.NewRegistry(),
 	}
 	if change != nil {
 		change(&options)
 	}
-	server, err := New(verifier, pinning, quiet(), options)
+	server, err := New(decider, pinning, quiet(), options)
 	require.NoError(t, err)
 	w.server = server
 	return w
 }
 
 // run starts the server; the test's end stops it.
-func (w *world) run(t testing.TB) *world {
+func (w *testServer) run(t testing.TB) *testServer {
 	t.Helper()
 	require.NoError(t, w.server.Listen(context.Background()))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -261,14 +296,14 @@ func (w *world) run(t testing.TB) *world {
 	return w
 }
 
-func serve(t testing.TB, verifier Verifier, change func(*Options)) *world {
+func serve(t testing.TB, decider Decider, change func(*Options)) *testServer {
 	t.Helper()
-	return prepare(t, verifier, change).run(t)
+	return prepare(t, decider, change).run(t)
 }
 
 // caller returns an HTTP client as Gatekeeper's, with a client certificate or
 // none, that trusts the server's authorities.
-func (w *world) caller(t testing.TB, client *fixture.Certificate, trusted ...*fixture.Authority) *http.Client {
+func (w *testServer) caller(t testing.TB, client *fixture.Certificate, trusted ...*fixture.Authority) *http.Client {
 	t.Helper()
 	options := gatekeeper.Options{Connections: 64, Timeout: 20 * time.Second}
 	for _, authority := range append(trusted, w.authority) {
@@ -283,7 +318,7 @@ func (w *world) caller(t testing.TB, client *fixture.Certificate, trusted ...*fi
 }
 
 // send asks a running server.
-func (w *world) send(t testing.TB, client *http.Client, path string, keys ...string) (externaldata.Response, error) {
+func (w *testServer) send(t testing.TB, client *http.Client, path string, keys ...string) (externaldata.Response, error) {
 	t.Helper()
 	asking := &gatekeeper.Client{HTTP: client, URL: "https://" + w.server.Address()}
 	answer, _, err := asking.Send(context.Background(), path, requestBody(t, keys...))
@@ -291,11 +326,4 @@ func (w *world) send(t testing.TB, client *http.Client, path string, keys ...str
 		return externaldata.Response{}, err
 	}
 	return parseAnswer(t, answer).Response, nil
-}
-
-func contentOf(t testing.TB, name string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(name)
-	require.NoError(t, err)
-	return content
 }

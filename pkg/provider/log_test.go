@@ -93,23 +93,23 @@ func TestPanicIsLoggedWithItsTraceAndCounted(t *testing.T) {
 }
 
 func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
-	h := testHandler(verifierFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	h := testHandler(deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := byRepository(ctx, ns, ref)
 		result.Stages = []verify.Stage{{Name: "resolve", Duration: time.Millisecond}}
 		return result
-	}), pinning, func(o *Options) { o.MaxRequests = 1 })
+	}), pinning, func(o *Options) { o.MaxInFlight = 1 })
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/d", "r.example.com/a", "[x")
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/u", "[team-a]r.example.com/p")
 	ask(t, h, "/v1/mutate", "r.example.com/a")
 	ask(t, h, "/nowhere")
 	ask(t, h, "/v1/namespaces/Bad/verify")
-	h.busy.Add(1)
+	h.inFlight.Add(1)
 	ask(t, h, "/ratify/gatekeeper/v1/mutate", "r.example.com/a")
 	m := h.metrics
 	for _, c := range []struct {
 		want             float64
 		endpoint, result string
-	}{{1, "verify", "answered"}, {1, "verify", "undecided"}, {1, "mutate", "answered"}, {1, "unknown", "malformed"}, {1, "namespace_verify", "malformed"}, {1, "ratify_mutate", "overload"}} {
+	}{{1, "verify", "answered"}, {1, "verify", "undecided"}, {1, "mutate", "answered"}, {1, "unknown", "malformed"}, {1, "namespace_verify", "malformed"}, {1, "ratify_mutate", "overloaded"}} {
 		require.Equal(t, c.want, testutil.ToFloat64(m.requests.WithLabelValues(c.endpoint, c.result)), c)
 	}
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
 		require.Equal(t, c.want, testutil.ToFloat64(m.keys.WithLabelValues(c.namespace, c.result)), c)
 	}
 	require.Equal(t, 1.0, testutil.ToFloat64(m.panics))
-	require.Equal(t, 1.0, testutil.ToFloat64(m.overload))
+	require.Equal(t, 1.0, testutil.ToFloat64(m.requestsOverloaded))
 	require.Equal(t, 0.0, testutil.ToFloat64(m.inFlight))
 	require.Equal(t, 1, testutil.CollectAndCount(m.stages))
 }
@@ -174,12 +174,12 @@ func TestAnswersOfADrainingServerEndTheirConnections(t *testing.T) {
 }
 
 func TestOutcomesHaveTheirWords(t *testing.T) {
-	require.Equal(t, keyUndecided, func() keyOutcome { o, _ := question{}.outcome([]decision{{}}); return o }(), "nothing known is undecided")
+	require.Equal(t, KeyUndecided, func() KeyOutcome { o, _ := distinctKey{}.outcome([]decision{{}}); return o }(), "nothing known is undecided")
 	require.Equal(t, policy.Denied, policy.Outcome(0))
 }
 
 func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
-	warns := verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	warns := deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Allowed, ns, ref)
 		result.Verdict.Warning = "not signed"
 		return result
@@ -197,13 +197,13 @@ func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
 }
 
 func TestOverloadIsCountedForTheNamespace(t *testing.T) {
-	crowded := verifierFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	busy := deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Undecided, ns, ref)
 		result.Overloaded = ns == "team-a"
 		return result
 	})
-	h := testHandler(crowded, pinning, nil)
+	h := testHandler(busy, pinning, nil)
 	require.NotEmpty(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/b", "[team-b]r.example.com/a").SystemError)
-	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.crowded.WithLabelValues("team-a")))
-	require.Equal(t, 0.0, testutil.ToFloat64(h.metrics.crowded.WithLabelValues("team-b")))
+	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.imagesOverloaded.WithLabelValues("team-a")))
+	require.Equal(t, 0.0, testutil.ToFloat64(h.metrics.imagesOverloaded.WithLabelValues("team-b")))
 }

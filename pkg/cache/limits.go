@@ -1,0 +1,48 @@
+package cache
+
+import "time"
+
+// DefaultMemoryBytes is the size of a [Memory] cache for some 20,000 verdicts.
+const DefaultMemoryBytes = 64 << 20
+
+// defaultParts is how many accounts fill the memory, each with the default share.
+const defaultParts = 8
+
+// Limits on Redis, which may be slow, full, or written by others.
+const (
+	// redisBudget is how much time one request may lose to Redis, for one command.
+	redisBudget = 50 * time.Millisecond
+	// writeBudget bounds one write, which no request waits for.
+	writeBudget = time.Second
+	// maxValueBytes bounds a value, written or read. A verdict takes some KiB.
+	maxValueBytes = 256 << 10
+	// maxPending bounds the queues of reads and writes; more are dropped.
+	maxPending = 1024
+	writers    = 4
+	// maxBatch is how many values share a round trip; readers is how many round trips
+	// are in flight.
+	maxBatch = 64
+	readers  = 4
+	// After breakAfter failures in a row, a server gets no commands for breakFor.
+	breakAfter = 5
+	breakFor   = 2 * time.Second
+	// maxBreakers bounds the masters that have a breaker: in a cluster whose servers are
+	// replaced all the time, the number of addresses only ever grows.
+	maxBreakers = 256
+	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step of it.
+	forgetBudget = time.Minute
+	forgetBatch  = 500
+	// dialTimeout and ioTimeout apply to connections that no request waits for; where one
+	// waits, redisBudget comes first.
+	dialTimeout = 500 * time.Millisecond
+	ioTimeout   = time.Second
+)
+
+// Limits on keys that seal values.
+const (
+	masterBytes = 32
+	// maxMasters bounds the master keys: the current one, and its predecessors.
+	maxMasters = 4
+	// maxSealKeys bounds the derived keys in memory.
+	maxSealKeys = 10_000
+)

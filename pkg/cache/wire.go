@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// wireVersion is the version of what replicas share. Whatever changes the meaning of
+// a field, or adds one, takes the next number: other versions are a miss.
+const wireVersion = 1
+
+// errOtherVersion means that another version of this program wrote the value.
+var errOtherVersion = errors.New("the verdict has another version")
+
+// wireEntry is a [verify.Entry] that holds a verdict, as it is sealed for Redis. It is
+// spelled out so that a renamed Go field cannot change what replicas share. There is
+// no descriptor, which only tags have, and no doubtful verdict, which is never kept.
+type wireEntry struct {
+	Version  int           `json:"version"`
+	Outcome  string        `json:"outcome"`
+	Policy   wireRef       `json:"policy"`
+	Reason   string        `json:"reason"`
+	Warning  string        `json:"warning,omitempty"`
+	Findings []wireFinding `json:"findings,omitempty"`
+}
+
+type wireRef struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+type wireFinding struct {
+	Verifier     string         `json:"verifier"`
+	Source       wireRef        `json:"source"`
+	Type         string         `json:"type,omitempty"`
+	Result       string         `json:"result"`
+	Signer       string         `json:"signer,omitempty"`
+	Digest       string         `json:"digest,omitempty"`
+	ArtifactType string         `json:"artifactType,omitempty"`
+	Message      string         `json:"message,omitempty"`
+	Reason       string         `json:"reason,omitempty"`
+	Remediation  string         `json:"remediation,omitempty"`
+	Extensions   map[string]any `json:"extensions,omitempty"`
+}
+
+// encode returns the bytes of an entry's verdict and findings.
+func encode(entry verify.Entry) ([]byte, error) {
+	v := entry.Verdict
+	if v.Doubtful {
+		return nil, errors.New("a doubtful verdict is not shared")
+	}
+	wire := wireEntry{Version: wireVersion, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Warning: v.Warning}
+	for _, f := range entry.Findings {
+		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
+			Result: f.Result.String(), Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
+			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions})
+	}
+	return json.Marshal(wire)
+}
+
+// decode is the reverse of encode. Only the two verdicts that are ever kept come out;
+// the error is errOtherVersion for a value of another version.
+func decode(plain []byte) (verify.Entry, error) {
+	var wire wireEntry
+	strict := json.NewDecoder(bytes.NewReader(plain))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&wire); err != nil {
+		// Another version may have other fields.
+		var version struct {
+			Version int `json:"version"`
+		}
+		if json.Unmarshal(plain, &version) == nil && version.Version != wireVersion {
+			return verify.Entry{}, errOtherVersion
+		}
+		return verify.Entry{}, fmt.Errorf("read a verdict: %w", err)
+	}
+	if wire.Version != wireVersion {
+		return verify.Entry{}, errOtherVersion
+	}
+	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(wire.Policy), Reason: wire.Reason, Warning: wire.Warning}}
+	switch wire.Outcome {
+	case policy.Allowed.String():
+		entry.Verdict.Outcome = policy.Allowed
+	case policy.Denied.String():
+		entry.Verdict.Outcome = policy.Denied
+	default:
+		return verify.Entry{}, fmt.Errorf("the outcome %.20q is never kept", wire.Outcome)
+	}
+	for _, f := range wire.Findings {
+		result, err := resultOf(f.Result)
+		if err != nil {
+			return verify.Entry{}, err
+		}
+		entry.Findings = append(entry.Findings, policy.Finding{Verifier: f.Verifier, Source: policy.ObjectRef(f.Source), Type: f.Type,
+			Result: result, Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
+			Reason: policy.Reason(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions})
+	}
+	return entry, nil
+}
+
+func resultOf(word string) (policy.Result, error) {
+	for _, result := range []policy.Result{policy.Invalid, policy.Valid, policy.Unknown} {
+		if word == result.String() {
+			return result, nil
+		}
+	}
+	return policy.Invalid, fmt.Errorf("a finding has the result %.20q", word)
+}

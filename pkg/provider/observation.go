@@ -1,0 +1,114 @@
+package provider
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Observer is told of every request after its answer was sent, on the goroutine
+// that answers the next request of the connection: it must not wait for anything.
+// It must not modify what it is given. It is safe for concurrent use.
+type Observer interface {
+	Observe(ctx context.Context, o Observation)
+}
+
+// Observation is a request and its answer.
+type Observation struct {
+	// TraceID names the request in logs and answers.
+	TraceID string
+	// Requested is when the header of the request had arrived, Duration the time
+	// from then to the answer.
+	Requested time.Time
+	Duration  time.Duration
+	// Endpoint is the name of the path, one of a fixed few, and Operation what it
+	// asks for, "" for an unknown path.
+	Endpoint  string
+	Operation Operation
+	// Status is the HTTP status of the answer.
+	Status  int
+	Outcome RequestOutcome
+	// Namespace is the one in the path, if the endpoint has one. Each key has its own.
+	Namespace verify.Namespace
+	// Asked is the number of keys with repetitions, Images that of distinct images.
+	Asked, Images int
+	// Keys holds each distinct key once. It is empty if the request was refused.
+	Keys []KeyObservation
+}
+
+// KeyObservation is the answer to one key.
+type KeyObservation struct {
+	// Key is the key as the client sent it: text of a stranger.
+	Key       string
+	Namespace verify.Namespace
+	// Reference is the zero value for a malformed key.
+	Reference image.Reference
+	Outcome   KeyOutcome
+	Reason    string
+	// Result is what the Decider said. It is nil for mutations, malformed keys, and
+	// images whose verification did not end in time or did not end well.
+	Result *verify.Result
+	// Repeated says that an earlier key is about the same image and has the same
+	// Result.
+	Repeated bool
+}
+
+// RequestOutcome is the result of a request, as logs and metrics call it.
+type RequestOutcome string
+
+// The outcomes of requests.
+const (
+	RequestAnswered   RequestOutcome = "answered"
+	RequestUndecided  RequestOutcome = "undecided"
+	RequestOverloaded RequestOutcome = "overloaded"
+	RequestForbidden  RequestOutcome = "forbidden"
+	RequestMalformed  RequestOutcome = "malformed"
+	RequestFailed     RequestOutcome = "failed"
+)
+
+// KeyOutcome is the answer to a key, as logs and metrics call it.
+type KeyOutcome string
+
+// The outcomes of keys.
+const (
+	KeyAllowed   KeyOutcome = "allowed" // or, for mutation, pinned
+	KeyWarned    KeyOutcome = "warned"  // allowed by a policy that only warns
+	KeyDenied    KeyOutcome = "denied"
+	KeyInvalid   KeyOutcome = "invalid" // the key is malformed
+	KeyUndecided KeyOutcome = "undecided"
+)
+
+// AllAllowed reports whether every key was allowed without a warning.
+func (o *Observation) AllAllowed() bool {
+	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool { return k.Outcome != KeyAllowed })
+}
+
+// observation returns what observers are told of an exchange that ends now.
+func (x *exchange) observation(status int) Observation {
+	o := Observation{
+		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),
+		Endpoint: x.endpoint.label(), Operation: x.endpoint.operation, Namespace: x.endpoint.namespace,
+		Status: status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
+		Keys: make([]KeyObservation, len(x.plan.keys)),
+	}
+	seen := 0 // targets are numbered in the order in which keys name them
+	for i, k := range x.plan.keys {
+		found := &o.Keys[i]
+		found.Key, found.Namespace = k.key, x.endpoint.namespace
+		found.Outcome, found.Reason = k.outcome(x.decisions)
+		if k.err != nil {
+			continue
+		}
+		target, d := x.plan.targets[k.target], &x.decisions[k.target]
+		found.Namespace, found.Reference = target.namespace, target.ref
+		if d.judged {
+			found.Result = &d.result
+		}
+		found.Repeated = k.target < seen
+		seen = max(seen, k.target+1)
+	}
+	return o
+}

@@ -1,0 +1,190 @@
+package provider
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// TLSSource holds the server's certificate and the authorities of its clients, and
+// may replace both at any time. It is asked for every connection and every request,
+// so a change needs no announcement. It is safe for concurrent use.
+type TLSSource interface {
+	// Certificate returns the certificate to serve now, with its Leaf. An error says
+	// why there is none yet: until then nobody is served.
+	Certificate() (*tls.Certificate, error)
+	// ClientCAs returns the authorities of client certificates, the same pool until
+	// they change. An error says why there are none yet: until then nobody is
+	// served. Without an error nil means that there never will be any.
+	ClientCAs() (*x509.CertPool, error)
+}
+
+// edgeTLS applies a TLSSource to connections and requests.
+type edgeTLS struct {
+	source     TLSSource
+	authorize  bool     // clients need a certificate
+	names      []string // DNS names of which a client must have one; none: any
+	configured atomic.Pointer[configured]
+}
+
+// configured is a TLS configuration and what it was made from.
+type configured struct {
+	certificate *tls.Certificate
+	clientCAs   *x509.CertPool
+	config      *tls.Config
+}
+
+func newEdgeTLS(options Options) *edgeTLS {
+	e := &edgeTLS{source: options.TLS, authorize: !options.InsecureNoClientAuth}
+	for _, name := range options.ClientNames {
+		e.names = append(e.names, strings.ToLower(name))
+	}
+	return e
+}
+
+// clientCAs returns the authorities in force, which are never nil: in a TLS
+// configuration nil stands for the authorities of the system.
+func (e *edgeTLS) clientCAs() (*x509.CertPool, error) {
+	pool, err := e.source.ClientCAs()
+	if err == nil && pool == nil {
+		err = errors.New("there is no client CA")
+	}
+	return pool, err
+}
+
+// ready returns why connections are refused, nil if they are not.
+func (e *edgeTLS) ready() error {
+	_, err := e.config()
+	return err
+}
+
+// config returns the TLS configuration for a new connection.
+func (e *edgeTLS) config() (*tls.Config, error) {
+	certificate, err := e.source.Certificate()
+	if err != nil {
+		return nil, err
+	}
+	var authorities *x509.CertPool
+	if e.authorize {
+		if authorities, err = e.clientCAs(); err != nil {
+			return nil, err
+		}
+	}
+	current := e.configured.Load()
+	if current == nil || current.certificate != certificate || current.clientCAs != authorities {
+		current = &configured{certificate, authorities, e.newConfig(certificate, authorities)}
+		e.configured.Store(current)
+	}
+	return current.config, nil
+}
+
+// newConfig leaves out HTTP/2: Gatekeeper speaks HTTP/1.1, and what is not spoken
+// cannot be attacked. It leaves out session tickets: Gatekeeper never resumes, and
+// a resumed session would outlive a change of authorities (CVE-2025-68121).
+func (e *edgeTLS) newConfig(certificate *tls.Certificate, authorities *x509.CertPool) *tls.Config {
+	config := &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{*certificate},
+		NextProtos:             []string{"http/1.1"},
+		SessionTicketsDisabled: true,
+		ClientAuth:             tls.NoClientCert,
+	}
+	if e.authorize {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, authorities
+		config.VerifyConnection = func(state tls.ConnectionState) error { return e.checkName(state.PeerCertificates) }
+	}
+	return config
+}
+
+// listenerConfig gives every new connection the configuration in force.
+func (e *edgeTLS) listenerConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		SessionTicketsDisabled: true,
+		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return e.config() },
+	}
+}
+
+// checkName refuses a client whose certificate has none of the names. Wildcards
+// and common names are ignored: a name here is one client's, not a host's.
+func (e *edgeTLS) checkName(peer []*x509.Certificate) error {
+	if len(e.names) == 0 {
+		return nil
+	}
+	if len(peer) == 0 {
+		return errors.New("the client sent no certificate")
+	}
+	for _, name := range peer[0].DNSNames {
+		if slices.Contains(e.names, strings.ToLower(name)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the client certificate's names %.300q are not among those that may ask", peer[0].DNSNames)
+}
+
+// connectionKey finds a connection's *checked in the context of its requests.
+type connectionKey struct{}
+
+// checked remembers under which authorities a connection's client was verified.
+type checked struct {
+	authorities atomic.Pointer[x509.CertPool]
+}
+
+func rememberChecks(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &checked{})
+}
+
+// authorizeClient decides for every request whether its client may ask. The
+// handshake did so once, but connections live on: an authority that was withdrawn
+// and a certificate that has expired must be noticed here.
+func (e *edgeTLS) authorizeClient(r *http.Request) error {
+	if !e.authorize {
+		return nil
+	}
+	authorities, err := e.clientCAs()
+	if err != nil {
+		return err
+	}
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return errors.New("the client sent no certificate")
+	}
+	peer, now := r.TLS.PeerCertificates, time.Now()
+	remembered, _ := r.Context().Value(connectionKey{}).(*checked)
+	if remembered != nil && remembered.authorities.Load() == authorities && !now.After(peer[0].NotAfter) {
+		return nil
+	}
+	if err := checkChain(peer, authorities, now); err != nil {
+		return err
+	}
+	if err := e.checkName(peer); err != nil {
+		return err
+	}
+	if remembered != nil {
+		remembered.authorities.Store(authorities)
+	}
+	return nil
+}
+
+// checkChain verifies a client certificate as the handshake does.
+func checkChain(peer []*x509.Certificate, authorities *x509.CertPool, now time.Time) error {
+	intermediates := x509.NewCertPool()
+	for _, certificate := range peer[1:] {
+		intermediates.AddCert(certificate)
+	}
+	_, err := peer[0].Verify(x509.VerifyOptions{
+		Roots: authorities, Intermediates: intermediates, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return fmt.Errorf("verify the client certificate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+// Package secretwatch watches single Secrets and ConfigMaps, each by its name:
+// it never reads another object of the namespace, so that a Role can be narrowed
+// to the name. It refuses to watch any other kind, and to let an object that it
+// cannot read look like one that does not exist.
+package secretwatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Watch holds the state of one Secret or ConfigMap. It is safe for concurrent
+// use; Run is called once.
+type Watch struct {
+	ref     policy.ObjectRef
+	changed func()
+
+	mu       sync.Mutex
+	answered bool           // the API server returned the object, said that there is none, or denied access
+	object   runtime.Object // nil: does not exist
+	err      error          // why the object cannot be read
+}
+
+// New returns a Watch for the object of ref. It calls changed after every change
+// of what Content returns, never while it holds a lock.
+func New(ref policy.ObjectRef, changed func()) *Watch {
+	return &Watch{ref: ref, changed: changed}
+}
+
+// Content returns the object, or nil if it does not exist. The object is shared
+// and must not be modified. answered is false until the API server has answered
+// for the first time; err says why the object cannot be read. A Forbidden error
+// is an answer.
+func (w *Watch) Content() (object runtime.Object, answered bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.object, w.answered, w.err
+}
+
+// Run watches until ctx ends, with growing pauses between failures.
+func (w *Watch) Run(ctx context.Context, clients kubernetes.Interface) {
+	initial := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: 10, Cap: maxPause}
+	backoff := initial
+	for ctx.Err() == nil {
+		began := time.Now()
+		listing, example := listWatch(clients, w.ref)
+		reflector := cache.NewReflectorWithOptions(listing, example, store{w}, cache.ReflectorOptions{Name: w.ref.String()})
+		err := reflector.ListAndWatchWithContext(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.fail(err)
+		}
+		if err == nil && time.Since(began) > shortWatch {
+			backoff = initial // API servers end watches from time to time
+		}
+		pause := time.NewTimer(backoff.Step())
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+func (w *Watch) set(found any) error {
+	object, _ := found.(runtime.Object)
+	if named, ok := found.(metav1.Object); ok {
+		if named.GetName() != w.ref.Name {
+			return fmt.Errorf("watch %s: the API server sent %s", w.ref, named.GetName())
+		}
+		named.SetManagedFields(nil)
+	}
+	w.mu.Lock()
+	same := w.answered && w.err == nil && version(w.object) == version(object)
+	w.object, w.answered, w.err = object, true, nil
+	w.mu.Unlock()
+	if !same {
+		w.changed()
+	}
+	return nil
+}
+
+// version identifies a state of the object; "" means that it does not exist.
+func version(object runtime.Object) string {
+	if named, ok := object.(metav1.Object); ok {
+		return string(named.GetUID()) + "/" + named.GetResourceVersion()
+	}
+	return ""
+}
+
+// fail records why the object could not be read. A Forbidden error drops the
+// content: the right to read it was withdrawn. Any other error says nothing about
+// the object, so the last content stays.
+func (w *Watch) fail(err error) {
+	denied := apierrors.IsForbidden(err)
+	w.mu.Lock()
+	if w.answered && w.err == nil && !denied {
+		w.mu.Unlock()
+		return
+	}
+	news := w.err == nil || apierrors.IsForbidden(w.err) != denied
+	w.err = err
+	if denied {
+		w.object, w.answered = nil, true
+	}
+	w.mu.Unlock()
+	if news {
+		w.changed()
+	}
+}
+
+// store receives what a reflector finds.
+type store struct{ watch *Watch }
+
+var _ cache.ReflectorStore = store{}
+
+func (s store) Add(object any) error    { return s.watch.set(object) }
+func (s store) Update(object any) error { return s.watch.set(object) }
+func (s store) Delete(any) error        { return s.watch.set(nil) }
+func (s store) Resync() error           { return nil }
+
+func (s store) Replace(list []any, _ string) error {
+	for _, object := range list {
+		if named, ok := object.(metav1.Object); ok && named.GetName() == s.watch.ref.Name {
+			return s.watch.set(object)
+		}
+	}
+	return s.watch.set(nil)
+}
+
+// listWatch lists and watches the one object, and returns an example of its type.
+func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.ListerWatcher, runtime.Object) {
+	switch ref.Kind {
+	case "Secret":
+		secrets := clients.CoreV1().Secrets(ref.Namespace)
+		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, secrets.List, secrets.Watch), clients), &corev1.Secret{}
+	case "ConfigMap":
+		configMaps := clients.CoreV1().ConfigMaps(ref.Namespace)
+		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, configMaps.List, configMaps.Watch), clients), &corev1.ConfigMap{}
+	}
+	refused := fmt.Errorf("watch %s: only Secrets and ConfigMaps can be watched", ref)
+	return byName(ref.Name,
+		func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) { return nil, refused },
+		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refused }), &corev1.ConfigMap{}
+}
+
+// byName narrows a list and a watch to the object of that name.
+func byName[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),
+	watching func(context.Context, metav1.ListOptions) (watch.Interface, error)) *cache.ListWatch {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return watching(ctx, o)
+		},
+	}
+}

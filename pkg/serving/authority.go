@@ -1,0 +1,152 @@
+package serving
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+const (
+	authorityName         = "landwaiter-ca"
+	authorityOrganization = "landwaiter"
+)
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	signer      crypto.Signer
+}
+
+// renewed returns data as a Secret for the DNS names should have it: ca.crt,
+// ca.key, tls.crt and tls.key. changed is false if data is fine until renewal. The
+// authority stays as long as it can: without it, only the certificate is made.
+func renewed(data map[string][]byte, names []string, now time.Time) (next map[string][]byte, changed bool, renewal time.Time, err error) {
+	a, renewal, unusable := parseAuthority(data, now)
+	if unusable == nil {
+		if until, err := checkCertificate(data, a, names, now); err == nil {
+			return data, false, earlier(renewal, until), nil
+		}
+	}
+	next = maps.Clone(data)
+	if next == nil {
+		next = map[string][]byte{}
+	}
+	if unusable != nil {
+		if a, err = newAuthority(next, now); err != nil {
+			return nil, false, time.Time{}, err
+		}
+	}
+	if err := a.issue(next, names, now); err != nil {
+		return nil, false, time.Time{}, err
+	}
+	return next, true, time.Time{}, nil
+}
+
+// parseAuthority returns the authority of a Secret and when to replace it. An
+// error says why it cannot be used, or that it has to be replaced now.
+func parseAuthority(data map[string][]byte, now time.Time) (authority, time.Time, error) {
+	p, err := tls.X509KeyPair(data[authorityKey], data[authorityKeyKey])
+	if err != nil {
+		return authority{}, time.Time{}, fmt.Errorf("load the authority: %w", err)
+	}
+	signer, ok := p.PrivateKey.(crypto.Signer)
+	if !ok {
+		return authority{}, time.Time{}, errors.New("the authority's key cannot sign")
+	}
+	renewal := p.Leaf.NotAfter.Add(-renewBefore)
+	switch {
+	case !p.Leaf.IsCA:
+		return authority{}, time.Time{}, errors.New("the authority is not one: RFC 5280, section 4.2.1.9, cA is not asserted")
+	case now.Before(p.Leaf.NotBefore) || !now.Before(renewal):
+		return authority{}, time.Time{}, errors.New("the authority is due for renewal")
+	}
+	return authority{p.Leaf, signer}, renewal, nil
+}
+
+// checkCertificate returns when to renew the certificate of a Secret, or why that
+// has to be done now.
+func checkCertificate(data map[string][]byte, a authority, names []string, now time.Time) (renewal time.Time, err error) {
+	p, err := tls.X509KeyPair(data[certificateKey], data[keyKey])
+	if err != nil {
+		return time.Time{}, fmt.Errorf("load the certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	for _, name := range names {
+		if _, err := p.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now}); err != nil {
+			return time.Time{}, fmt.Errorf("verify the certificate: %w", err)
+		}
+	}
+	if renewal = p.Leaf.NotAfter.Add(-renewBefore); !now.Before(renewal) {
+		return time.Time{}, errors.New("the certificate is due for renewal")
+	}
+	return renewal, nil
+}
+
+// newAuthority makes an authority and puts it into data.
+func newAuthority(data map[string][]byte, now time.Time) (authority, error) {
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: authorityName, Organization: []string{authorityOrganization}},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(authorityLife),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return authority{}, fmt.Errorf("make the authority's key: %w", err)
+	}
+	certificate, err := sign(template, template, key.Public(), key)
+	if err != nil {
+		return authority{}, fmt.Errorf("make the authority: %w", err)
+	}
+	return authority{certificate, key}, put(data, authorityKey, certificate, authorityKeyKey, key)
+}
+
+// issue makes a certificate for the names and puts it into data. It never
+// outlives the authority.
+func (a authority) issue(data map[string][]byte, names []string, now time.Time) error {
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names,
+		NotBefore: now.Add(-backdate), NotAfter: earlier(now.Add(certificateLife), a.certificate.NotAfter),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make the certificate's key: %w", err)
+	}
+	certificate, err := sign(template, a.certificate, key.Public(), a.signer)
+	if err != nil {
+		return fmt.Errorf("make the certificate: %w", err)
+	}
+	return put(data, certificateKey, certificate, keyKey, key)
+}
+
+// sign leaves the serial number to the library, which draws a random one.
+func sign(template, parent *x509.Certificate, key crypto.PublicKey, signer crypto.Signer) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, signer)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// put encodes a certificate and its key into data.
+func put(data map[string][]byte, certificateName string, certificate *x509.Certificate, keyName string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("encode the key: %w", err)
+	}
+	data[certificateName] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
+	data[keyName] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return nil
+}

@@ -1,0 +1,34 @@
+package serving
+
+import "time"
+
+const (
+	// maxFileBytes bounds certificate, key and CA files.
+	maxFileBytes = 1 << 20
+	// defaultFileInterval is how often files are read again: kubelet updates a
+	// mounted Secret within a minute or so, which ten seconds hardly add to.
+	defaultFileInterval = 10 * time.Second
+
+	// authoritySettle is how long a certificate of another authority waits before
+	// it is served: Gatekeeper has to learn of the changed Provider objects first.
+	authoritySettle = 5 * time.Second
+	// authorityOverlap is how long Provider objects hold the old authority together
+	// with the new one, so that each replica can change over in its own time.
+	authorityOverlap = 10 * time.Minute
+
+	// The lifetimes of what Rotation makes. Nobody has to install the authority by
+	// hand, so a long life saves changes of authority and costs nothing.
+	authorityLife   = 10 * 365 * 24 * time.Hour
+	certificateLife = 365 * 24 * time.Hour
+	// renewBefore leaves three months to notice that a renewal fails.
+	renewBefore = 90 * 24 * time.Hour
+	// backdate allows for clocks that are behind this one.
+	backdate = time.Hour
+
+	// firstRetry is the first and maxRetry the longest pause after a rotation that
+	// failed.
+	firstRetry = 2 * time.Second
+	maxRetry   = time.Minute
+	// callTimeout bounds one call to the API server.
+	callTimeout = 10 * time.Second
+)

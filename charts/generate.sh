@@ -1,11 +1,20 @@
 #!/usr/bin/env bash
-# Writes what is derived from the chart and the definitions: the chart's copy of
-# config/crd, and config/default, the chart with its default values for kustomize.
+# Writes what is derived from the chart and the definitions: the list of definitions
+# for kustomize, the chart's copy of them, and config/default, the chart with its
+# default values for kustomize.
 # HELM is the helm to use.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 helm=${HELM:-$(test/tools/charts/build.sh)/helm}
+
+{
+  echo "# Made from the definitions beside it by \`make generate\`."
+  echo "apiVersion: kustomize.config.k8s.io/v1beta1"
+  echo "kind: Kustomization"
+  echo "resources:"
+  for name in config/crd/landwaiter.dev_*.yaml; do echo "- ${name##*/}"; done
+} >config/crd/kustomization.yaml
 
 rm -rf charts/landwaiter/files/crds
 mkdir -p charts/landwaiter/files/crds

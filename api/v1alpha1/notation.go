@@ -1,14 +1,14 @@
 package v1alpha1
 
-// NotationLevel is a notation verification level; audit and skip do not exist
-// here because they accept untrusted signatures.
+// NotationLevel is a notation verification level. The levels audit and skip do
+// not exist here because they accept untrusted signatures.
 // +kubebuilder:validation:Enum=Strict;Permissive
 type NotationLevel string
 
 // The notation levels.
 const (
-	LevelStrict     NotationLevel = "Strict"
-	LevelPermissive NotationLevel = "Permissive"
+	NotationLevelStrict     NotationLevel = "Strict"
+	NotationLevelPermissive NotationLevel = "Permissive"
 )
 
 // RevocationMode says whether certificates are checked for revocation.
@@ -17,8 +17,8 @@ type RevocationMode string
 
 // The modes of revocation.
 const (
-	RevocationIgnore RevocationMode = "Ignore"
-	RevocationCheck  RevocationMode = "Check"
+	RevocationModeIgnore RevocationMode = "Ignore"
+	RevocationModeCheck  RevocationMode = "Check"
 )
 
 // TimestampMode says when a signature needs a timestamp.
@@ -27,29 +27,28 @@ type TimestampMode string
 
 // The modes of verifyTimestamp.
 const (
-	TimestampAlways      TimestampMode = "Always"
-	TimestampAfterExpiry TimestampMode = "AfterCertificateExpiry"
+	TimestampModeAlways                 TimestampMode = "Always"
+	TimestampModeAfterCertificateExpiry TimestampMode = "AfterCertificateExpiry"
 )
 
-// OverrideAction says what a failed check does: it denies, or is told and let pass.
+// OverrideAction says what a failed check does: deny, or only report.
 // +kubebuilder:validation:Enum=Enforce;Log
 type OverrideAction string
 
 // The actions of overrides.
 const (
-	OverrideEnforce OverrideAction = "Enforce"
-	OverrideLog     OverrideAction = "Log"
+	OverrideActionEnforce OverrideAction = "Enforce"
+	OverrideActionLog     OverrideAction = "Log"
 )
 
 // NotationVerifier says which Notary Project signatures are valid.
-// +kubebuilder:validation:XValidation:rule="!has(self.verifyTimestamp) || has(self.timestampAuthorities)",message="spec.notation.verifyTimestamp is for spec.notation.timestampAuthorities; remove it or name authorities"
 type NotationVerifier struct {
-	// TrustStores of type Certificates, to one of which the signer's certificate
-	// must lead.
+	// TrustStoreRefs name trust stores of type Certificates, to one of which the
+	// signer's certificate must lead.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	TrustStores []TrustStoreRef `json:"trustStores"`
+	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
 
 	// TrustedIdentities are the subjects of signing certificates, such as
 	// "x509.subject: C=DE, O=Example, CN=release"; "*" alone trusts every
@@ -62,38 +61,46 @@ type NotationVerifier struct {
 	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.size() == 1",message="\"*\" trusts every identity, so it must be the only entry of trustedIdentities"
 	TrustedIdentities []string `json:"trustedIdentities"`
 
-	// Level is Strict (the default) or Permissive, which tolerates expired
-	// signatures and certificates, missing timestamps and revoked certificates.
+	// Level is Strict, or Permissive, which tolerates expired signatures and
+	// certificates, missing timestamps and revoked certificates.
 	// +optional
+	// +kubebuilder:default=Strict
 	Level NotationLevel `json:"level,omitempty"`
 
 	// Overrides of single checks of the level.
 	// +optional
 	Overrides *NotationOverrides `json:"overrides,omitempty"`
 
-	// TimestampAuthorities are trust stores of type TimestampAuthorities. With a
-	// timestamp of one of them, certificates need to have been valid only when
-	// the signature was made.
+	// Timestamps says whose RFC 3161 timestamps are trusted. With one, certificates
+	// need to have been valid only when the signature was made.
 	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	TimestampAuthorities []TrustStoreRef `json:"timestampAuthorities,omitempty"`
+	Timestamps *NotationTimestamps `json:"timestamps,omitempty"`
 
-	// VerifyTimestamp says when a timestamp is needed: Always (the default, where
-	// there are authorities) or AfterCertificateExpiry.
+	// Revocation of certificates is Ignore or Check: by OCSP and revocation lists, of
+	// the signer and of timestamp authorities. Responders are asked ahead of requests,
+	// and only those that a cluster admin lists.
 	// +optional
-	VerifyTimestamp TimestampMode `json:"verifyTimestamp,omitempty"`
-
-	// Revocation of certificates is Ignore (the default) or Check, by OCSP and
-	// revocation lists, of the signer and of timestamp authorities. Responders are
-	// asked ahead of requests, and only those that a cluster admin lists.
-	// +optional
+	// +kubebuilder:default=Ignore
 	Revocation RevocationMode `json:"revocation,omitempty"`
 }
 
+// NotationTimestamps says whose timestamps are trusted, and when one is needed.
+type NotationTimestamps struct {
+	// TrustStoreRefs name trust stores of type TimestampAuthorities.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
+
+	// VerifyTimestamp says when a signature needs a timestamp: Always or
+	// AfterCertificateExpiry.
+	// +optional
+	// +kubebuilder:default=Always
+	VerifyTimestamp TimestampMode `json:"verifyTimestamp,omitempty"`
+}
+
 // NotationOverrides replace what the level says of single checks. Integrity and
-// authenticity are always enforced.
+// authenticity are always enforced. What is omitted is as the level has it.
 type NotationOverrides struct {
 	// Expiry of the signature, which its signer chose.
 	// +optional

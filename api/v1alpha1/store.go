@@ -4,120 +4,134 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StoreSpec says where evidence lives and how to get at it.
-type StoreSpec struct {
-	// Registries that the store is for, as host or host:port. The first store by
-	// name that lists a registry applies to it.
+// StoreCommon is what a Store and a ClusterStore share.
+type StoreCommon struct {
+	// Registries that the store is for, as host or host:port. If several stores of a
+	// scope list a registry, the first by name applies.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	Registries []string `json:"registries"`
+}
 
-	// ImagePullSecrets hold credentials, as for pods. Each is only ever sent to
+// StoreSpec says how to reach registries.
+// +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.imagePullSecrets)",message="spec.identity and spec.imagePullSecrets are two ways to log in; use one"
+type StoreSpec struct {
+	StoreCommon `json:",inline"`
+
+	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
 	// the host that it is for.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretRef `json:"imagePullSecrets,omitempty"`
 
-	// Identity logs in with a cloud's identity instead. It needs the image
+	// Identity logs in with a cloud identity instead. It needs the image
 	// landwaiter:full.
 	// +optional
 	Identity *RegistryIdentity `json:"identity,omitempty"`
 
-	// CABundle is trusted for these registries, besides the system's certificates.
+	// CABundle is trusted for these registries, in addition to the system's
+	// certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 }
 
-// RegistryProvider is a cloud whose registries have logins of their own.
-// +kubebuilder:validation:Enum=ECR;ACR;GAR
-type RegistryProvider string
-
-// The providers.
-const (
-	ProviderECR RegistryProvider = "ECR"
-	ProviderACR RegistryProvider = "ACR"
-	ProviderGAR RegistryProvider = "GAR"
-)
-
-// RegistryIdentity says how to log in at the registries of a cloud.
-type RegistryIdentity struct {
-	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
-	// ever sent to the provider's own hosts.
-	Provider RegistryProvider `json:"provider"`
-	// SecretRef names a Secret with credentials: accessKeyID and secretAccessKey for
-	// ECR; tenantID, clientID and clientSecret for ACR; credentials.json for GAR.
-	// Left out, a ClusterStore uses the identity of the pod.
-	// +optional
-	SecretRef *SecretRef `json:"secretRef,omitempty"`
-}
-
-// SecretRef names a Secret.
-type SecretRef struct {
-	// Namespace of the Secret: required in cluster resources, and forbidden in
-	// namespaced ones.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace,omitempty"`
-	// Name of the Secret.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-}
-
-// CABundle is PEM certificates.
-// +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef)].filter(x, x).size() == 1",message="set exactly one of inline, secretRef and configMapRef in spec.caBundle"
-type CABundle struct {
-	// Inline is PEM text.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=65536
-	Inline string `json:"inline,omitempty"`
-	// SecretRef names a key of a Secret that holds PEM text.
-	// +optional
-	SecretRef *ObjectKeyRef `json:"secretRef,omitempty"`
-	// ConfigMapRef names a key of a ConfigMap that holds PEM text.
-	// +optional
-	ConfigMapRef *ObjectKeyRef `json:"configMapRef,omitempty"`
-}
-
-// ClusterStoreSpec is a StoreSpec with what only cluster admins may say.
-// Listing a registry here also permits it to be on a private address.
+// ClusterStoreSpec says how to reach registries. Listing a registry here also
+// permits it to have a private address.
+// +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.imagePullSecrets)",message="spec.identity and spec.imagePullSecrets are two ways to log in; use one"
 type ClusterStoreSpec struct {
-	StoreSpec `json:",inline"`
+	StoreCommon `json:",inline"`
+
+	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
+	// the host that it is for.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	ImagePullSecrets []ClusterSecretRef `json:"imagePullSecrets,omitempty"`
+
+	// Identity logs in with a cloud identity instead. It needs the image
+	// landwaiter:full.
+	// +optional
+	Identity *ClusterRegistryIdentity `json:"identity,omitempty"`
+
+	// CABundle is trusted for these registries, in addition to the system's
+	// certificates.
+	// +optional
+	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
 
 	// InsecurePlainHTTP reaches these registries without TLS.
 	// +optional
 	InsecurePlainHTTP bool `json:"insecurePlainHTTP,omitempty"`
 }
 
-// Store gives access to registries for its namespace.
+// RegistryProvider is a cloud whose registries have logins of their own.
+// +kubebuilder:validation:Enum=ECR;ACR;GAR
+type RegistryProvider string
+
+// The providers: Amazon, Azure, Google Cloud.
+const (
+	RegistryProviderECR RegistryProvider = "ECR"
+	RegistryProviderACR RegistryProvider = "ACR"
+	RegistryProviderGAR RegistryProvider = "GAR"
+)
+
+// RegistryIdentity says how a namespace logs in at the registries of a cloud.
+type RegistryIdentity struct {
+	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
+	// sent to the provider's own hosts.
+	Provider RegistryProvider `json:"provider"`
+	// SecretRef names a Secret with credentials: accessKeyID and secretAccessKey for
+	// ECR; tenantID, clientID and clientSecret for ACR; credentials.json for GAR.
+	SecretRef SecretRef `json:"secretRef"`
+}
+
+// ClusterRegistryIdentity says how the cluster logs in at the registries of a cloud.
+type ClusterRegistryIdentity struct {
+	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
+	// sent to the provider's own hosts.
+	Provider RegistryProvider `json:"provider"`
+	// SecretRef names a Secret with credentials, as for a Store. If omitted, the
+	// identity of Landwaiter's own pod is used.
+	// +optional
+	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
+}
+
+// Store gives its namespace access to registries.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=landwaiter
+// +kubebuilder:resource:categories=landwaiter,shortName=lws
 // +kubebuilder:printcolumn:name="Registries",type=string,JSONPath=`.spec.registries`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.imagePullSecrets) || self.spec.imagePullSecrets.all(s, !has(s.__namespace__))",message="leave namespace out of spec.imagePullSecrets: only Secrets of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || has(self.spec.identity.secretRef)",message="set spec.identity.secretRef: a namespaced store needs credentials of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || !has(self.spec.identity.secretRef) || !has(self.spec.identity.secretRef.__namespace__)",message="leave spec.identity.secretRef.namespace out: only Secrets of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.secretRef) || !has(self.spec.caBundle.secretRef.__namespace__)",message="leave spec.caBundle.secretRef.namespace out: only Secrets of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.configMapRef) || !has(self.spec.caBundle.configMapRef.__namespace__)",message="leave spec.caBundle.configMapRef.namespace out: only ConfigMaps of the own namespace can be used"
 type Store struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   StoreSpec `json:"spec"`
-	Status Status    `json:"status,omitempty"`
+	Spec StoreSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status StoreStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (s *Store) GetStatus() *Status { return &s.Status }
+// CommonStatus implements [Object].
+func (s *Store) CommonStatus() *Status { return &s.Status.Status }
+
+// Qualified returns the specification with every reference as one into the own
+// namespace, so that both scopes are read alike.
+func (s *Store) Qualified() ClusterStoreSpec {
+	made := ClusterStoreSpec{StoreCommon: s.Spec.StoreCommon, CABundle: s.Spec.CABundle.in(s.Namespace)}
+	for _, ref := range s.Spec.ImagePullSecrets {
+		made.ImagePullSecrets = append(made.ImagePullSecrets, *ref.in(s.Namespace))
+	}
+	if identity := s.Spec.Identity; identity != nil {
+		made.Identity = &ClusterRegistryIdentity{Provider: identity.Provider, SecretRef: identity.SecretRef.in(s.Namespace)}
+	}
+	return made
+}
 
 // StoreList is a list of Stores.
 // +kubebuilder:object:root=true
@@ -127,29 +141,30 @@ type StoreList struct {
 	Items           []Store `json:"items"`
 }
 
-// ClusterStore gives access to registries for namespaces that have no Store of
-// their own, and for floors.
+// ClusterStore gives access to registries to namespaces that have no Store, and
+// to floors.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=landwaiter
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcs
 // +kubebuilder:printcolumn:name="Registries",type=string,JSONPath=`.spec.registries`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.imagePullSecrets) || self.spec.imagePullSecrets.all(s, has(s.__namespace__))",message="set namespace in every entry of spec.imagePullSecrets: a cluster resource has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.identity) || !has(self.spec.identity.secretRef) || has(self.spec.identity.secretRef.__namespace__)",message="set spec.identity.secretRef.namespace: a cluster resource has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.secretRef) || has(self.spec.caBundle.secretRef.__namespace__)",message="set spec.caBundle.secretRef.namespace: a cluster resource has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.caBundle) || !has(self.spec.caBundle.configMapRef) || has(self.spec.caBundle.configMapRef.__namespace__)",message="set spec.caBundle.configMapRef.namespace: a cluster resource has no namespace of its own"
 type ClusterStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   ClusterStoreSpec `json:"spec"`
-	Status Status           `json:"status,omitempty"`
+	Spec ClusterStoreSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status StoreStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (s *ClusterStore) GetStatus() *Status { return &s.Status }
+// CommonStatus implements [Object].
+func (s *ClusterStore) CommonStatus() *Status { return &s.Status.Status }
+
+// Qualified returns the specification.
+func (s *ClusterStore) Qualified() ClusterStoreSpec { return s.Spec }
 
 // ClusterStoreList is a list of ClusterStores.
 // +kubebuilder:object:root=true

@@ -1,19 +1,19 @@
 package v1alpha1
 
-// TrustSource is where trust material comes from.
-// +kubebuilder:validation:XValidation:rule="[has(self.inline), has(self.secretRef), has(self.configMapRef), has(self.kms), has(self.vault), has(self.tuf)].filter(x, x).size() == 1",message="set exactly one of inline, secretRef, configMapRef, kms, vault and tuf in spec.source"
+// TrustSource is where a namespace's trust material comes from.
+// +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef;kms;vault;tuf
 type TrustSource struct {
 	// Inline is the text itself.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretRef names a key of a Secret that holds the text.
+	// SecretKeyRef names a key of a Secret that holds the text.
 	// +optional
-	SecretRef *ObjectKeyRef `json:"secretRef,omitempty"`
-	// ConfigMapRef names a key of a ConfigMap that holds the text.
+	SecretKeyRef *KeyRef `json:"secretKeyRef,omitempty"`
+	// ConfigMapKeyRef names a key of a ConfigMap that holds the text.
 	// +optional
-	ConfigMapRef *ObjectKeyRef `json:"configMapRef,omitempty"`
+	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
 	// KMS names a key in a key management service. It needs the image
 	// landwaiter:full.
 	// +optional
@@ -26,23 +26,62 @@ type TrustSource struct {
 	TUF *TUFSource `json:"tuf,omitempty"`
 }
 
-// KMSSource names a key in a key management service.
-type KMSSource struct {
+// ClusterTrustSource is where the cluster's trust material comes from.
+// +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef;kms;vault;tuf
+type ClusterTrustSource struct {
+	// Inline is the text itself.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Inline string `json:"inline,omitempty"`
+	// SecretKeyRef names a key of a Secret that holds the text.
+	// +optional
+	SecretKeyRef *ClusterKeyRef `json:"secretKeyRef,omitempty"`
+	// ConfigMapKeyRef names a key of a ConfigMap that holds the text.
+	// +optional
+	ConfigMapKeyRef *ClusterKeyRef `json:"configMapKeyRef,omitempty"`
+	// KMS names a key in a key management service. It needs the image
+	// landwaiter:full.
+	// +optional
+	KMS *ClusterKMSSource `json:"kms,omitempty"`
+	// Vault names a key, or certificates, in HashiCorp Vault.
+	// +optional
+	Vault *ClusterVaultSource `json:"vault,omitempty"`
+	// TUF names a Sigstore TUF repository: with {}, the public-good one.
+	// +optional
+	TUF *ClusterTUFSource `json:"tuf,omitempty"`
+}
+
+// KMSKey is a key in a key management service.
+type KMSKey struct {
 	// URI such as "awskms:///alias/release", "azurekms://vault.vault.azure.net/key" or
 	// "gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^(awskms|azurekms|gcpkms)://`
 	URI string `json:"uri"`
-	// SecretRef names a Secret with credentials: accessKeyID, secretAccessKey and
-	// region for AWS, credentials.json for Google Cloud. Left out, a
-	// ClusterTrustStore uses the identity of the pod.
-	// +optional
-	SecretRef *SecretRef `json:"secretRef,omitempty"`
 }
 
-// VaultSource names a key, or certificates, in HashiCorp Vault.
-type VaultSource struct {
+// KMSSource is a key in a key management service, read with a namespace's own
+// credentials.
+type KMSSource struct {
+	KMSKey `json:",inline"`
+	// SecretRef names a Secret with credentials: accessKeyID, secretAccessKey and
+	// region for AWS, credentials.json for Google Cloud.
+	SecretRef SecretRef `json:"secretRef"`
+}
+
+// ClusterKMSSource is a key in a key management service.
+type ClusterKMSSource struct {
+	KMSKey `json:",inline"`
+	// SecretRef names a Secret with credentials, as for a TrustStore. If omitted, the
+	// identity of Landwaiter's own pod is used.
+	// +optional
+	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
+}
+
+// VaultPath is a place in HashiCorp Vault.
+type VaultPath struct {
 	// Address of the server, https.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -53,25 +92,36 @@ type VaultSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
-	// Token names the key of a Secret that holds a token.
-	Token ObjectKeyRef `json:"token"`
-	// VaultNamespace is the namespace within Vault, where there are such.
+	// VaultNamespace is the namespace in Vault, where Vault has namespaces.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	VaultNamespace string `json:"vaultNamespace,omitempty"`
-	// CABundle is PEM certificates that are trusted for the server, besides the
-	// system's.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=65536
-	CABundle string `json:"caBundle,omitempty"`
 }
 
-// TUFSource names a TUF repository with a trusted_root.json. Left empty it is
+// VaultSource is a key, or certificates, in HashiCorp Vault.
+type VaultSource struct {
+	VaultPath `json:",inline"`
+	// TokenSecretKeyRef names the key of a Secret that holds a token.
+	TokenSecretKeyRef KeyRef `json:"tokenSecretKeyRef"`
+	// CABundle is trusted for the server, in addition to the system's certificates.
+	// +optional
+	CABundle *CABundle `json:"caBundle,omitempty"`
+}
+
+// ClusterVaultSource is a key, or certificates, in HashiCorp Vault.
+type ClusterVaultSource struct {
+	VaultPath `json:",inline"`
+	// TokenSecretKeyRef names the key of a Secret that holds a token.
+	TokenSecretKeyRef ClusterKeyRef `json:"tokenSecretKeyRef"`
+	// CABundle is trusted for the server, in addition to the system's certificates.
+	// +optional
+	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
+}
+
+// TUFRepository is a TUF repository with a trusted_root.json. Empty, it is
 // Sigstore's public-good one.
-// +kubebuilder:validation:XValidation:rule="has(self.mirror) == has(self.root)",message="spec.source.tuf needs both mirror and root, or neither for the public-good repository"
-type TUFSource struct {
+type TUFRepository struct {
 	// Mirror is the address of the repository, https.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -83,10 +133,37 @@ type TUFSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Root string `json:"root,omitempty"`
-	// CABundle is PEM certificates that are trusted for the mirror, besides the
-	// system's.
+}
+
+// TUFSource names a TUF repository.
+// +kubebuilder:validation:XValidation:rule="has(self.mirror) == has(self.root)",message="spec.source.tuf needs both mirror and root, or neither for the public-good repository"
+type TUFSource struct {
+	TUFRepository `json:",inline"`
+	// CABundle is trusted for the mirror, in addition to the system's certificates.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=65536
-	CABundle string `json:"caBundle,omitempty"`
+	CABundle *CABundle `json:"caBundle,omitempty"`
+}
+
+// ClusterTUFSource names a TUF repository.
+// +kubebuilder:validation:XValidation:rule="has(self.mirror) == has(self.root)",message="spec.source.tuf needs both mirror and root, or neither for the public-good repository"
+type ClusterTUFSource struct {
+	TUFRepository `json:",inline"`
+	// CABundle is trusted for the mirror, in addition to the system's certificates.
+	// +optional
+	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
+}
+
+// in returns s with every reference as one into a namespace.
+func (s TrustSource) in(namespace string) ClusterTrustSource {
+	made := ClusterTrustSource{Inline: s.Inline, SecretKeyRef: s.SecretKeyRef.in(namespace), ConfigMapKeyRef: s.ConfigMapKeyRef.in(namespace)}
+	if s.KMS != nil {
+		made.KMS = &ClusterKMSSource{KMSKey: s.KMS.KMSKey, SecretRef: s.KMS.SecretRef.in(namespace)}
+	}
+	if s.Vault != nil {
+		made.Vault = &ClusterVaultSource{VaultPath: s.Vault.VaultPath, TokenSecretKeyRef: *s.Vault.TokenSecretKeyRef.in(namespace), CABundle: s.Vault.CABundle.in(namespace)}
+	}
+	if s.TUF != nil {
+		made.TUF = &ClusterTUFSource{TUFRepository: s.TUF.TUFRepository, CABundle: s.TUF.CABundle.in(namespace)}
+	}
+	return made
 }

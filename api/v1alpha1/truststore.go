@@ -10,10 +10,10 @@ type TrustStoreType string
 
 // The types of trust stores.
 const (
-	PublicKeys           TrustStoreType = "PublicKeys"
-	Certificates         TrustStoreType = "Certificates"
-	TimestampAuthorities TrustStoreType = "TimestampAuthorities"
-	SigstoreRoot         TrustStoreType = "SigstoreRoot"
+	TrustStoreTypePublicKeys           TrustStoreType = "PublicKeys"
+	TrustStoreTypeCertificates         TrustStoreType = "Certificates"
+	TrustStoreTypeTimestampAuthorities TrustStoreType = "TimestampAuthorities"
+	TrustStoreTypeSigstoreRoot         TrustStoreType = "SigstoreRoot"
 )
 
 // HashAlgorithm is what signed bytes are hashed with.
@@ -22,71 +22,76 @@ type HashAlgorithm string
 
 // The hash algorithms.
 const (
-	SHA256 HashAlgorithm = "SHA256"
-	SHA384 HashAlgorithm = "SHA384"
-	SHA512 HashAlgorithm = "SHA512"
+	HashAlgorithmSHA256 HashAlgorithm = "SHA256"
+	HashAlgorithmSHA384 HashAlgorithm = "SHA384"
+	HashAlgorithmSHA512 HashAlgorithm = "SHA512"
 )
 
-// TrustStoreSpec is named trust material.
+// TrustStoreCommon is what a TrustStore and a ClusterTrustStore share.
+type TrustStoreCommon struct {
+	// Type of the material: PublicKeys, Certificates and TimestampAuthorities (root
+	// certificates) are PEM text, SigstoreRoot is a trusted_root.json.
+	Type TrustStoreType `json:"type"`
+
+	// Hash that signatures made with these keys use. If omitted, what cosign uses:
+	// SHA256, or for ECDSA P-384 and P-521 also the hash of that strength.
+	// +optional
+	Hash HashAlgorithm `json:"hash,omitempty"`
+}
+
+// TrustStoreSpec is named trust material of a namespace.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 type TrustStoreSpec struct {
-	// Type of the material: PublicKeys, Certificates and TimestampAuthorities (root
-	// certificates) are PEM text, SigstoreRoot is a trusted_root.json.
-	Type TrustStoreType `json:"type"`
-
-	// Hash that signatures made with these keys use. Left out it is what cosign
-	// uses: SHA256, or for ECDSA P-384 and P-521 also the hash of that strength.
-	// +optional
-	Hash HashAlgorithm `json:"hash,omitempty"`
+	TrustStoreCommon `json:",inline"`
 
 	// Source of the material.
 	Source TrustSource `json:"source"`
 }
 
-// ObjectKeyRef names one key of a Secret or ConfigMap.
-type ObjectKeyRef struct {
-	// Namespace of the object: required in cluster resources, and forbidden in
-	// namespaced ones, which reach their own namespace only.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Namespace string `json:"namespace,omitempty"`
-	// Name of the object.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-	// Key within the object.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Key string `json:"key"`
+// ClusterTrustStoreSpec is named trust material of the cluster.
+// +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
+type ClusterTrustStoreSpec struct {
+	TrustStoreCommon `json:",inline"`
+
+	// Source of the material.
+	Source ClusterTrustSource `json:"source"`
 }
 
 // TrustStore is named trust material of a namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=landwaiter
+// +kubebuilder:resource:categories=landwaiter,shortName=lwts
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.secretRef) || !has(self.spec.source.secretRef.__namespace__)",message="leave spec.source.secretRef.namespace out: only Secrets of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.configMapRef) || !has(self.spec.source.configMapRef.__namespace__)",message="leave spec.source.configMapRef.namespace out: only ConfigMaps of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.vault) || !has(self.spec.source.vault.token.__namespace__)",message="leave spec.source.vault.token.namespace out: only Secrets of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || !has(self.spec.source.kms.secretRef) || !has(self.spec.source.kms.secretRef.__namespace__)",message="leave spec.source.kms.secretRef.namespace out: only Secrets of the own namespace can be used"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || has(self.spec.source.kms.secretRef)",message="set spec.source.kms.secretRef: a namespaced trust store needs credentials of its own"
 type TrustStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   TrustStoreSpec `json:"spec"`
-	Status Status         `json:"status,omitempty"`
+	Spec TrustStoreSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status TrustStoreStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (t *TrustStore) GetStatus() *Status { return &t.Status }
+// CommonStatus implements [Object].
+func (t *TrustStore) CommonStatus() *Status { return &t.Status.Status }
+
+// Details returns the status of the material.
+func (t *TrustStore) Details() *TrustStoreStatus { return &t.Status }
+
+// Qualified returns the specification with every reference as one into the own
+// namespace, so that both scopes are read alike.
+func (t *TrustStore) Qualified() ClusterTrustStoreSpec {
+	return ClusterTrustStoreSpec{TrustStoreCommon: t.Spec.TrustStoreCommon, Source: t.Spec.Source.in(t.Namespace)}
+}
 
 // TrustStoreList is a list of TrustStores.
 // +kubebuilder:object:root=true
@@ -96,28 +101,33 @@ type TrustStoreList struct {
 	Items           []TrustStore `json:"items"`
 }
 
-// ClusterTrustStore is named trust material of the cluster.
+// ClusterTrustStore is named trust material of the cluster, which every namespace
+// may refer to.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=landwaiter
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcts
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.secretRef) || has(self.spec.source.secretRef.__namespace__)",message="set spec.source.secretRef.namespace: a cluster resource has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.configMapRef) || has(self.spec.source.configMapRef.__namespace__)",message="set spec.source.configMapRef.namespace: a cluster resource has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.vault) || has(self.spec.source.vault.token.__namespace__)",message="set spec.source.vault.token.namespace: a cluster resource has no namespace of its own"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.source.kms) || !has(self.spec.source.kms.secretRef) || has(self.spec.source.kms.secretRef.__namespace__)",message="set spec.source.kms.secretRef.namespace: a cluster resource has no namespace of its own"
 type ClusterTrustStore struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   TrustStoreSpec `json:"spec"`
-	Status Status         `json:"status,omitempty"`
+	Spec ClusterTrustStoreSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status TrustStoreStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (t *ClusterTrustStore) GetStatus() *Status { return &t.Status }
+// CommonStatus implements [Object].
+func (t *ClusterTrustStore) CommonStatus() *Status { return &t.Status.Status }
+
+// Details returns the status of the material.
+func (t *ClusterTrustStore) Details() *TrustStoreStatus { return &t.Status }
+
+// Qualified returns the specification.
+func (t *ClusterTrustStore) Qualified() ClusterTrustStoreSpec { return t.Spec }
 
 // ClusterTrustStoreList is a list of ClusterTrustStores.
 // +kubebuilder:object:root=true

@@ -10,18 +10,29 @@ type DefaultAction string
 
 // The default actions.
 const (
-	DefaultDeny  DefaultAction = "Deny"
-	DefaultAllow DefaultAction = "Allow"
+	DefaultActionDeny  DefaultAction = "Deny"
+	DefaultActionAllow DefaultAction = "Allow"
 )
 
-// PolicyMode says what happens to images that a policy does not allow.
-// +kubebuilder:validation:Enum=Enforce;Warn
-type PolicyMode string
+// EnforcementAction is what happens to images that a policy does not allow.
+// +kubebuilder:validation:Enum=Deny;Warn
+type EnforcementAction string
 
-// The modes.
+// The enforcement actions.
 const (
-	ModeEnforce PolicyMode = "Enforce"
-	ModeWarn    PolicyMode = "Warn"
+	EnforcementActionDeny EnforcementAction = "Deny"
+	EnforcementActionWarn EnforcementAction = "Warn"
+)
+
+// RuleAction is what a rule does with its images.
+// +kubebuilder:validation:Enum=Require;Allow;Deny
+type RuleAction string
+
+// The actions of rules.
+const (
+	RuleActionRequire RuleAction = "Require"
+	RuleActionAllow   RuleAction = "Allow"
+	RuleActionDeny    RuleAction = "Deny"
 )
 
 // IndexMode says what proves an image index (a multi-platform image).
@@ -30,18 +41,18 @@ type IndexMode string
 
 // The index modes.
 const (
-	IndexItself      IndexMode = "Itself"
-	IndexOrManifests IndexMode = "ItselfOrEveryManifest"
+	IndexModeItself                IndexMode = "Itself"
+	IndexModeItselfOrEveryManifest IndexMode = "ItselfOrEveryManifest"
 )
 
-// Enforcement says whom a cluster policy binds.
-// +kubebuilder:validation:Enum=Default;Floor
-type Enforcement string
+// PolicyScope says which namespaces a cluster policy is for.
+// +kubebuilder:validation:Enum=Fallback;Floor
+type PolicyScope string
 
-// The enforcements.
+// The scopes.
 const (
-	EnforcementDefault Enforcement = "Default"
-	EnforcementFloor   Enforcement = "Floor"
+	PolicyScopeFallback PolicyScope = "Fallback"
+	PolicyScopeFloor    PolicyScope = "Floor"
 )
 
 // VerificationPolicySpec says how findings become a verdict.
@@ -53,17 +64,20 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// Default is for images that no rule matches: Deny (the default) or Allow.
+	// DefaultAction is for images that no rule matches: Deny or Allow.
 	// +optional
-	Default DefaultAction `json:"default,omitempty"`
+	// +kubebuilder:default=Deny
+	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
 
-	// Mode is Enforce (the default), or Warn: images that this policy does not
-	// allow, or that could not be verified, are allowed and reported.
+	// EnforcementAction is Deny or Warn. A policy that warns only adds warnings:
+	// other policies decide as if it did not exist.
 	// +optional
-	Mode PolicyMode `json:"mode,omitempty"`
+	// +kubebuilder:default=Deny
+	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
 }
 
-// PolicyRule is what some images need.
+// PolicyRule says what some images need.
+// +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="require is for action Require, and required there"
 type PolicyRule struct {
 	// Images that the rule is for, as in a Verifier.
 	// +listType=set
@@ -73,20 +87,28 @@ type PolicyRule struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images"`
 
+	// Action is Require, which allows an image if everything in require holds; Allow,
+	// which allows it without verifying anything; or Deny.
+	// +optional
+	// +kubebuilder:default=Require
+	Action RuleAction `json:"action,omitempty"`
+
 	// Require lists what must hold, every entry of it.
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	Require []Requirement `json:"require"`
+	Require []Requirement `json:"require,omitempty"`
 
-	// Index says what proves an image index: Itself (the default), or
-	// ItselfOrEveryManifest, which takes an index of which every manifest is proven.
+	// Index says what proves an image index: Itself, or ItselfOrEveryManifest, which
+	// also accepts an index of which every manifest is proven.
 	// +optional
+	// +kubebuilder:default=Itself
 	Index IndexMode `json:"index,omitempty"`
 }
 
 // Requirement is one thing that must hold.
-// +kubebuilder:validation:XValidation:rule="[has(self.anyOf), has(self.allOf), has(self.types), has(self.expression)].filter(x, x).size() == 1",message="set exactly one of anyOf, allOf, types and expression in a requirement"
+// +kubebuilder:validation:ExactlyOneOf=anyOf;allOf;types;expression
 type Requirement struct {
 	// AnyOf names verifiers of which one must be satisfied.
 	// +optional
@@ -108,18 +130,19 @@ type Requirement struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=16
 	Types []VerifierType `json:"types,omitempty"`
-	// Expression in CEL that must be true of findings, what all verifiers that apply
+	// Expression in CEL that must be true of findings: what all verifiers that apply
 	// to the image have proven.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
-	// AtLeast is how many different signers are needed. Left out it is 1.
+	// AtLeast is how many different signers are needed.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
+	// +kubebuilder:default=1
 	AtLeast *int32 `json:"atLeast,omitempty"`
 }
 
@@ -128,30 +151,39 @@ type Requirement struct {
 type ClusterVerificationPolicySpec struct {
 	VerificationPolicySpec `json:",inline"`
 
-	// Enforcement is Default (for namespaces without a policy of their own) or
-	// Floor (for every namespace, besides its own policy).
+	// Scope is Fallback, for namespaces without a policy of their own, or Floor, for
+	// every namespace in addition to its own policy.
 	// +optional
-	Enforcement Enforcement `json:"enforcement,omitempty"`
+	// +kubebuilder:default=Fallback
+	Scope PolicyScope `json:"scope,omitempty"`
 }
 
 // VerificationPolicy decides for its namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=landwaiter
-// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.default`
+// +kubebuilder:resource:categories=landwaiter,shortName=lwvp
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultAction`
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcementAction`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type VerificationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   VerificationPolicySpec `json:"spec"`
-	Status Status                 `json:"status,omitempty"`
+	Spec VerificationPolicySpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status VerificationPolicyStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (p *VerificationPolicy) GetStatus() *Status { return &p.Status }
+// CommonStatus implements [Object].
+func (p *VerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
+
+// Qualified returns the specification as a cluster policy has it.
+func (p *VerificationPolicy) Qualified() ClusterVerificationPolicySpec {
+	return ClusterVerificationPolicySpec{VerificationPolicySpec: p.Spec}
+}
 
 // VerificationPolicyList is a list of VerificationPolicies.
 // +kubebuilder:object:root=true
@@ -162,25 +194,31 @@ type VerificationPolicyList struct {
 }
 
 // ClusterVerificationPolicy decides for namespaces without a policy of their
-// own, or, as a floor, for every namespace besides.
+// own, or, as a floor, for every namespace in addition.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=landwaiter
-// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcement`
-// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.default`
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcvp
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.scope`
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultAction`
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcementAction`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterVerificationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   ClusterVerificationPolicySpec `json:"spec"`
-	Status Status                        `json:"status,omitempty"`
+	Spec ClusterVerificationPolicySpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status VerificationPolicyStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (p *ClusterVerificationPolicy) GetStatus() *Status { return &p.Status }
+// CommonStatus implements [Object].
+func (p *ClusterVerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
+
+// Qualified returns the specification.
+func (p *ClusterVerificationPolicy) Qualified() ClusterVerificationPolicySpec { return p.Spec }
 
 // ClusterVerificationPolicyList is a list of ClusterVerificationPolicies.
 // +kubebuilder:object:root=true

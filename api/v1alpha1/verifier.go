@@ -10,36 +10,29 @@ type VerifierType string
 
 // The types of verifiers.
 const (
-	TypeCosign      VerifierType = "Cosign"
-	TypeNotation    VerifierType = "Notation"
-	TypeAttestation VerifierType = "Attestation"
+	VerifierTypeCosign      VerifierType = "Cosign"
+	VerifierTypeNotation    VerifierType = "Notation"
+	VerifierTypeAttestation VerifierType = "Attestation"
 )
-
-// TransparencyLogMode says whether signatures must be in a transparency log.
-// +kubebuilder:validation:Enum=Required;Ignore
-type TransparencyLogMode string
-
-// The modes of transparencyLog.
-const (
-	TransparencyLogRequired TransparencyLogMode = "Required"
-	TransparencyLogIgnore   TransparencyLogMode = "Ignore"
-)
-
-// TrustStoreKind is the kind of a referenced trust store.
-// +kubebuilder:validation:Enum=TrustStore;ClusterTrustStore
-type TrustStoreKind string
 
 // VerifierSpec says how one kind of evidence is checked.
-// +kubebuilder:validation:XValidation:rule="[has(self.cosign), has(self.notation), has(self.attestation)].filter(x, x).size() == 1",message="set exactly one of spec.cosign, spec.notation and spec.attestation"
+// +kubebuilder:validation:XValidation:rule="has(self.cosign) == (self.type == 'Cosign')",message="spec.cosign is for spec.type Cosign, and required there"
+// +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.notation is for spec.type Notation, and required there"
+// +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.attestation is for spec.type Attestation, and required there"
 type VerifierSpec struct {
-	// Images that the verifier is for: "**" for all (the default when empty), or
-	// patterns of host and repository such as "registry.example.com/team-a/**".
+	// Images that the verifier is for: "**" for all, or patterns of host and
+	// repository such as "registry.example.com/team-a/**".
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:default={"**"}
 	Images []string `json:"images,omitempty"`
+
+	// Type of the evidence; the field of that name says how it is checked.
+	Type VerifierType `json:"type"`
 
 	// Cosign checks cosign signatures: legacy ones and Sigstore bundles.
 	// +optional
@@ -55,99 +48,46 @@ type VerifierSpec struct {
 }
 
 // CosignVerifier says which cosign signatures are valid.
-// +kubebuilder:validation:XValidation:rule="has(self.keys) != has(self.keyless)",message="set exactly one of spec.cosign.keys and spec.cosign.keyless"
-// +kubebuilder:validation:XValidation:rule="!has(self.logTrustStore) || (has(self.keys) && has(self.transparencyLog) && self.transparencyLog == 'Required')",message="spec.cosign.logTrustStore is for spec.cosign.keys with transparencyLog Required; remove it"
+// +kubebuilder:validation:ExactlyOneOf=keys;keyless
 type CosignVerifier struct {
-	// Keys are trust stores of type PublicKeys. A signature by any of their keys
-	// is valid.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	Keys []TrustStoreRef `json:"keys,omitempty"`
-
-	// Keyless trusts identities instead of keys.
-	// +optional
-	Keyless *Keyless `json:"keyless,omitempty"`
-
-	// TransparencyLog says whether signatures must be in a transparency log: for
-	// keyless the default is Required, for keys Ignore. Where it is ignored for
-	// keyless, a timestamp authority must vouch for the time instead.
-	// +optional
-	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
-
-	// LogTrustStore is of type SigstoreRoot and has the transparency logs for
-	// signatures by keys, where transparencyLog is Required.
-	// +optional
-	LogTrustStore *TrustStoreRef `json:"logTrustStore,omitempty"`
+	Signers `json:",inline"`
 
 	// Annotations that the signature must carry with exactly these values.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// MatchRepository also demands that the signature names the image's own
-	// repository. Leave it off where images are mirrored.
+	// MatchRepository requires that the signature names the image's own repository.
+	// Leave it off where images are mirrored.
 	// +optional
 	MatchRepository bool `json:"matchRepository,omitempty"`
 }
 
 // AttestationVerifier says which in-toto attestations are valid.
-// +kubebuilder:validation:XValidation:rule="!has(self.logTrustStore) || (has(self.keys) && has(self.transparencyLog) && self.transparencyLog == 'Required')",message="spec.attestation.logTrustStore is for spec.attestation.keys with transparencyLog Required; remove it"
-// +kubebuilder:validation:XValidation:rule="has(self.keys) != has(self.keyless)",message="set exactly one of spec.attestation.keys and spec.attestation.keyless"
+// +kubebuilder:validation:ExactlyOneOf=keys;keyless
 type AttestationVerifier struct {
+	Signers `json:",inline"`
+
 	// PredicateType that the statement must have, exactly.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	PredicateType string `json:"predicateType"`
-	// Keys are trust stores of type PublicKeys.
+
+	// Expression in CEL that must be true. It sees predicate, predicateType, now and
+	// signer.
 	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	Keys []TrustStoreRef `json:"keys,omitempty"`
-	// Keyless trusts identities instead of keys.
-	// +optional
-	Keyless *Keyless `json:"keyless,omitempty"`
-	// TransparencyLog is as for cosign.
-	// +optional
-	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
-	// LogTrustStore is of type SigstoreRoot and has the transparency logs for
-	// attestations by keys, where transparencyLog is Required.
-	// +optional
-	LogTrustStore *TrustStoreRef `json:"logTrustStore,omitempty"`
-	// Expression in CEL that must be true. It sees predicate, predicateType, now
-	// and signer.
-	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
-}
-
-// TrustStoreRef names a trust store: by trustStore one of the own scope (the
-// same namespace; for a cluster resource a ClusterTrustStore), or by kind and
-// name.
-// +kubebuilder:validation:XValidation:rule="has(self.trustStore) ? !has(self.kind) && !has(self.name) : has(self.kind) && has(self.name)",message="name a trust store either by trustStore or by kind and name"
-type TrustStoreRef struct {
-	// TrustStore is the name of a store of the own scope.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	TrustStore string `json:"trustStore,omitempty"`
-	// Kind is TrustStore or ClusterTrustStore.
-	// +optional
-	Kind TrustStoreKind `json:"kind,omitempty"`
-	// Name of the store.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name,omitempty"`
 }
 
 // Verifier checks one kind of evidence in its namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=landwaiter
+// +kubebuilder:resource:categories=landwaiter,shortName=lwv
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -155,12 +95,16 @@ type Verifier struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   VerifierSpec `json:"spec"`
-	Status Status       `json:"status,omitempty"`
+	Spec VerifierSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status VerifierStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (v *Verifier) GetStatus() *Status { return &v.Status }
+// CommonStatus implements [Object].
+func (v *Verifier) CommonStatus() *Status { return &v.Status.Status }
+
+// Qualified returns the specification.
+func (v *Verifier) Qualified() VerifierSpec { return v.Spec }
 
 // VerifierList is a list of Verifiers.
 // +kubebuilder:object:root=true
@@ -171,11 +115,13 @@ type VerifierList struct {
 }
 
 // ClusterVerifier checks one kind of evidence in namespaces that have no
-// Verifier of their own, and for floors.
+// Verifier, and for floors.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=landwaiter
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcv
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Images",type=string,JSONPath=`.spec.images`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -183,12 +129,16 @@ type ClusterVerifier struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	Spec   VerifierSpec `json:"spec"`
-	Status Status       `json:"status,omitempty"`
+	Spec VerifierSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status VerifierStatus `json:"status,omitempty"`
 }
 
-// GetStatus implements [Object].
-func (v *ClusterVerifier) GetStatus() *Status { return &v.Status }
+// CommonStatus implements [Object].
+func (v *ClusterVerifier) CommonStatus() *Status { return &v.Status.Status }
+
+// Qualified returns the specification.
+func (v *ClusterVerifier) Qualified() VerifierSpec { return v.Spec }
 
 // ClusterVerifierList is a list of ClusterVerifiers.
 // +kubebuilder:object:root=true

@@ -143,7 +143,7 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 }
 
 func (c *clusterFlags) options(s *service.Service, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
-	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, Remote: s.External(), Duties: duties}
+	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, External: s.External(), Duties: duties}
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -19,10 +18,10 @@ import (
 // explanation is what explain prints.
 type explanation struct {
 	printedResult
-	Resources  []compile.Choice `json:"resources"`
-	Generation string           `json:"generation"`
-	Stages     []verify.Stage   `json:"stages"`
-	Took       time.Duration    `json:"took"`
+	Resources  []printedChoice `json:"resources"`
+	Generation string          `json:"generation"`
+	Stages     []printedStage  `json:"stages"`
+	Took       time.Duration   `json:"took"`
 }
 
 func newExplain() *cobra.Command {
@@ -86,8 +85,14 @@ func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, r
 	snapshot := s.Set().Snapshot()
 	began := time.Now()
 	result := s.Verify(ctx, ns, ref)
-	return explanation{printedResult: printable(ref.String(), result), Resources: snapshot.Explain(ns),
-		Generation: snapshot.For(ns).Generation, Stages: result.Stages, Took: time.Since(began)}, result, nil
+	took := time.Since(began)
+	choices := []printedChoice{}
+	for _, c := range snapshot.Explain(ns) {
+		choices = append(choices, printedChoice{Kind: c.Kind, Level: c.Level, Why: c.Why,
+			Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })})
+	}
+	return explanation{printedResult: printable(ref.String(), result), Resources: choices,
+		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: took}, result, nil
 }
 
 func (e explanation) print(out io.Writer) error {
@@ -97,7 +102,7 @@ func (e explanation) print(out io.Writer) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "image\t%s\ndigest\t%s\nnamespace\t%s\nverdict\t%s\nreason\t%s\ngeneration\t%.12s\n",
-		e.Image, e.Digest, namespace, strings.ToUpper(e.Outcome), e.Reason, e.Generation)
+		e.Image, e.Digest, namespace, e.headline(), e.Reason, e.Generation)
 	fmt.Fprintf(w, "\nRESOURCES\nKIND\tLEVEL\tAPPLIED\tWHY\n")
 	for _, c := range e.Resources {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.Level, sourceNames(c.Applied), c.Why)
@@ -117,7 +122,7 @@ func (e explanation) print(out io.Writer) error {
 	return w.Flush()
 }
 
-func sourceNames(sources []policy.ObjectRef) string {
+func sourceNames(sources []printedRef) string {
 	if len(sources) == 0 {
 		return "-"
 	}

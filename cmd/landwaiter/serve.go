@@ -11,8 +11,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
-	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/serving"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -104,8 +102,8 @@ func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f := cmd.Flags()
 	f.IntVar(&flags.options.Engine.InFlight, "in-flight", verify.DefaultInFlight, "images verified at a time; beyond that the answer is a system error at once")
 	f.IntVar(&flags.options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
-	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", registry.DefaultPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
-	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", registry.DefaultPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", service.DefaultRegistryPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", service.DefaultRegistryPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {
@@ -146,7 +144,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return s.Watch(ctx, flags.configDir, func(problems []resource.Problem) {
+		return s.Watch(ctx, flags.configDir, func(problems []service.Problem) {
 			for _, p := range problems {
 				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
 			}

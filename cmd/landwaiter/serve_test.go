@@ -138,8 +138,8 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ text, why string }{
-		"a misspelt field":    {strings.Replace(good, "keys: [{", "kyes: [{", 1), "kyes"},
-		"a missing Secret":    {strings.Replace(good, "secretRef: {name: cosign-pub", "secretRef: {name: gone", 1), "Secret team-a/gone is not there"},
+		"a misspelt field":    {strings.Replace(good, "keys: {", "kyes: {", 1), "kyes"},
+		"a missing Secret":    {strings.Replace(good, "secretKeyRef: {name: cosign-pub", "secretKeyRef: {name: gone", 1), "Secret team-a/gone does not exist"},
 		"a file cut in half":  {good[:len(good)/2], "team-a"},
 		"a file of garbage":   {"\x00\x01{{{{", "team-a"},
 		"an unknown verifier": {strings.Replace(good, "anyOf: [release]", "anyOf: [other]", 1), "verifier other does not exist"},
@@ -167,7 +167,7 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "Verifier team-a/release")
 	})
 	t.Run("a floor holds at once", func(t *testing.T) {
-		s.write(t, "floor.yaml", "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: floor}\nspec:\n  enforcement: Floor\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
+		s.write(t, "floor.yaml", "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: floor}\nspec:\n  scope: Floor\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Denied, "ClusterVerificationPolicy floor")
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "floor.yaml")))
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")

@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,74 +126,10 @@ func exitFor(results []verify.Result) error {
 	return &exitError{code: code}
 }
 
-// printedResult is one image in JSON output.
-type printedResult struct {
-	Image     string           `json:"image"`
-	Namespace string           `json:"namespace,omitempty"`
-	Outcome   string           `json:"outcome"`
-	Digest    string           `json:"digest,omitempty"`
-	Policy    policy.ObjectRef `json:"policy"`
-	Reason    string           `json:"reason"`
-	Warning   string           `json:"warning,omitempty"`
-	Findings  []printedFinding `json:"findings"`
-}
-
-// printedFinding is a finding with its result as a word.
-type printedFinding struct {
-	policy.Finding
-	Result string `json:"result"`
-}
-
-func printable(arg string, r verify.Result) printedResult {
-	p := printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: r.Verdict.Outcome.String(), Digest: r.Digest.String(),
-		Policy: r.Verdict.Policy, Reason: r.Verdict.Reason, Warning: r.Verdict.Warning, Findings: []printedFinding{}}
-	for _, f := range r.Findings {
-		p.Findings = append(p.Findings, printedFinding{Finding: f, Result: f.Result.String()})
-	}
-	return p
-}
-
-func printResults(out io.Writer, format string, args []string, results []verify.Result) error {
-	printed := make([]printedResult, len(results))
-	for i, r := range results {
-		printed[i] = printable(args[i], r)
-	}
-	if format == "json" {
-		return printJSON(out, printed)
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "IMAGE\tVERDICT\tDIGEST\tREASON")
-	for _, p := range printed {
-		outcome := strings.ToUpper(p.Outcome)
-		if p.Warning != "" {
-			outcome += " (warning)"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Image, outcome, short(p.Digest), p.Reason)
-	}
-	return table.Flush()
-}
-
 // checkOutput refuses a value of --output that is neither of the two.
 func checkOutput(output string) error {
 	if output != "table" && output != "json" {
 		return fmt.Errorf("--output is %q, it must be table or json", output)
 	}
 	return nil
-}
-
-func printJSON(out io.Writer, v any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
-}
-
-// short shortens a digest to the part that people compare.
-func short(digest string) string {
-	if len(digest) > 19 {
-		return digest[:19]
-	}
-	if digest == "" {
-		return "-"
-	}
-	return digest
 }

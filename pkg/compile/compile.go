@@ -1,7 +1,7 @@
-// Package compile compiles resources into what the engine works with: for each
-// namespace, which verifiers, stores and policies apply, from the namespace or
-// from the cluster, each kind on its own. It is pure. It refuses to let a
-// broken resource look like one that is not there: what depends on it denies.
+// Package compile turns resources into the engine's configuration. For each namespace
+// it selects the verifiers, stores and policies that apply, from the namespace or from
+// the cluster, separately for each kind. It is pure. It refuses to treat a broken
+// resource as a missing one: everything that depends on it denies.
 package compile
 
 import (
@@ -20,153 +20,219 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Outside is how what is compiled reaches beyond this process. Its functions are
-// called for every namespace and must be cheap.
+// Outside holds the network access of compiled resources. Its functions are called
+// for every namespace and must be cheap.
 type Outside struct {
-	// Registry makes the registry client for what one tenant may reach.
+	// Registry returns a registry client with one namespace's access.
 	Registry func(registry.Access) verify.Registry
-	// Revocation makes the transport by which one tenant's checks of revocation
-	// are answered; it never waits for a network.
+	// Revocation returns the transport for one namespace's revocation checks. It
+	// never blocks on the network.
 	Revocation func(verify.Namespace) http.RoundTripper
 }
 
-// Snapshot is the compiled state of all namespaces at one moment. It is
-// immutable but for a memory of namespaces that declare nothing.
-type Snapshot struct {
-	outside    Outside
-	cluster    *level
-	namespaces map[verify.Namespace]*view
-	undeclared memo
-}
-
-// level is what one level comes to.
-type level struct {
-	namespace verify.Namespace
-	uid       string
-	broken    string // why nothing of this level can be used
-
-	trustStores map[string]*trustStore
-	verifiers   []verifier
-	stores      []store
-	hosts       map[string]registry.HostRule       // of the cluster level
-	limits      map[verify.Namespace]verify.Limits // of the cluster level
-	policies    []compiledPolicy                   // without floors
-	floors      []compiledPolicy                   // of the cluster level
-}
-
-// New turns objects into a Snapshot, and says what their owners should
-// correct. It never fails: what is wrong with one namespace's objects denies in
-// that namespace, what is wrong with cluster objects wherever they apply.
+// New compiles objects into a Snapshot, and returns problems that their owners should
+// fix. It never fails: a problem in a namespace denies in that namespace, and one in
+// the cluster's objects denies wherever they apply.
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	declared, m := levels(o), newMaterial(o, fetched)
-	c := &compiler{material: m, outside: outside}
-	s := &Snapshot{outside: outside, cluster: c.level(declared[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
-	for _, namespace := range slices.Sorted(maps.Keys(declared)) {
+	levels := groupByLevel(o)
+	c := &compiler{material: newMaterial(o, fetched), outside: outside}
+	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
+	for _, namespace := range slices.Sorted(maps.Keys(levels)) {
 		if namespace != verify.Cluster {
-			s.namespaces[namespace] = s.link(c.level(declared[namespace], s.cluster))
+			s.namespaces[namespace] = s.link(c.level(levels[namespace], s.cluster))
 		}
 	}
-	s.namespaces[verify.Cluster] = s.link(&level{})
-	return s, c.problems
+	s.namespaces[verify.Cluster] = s.link(&level{objects: &objects{}})
+	return s, s.problems()
 }
 
-// With returns a snapshot that differs from s in one namespace, compiled anew
-// from what o has of it, and what is wrong there; s itself stays as it is. A
-// namespace of which o has nothing is not in the new snapshot. For a change of
-// cluster objects everything must be compiled anew: then, and only then, it
-// panics to be asked for [verify.Cluster], which would mix two states.
+// With returns a snapshot in which one namespace is recompiled from o, and that
+// namespace's problems; s itself does not change. If o has no objects of the
+// namespace, the new snapshot does not contain it. With panics if namespace is
+// [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
 func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	if namespace == verify.Cluster {
-		panic("compile: a change of cluster objects needs New")
+		panic("compile: a change of cluster objects needs WithCluster")
 	}
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, namespaces: maps.Clone(s.namespaces)}
-	declared, ok := levels(o)[namespace]
+	found, ok := groupByLevel(o)[namespace]
 	if !ok {
 		delete(next.namespaces, namespace)
 		return next, nil
 	}
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
-	next.namespaces[namespace] = next.link(c.level(declared, s.cluster))
-	return next, c.problems
+	v := next.link(c.level(found, s.cluster))
+	next.namespaces[namespace] = v
+	return next, v.problems
 }
 
-// compiler collects problems while it goes through the levels.
+// WithCluster returns a snapshot with the cluster's objects from o, and their
+// problems; s itself does not change. Namespaces that the change does not affect are
+// not recompiled. WithCluster ignores namespaced objects in o.
+func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
+	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
+	next := &Snapshot{outside: s.outside, cluster: c.level(groupByLevel(o)[verify.Cluster], nil), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
+	for namespace, was := range s.namespaces {
+		own := was.chain[0]
+		switch {
+		case namespace == verify.Cluster:
+			next.namespaces[namespace] = next.link(&level{objects: &objects{}})
+		case next.cluster.differs(own.uses):
+			own = (&compiler{material: own.objects.material, outside: s.outside}).level(own.objects, next.cluster)
+			next.namespaces[namespace] = next.link(own)
+		case next.affects(own, s.cluster):
+			next.namespaces[namespace] = next.link(own)
+		default:
+			next.namespaces[namespace] = was
+		}
+	}
+	return next, next.namespaces[verify.Cluster].problems
+}
+
+// differs reports whether a ClusterTrustStore has another fingerprint than in uses.
+func (l *level) differs(uses map[string]string) bool {
+	for name, fingerprint := range uses {
+		if l.fingerprintOf(name) != fingerprint {
+			return true
+		}
+	}
+	return false
+}
+
+// fingerprintOf returns the fingerprint of a trust store, "" if it does not exist.
+func (l *level) fingerprintOf(name string) string {
+	if t, ok := l.trustStores[name]; ok {
+		return t.fingerprint
+	}
+	return ""
+}
+
+// affects reports whether own is linked to something that differs between the cluster
+// level of s and was.
+func (s *Snapshot) affects(own, was *level) bool {
+	is := s.cluster
+	floors := len(is.floors)+len(was.floors) > 0
+	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
+	return is.quotas[own.objects.namespace] != was.quotas[own.objects.namespace] ||
+		changed(func(s shared) string { return s.hosts }) ||
+		changed(func(s shared) string { return s.floors }) ||
+		(floors || len(own.verifiers) == 0) && changed(func(s shared) string { return s.verifiers }) ||
+		(floors || len(own.stores) == 0) && changed(func(s shared) string { return s.stores }) ||
+		!slices.ContainsFunc(own.policies, compiledPolicy.decides) && changed(func(s shared) string { return s.policies })
+}
+
+// compiler compiles levels.
 type compiler struct {
 	material material
 	outside  Outside
-	problems []resource.Problem
 }
 
-func (c *compiler) problem(source policy.ObjectRef, err error) {
-	if err != nil {
-		c.problems = append(c.problems, resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: err.Error()})
+// level compiles o; cluster is nil for the cluster's own level.
+func (c *compiler) level(o *objects, cluster *level) *level {
+	o.material = c.material
+	l := &level{objects: o, trustStores: map[string]*trustStore{}}
+	if o.broken != nil {
+		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
+		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
 	}
-}
-
-// level compiles what d declares; cluster is nil for the cluster's own level.
-func (c *compiler) level(d *declared, cluster *level) *level {
-	l := &level{namespace: d.namespace, uid: d.uid, trustStores: map[string]*trustStore{}}
-	if d.broken != nil {
-		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", d.namespace, d.broken)
-		c.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(d.namespace)}, d.broken)
-	}
-	if err := d.tooMany(); err != nil {
+	if err := o.tooMany(); err != nil {
 		l.broken = err.Error()
-		for _, source := range d.sources() {
-			c.problem(source, err)
+		for source := range o.generations() {
+			l.problem(source, err)
 		}
 		return l
 	}
-	for _, r := range d.trustStores {
-		t := compileTrustStore(d.namespace, r, c.material)
-		l.trustStores[r.source.Name] = t
-		c.problem(r.source, t.err)
+	for _, e := range o.trustStores {
+		t := compileTrustStore(e, c.material)
+		l.trustStores[e.source.Name] = t
+		l.problem(e.source, t.err)
 	}
-	reach := trustStores{owner: d.namespace, own: l.trustStores, cluster: l.trustStores}
-	if slices.ContainsFunc(d.verifiers, func(r entry[v1alpha1.VerifierSpec]) bool { return usesPublicGood(r.spec) }) {
-		reach.publicGood = publicGoodStore(d.namespace, c.material)
-	}
-	if cluster != nil {
-		reach.cluster = cluster.trustStores
-	}
-	for _, r := range d.verifiers {
-		v, err := compileVerifier(r, reach, c.outside)
-		l.verifiers = append(l.verifiers, v)
-		c.problem(r.source, err)
-	}
-	for _, r := range d.stores {
-		s, err := compileStore(d.namespace, r, c.material)
+	c.verifiers(l, cluster)
+	for _, e := range o.stores {
+		s, err := compileStore(o.namespace, e, c.material)
 		l.stores = append(l.stores, s)
-		c.problem(r.source, err)
+		l.problem(e.source, err)
 	}
-	if cluster == nil {
-		l.hosts, l.limits = hostRules(d.stores, l.stores), c.limits(d.limits)
-	}
-	for _, r := range d.policies {
-		p, err := compilePolicy(r)
+	for _, e := range o.policies {
+		p, err := compilePolicy(e)
 		if p.floor {
 			l.floors = append(l.floors, p)
 		} else {
 			l.policies = append(l.policies, p)
 		}
-		c.problem(r.source, err)
+		l.problem(e.source, err)
+	}
+	if cluster == nil {
+		l.hosts, l.quotas = hostRules(o.stores, l.stores), l.compileQuotas(o.quotas)
+		l.shared = sharedFingerprints(l)
 	}
 	return l
 }
 
-// fingerprint identifies what a resource means: its specification, the material
-// that it uses, and what is wrong with it.
+// verifiers compiles the verifiers of l.
+func (c *compiler) verifiers(l, cluster *level) {
+	reach := trustStores{levels: []*level{l}}
+	if cluster != nil {
+		reach.levels, reach.uses = append(reach.levels, cluster), map[string]string{}
+	}
+	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1alpha1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
+		reach.publicGood = publicGoodStore(l.objects.namespace, c.material)
+	}
+	for _, e := range l.objects.verifiers {
+		v, err := compileVerifier(e, reach, c.outside)
+		l.verifiers = append(l.verifiers, v)
+		l.problem(e.source, err)
+	}
+	l.uses = reach.uses
+}
+
+func (l *level) problem(source policy.ObjectRef, err error) {
+	if err != nil {
+		l.problems = append(l.problems, resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: err.Error()})
+	}
+}
+
+// sharedFingerprints returns the fingerprints of the parts of a cluster level that
+// namespaces use.
+func sharedFingerprints(l *level) shared {
+	hosts := make([]string, 0, len(l.hosts))
+	for _, host := range sortedKeys(l.hosts) {
+		hosts = append(hosts, fmt.Sprintf("%s %v", host, l.hosts[host]))
+	}
+	return shared{
+		verifiers: digestOf(mapSlice(l.verifiers, func(v verifier) string { return v.fingerprint })),
+		stores:    digestOf(mapSlice(l.stores, func(s store) string { return s.fingerprint })),
+		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
+		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
+		hosts:     digestOf(hosts),
+	}
+}
+
+// digestOf hashes parts with their lengths, so that different lists never collide.
+func digestOf(parts []string) string {
+	hash := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(hash, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// fingerprint hashes everything that determines a resource's meaning: its spec, the
+// material that it uses, and its error.
 func fingerprint(source policy.ObjectRef, spec any, material []byte, err error) string {
 	encoded, encodeErr := json.Marshal(spec)
 	if encodeErr != nil {
 		encoded = fmt.Appendf(nil, "%#v", spec)
 	}
-	hash := sha256.New()
-	for _, part := range [][]byte{[]byte(source.String()), encoded, material, fmt.Append(nil, err)} {
-		fmt.Fprintf(hash, "%d:", len(part))
-		hash.Write(part)
-	}
-	return hex.EncodeToString(hash.Sum(nil))
+	return digestOf([]string{source.String(), string(encoded), string(material), fmt.Sprint(err)})
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func mapSlice[T, R any](list []T, of func(T) R) []R {
+	mapped := make([]R, len(list))
+	for i, item := range list {
+		mapped[i] = of(item)
+	}
+	return mapped
+}

@@ -8,10 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
@@ -97,8 +95,8 @@ func inConfig(t *testing.T, config *verify.Config, kind string, applied []policy
 }
 
 func TestPoliciesAreConcatenatedByNameAndDenyPrevails(t *testing.T) {
-	lax := "default: Allow\nrules: [{images: [\"r.example.com/z/**\"], require: [{anyOf: [x]}]}]"
-	strict := policySpec("{anyOf: [y]}")
+	lax := "defaultAction: Allow\nrules: [{images: [\"r.example.com/z/**\"], require: [{types: [Cosign]}]}]"
+	strict := policySpec("{types: [Cosign]}")
 	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "z-strict", strict), object("VerificationPolicy", "team-a", "a-lax", lax)))
 	require.Empty(t, problems)
 	layer := snapshot.For("team-a").Layers[0]
@@ -115,8 +113,8 @@ func TestFloorsApplyEverywhereWithClusterResources(t *testing.T) {
 	snapshot, problems := compiled(objects(t,
 		object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "base", cosignVerifier),
 		object("ClusterStore", "", "shared", "registries: [shared.example.com]"),
-		object("ClusterVerificationPolicy", "", "floor", "enforcement: Floor\n"+policySpec("{anyOf: [base]}")),
-		object("VerificationPolicy", "team-a", "lax", "default: Allow"),
+		object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+policySpec("{anyOf: [base]}")),
+		object("VerificationPolicy", "team-a", "lax", "defaultAction: Allow"),
 		object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "base", cosignVerifier),
 		object("Store", "team-a", "own", "registries: [own.example.com]"),
 	))
@@ -144,69 +142,70 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		}
 	}
 	healthy := append(team("team-b"), object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "release", cosignVerifier),
-		object("ClusterVerificationPolicy", "", "fallback", "default: Allow"))
+		object("ClusterVerificationPolicy", "", "fallback", "defaultAction: Allow"))
 	cases := map[string]struct {
-		kind, name, spec, problem string
-		reason                    policy.Reason
+		kind, name, spec, problem, reason string
 	}{
-		"missing Secret":                 {"TrustStore", "keys", "type: PublicKeys\nsource: {secretRef: {name: gone, key: cosign.pub}}", "Secret team-a/gone is not there", "TrustStore team-a/keys cannot be used"},
-		"missing ConfigMap":              {"TrustStore", "keys", "type: PublicKeys\nsource: {configMapRef: {name: gone, key: cosign.pub}}", "ConfigMap team-a/gone is not there", "TrustStore team-a/keys"},
-		"no source":                      {"TrustStore", "keys", "type: PublicKeys\nsource: {}", "exactly one of", "TrustStore team-a/keys"},
-		"two sources":                    {"TrustStore", "keys", "type: PublicKeys\nsource: {inline: x, secretRef: {name: x, key: y}}", "exactly one of", "TrustStore team-a/keys"},
-		"no key in it":                   {"TrustStore", "keys", "type: PublicKeys\nsource: {inline: rubbish}", "PEM", "TrustStore team-a/keys"},
-		"unknown type":                   {"TrustStore", "keys", "type: Keys\nsource: {inline: x}", "spec.type is \"Keys\"", "TrustStore team-a/keys"},
-		"no type":                        {"TrustStore", "keys", "source: {inline: x}", "spec.type", "TrustStore team-a/keys"},
-		"wrong type for cosign":          {"TrustStore", "keys", "type: Certificates\nsource: {inline: x}", "", "TrustStore team-a/keys"},
-		"unknown hash":                   {"TrustStore", "keys", "hash: MD5\n" + keys, "spec.hash is \"MD5\"", "TrustStore team-a/keys"},
-		"kms":                            {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\"}}", "KMS awskms:///x is not fetched here", "TrustStore team-a/keys"},
-		"vault":                          {"TrustStore", "keys", "type: PublicKeys\nsource: {vault: {address: x, path: y, token: {name: gone, key: t}}}", "Secret team-a/gone is not there", "TrustStore team-a/keys"},
-		"timestamp authorities":          {"TrustStore", "keys", "type: TimestampAuthorities\nsource: {inline: x}", "not PEM", "TrustStore team-a/keys"},
-		"Secret of another namespace":    {"TrustStore", "keys", "type: PublicKeys\nsource: {secretRef: {namespace: team-b, name: pub, key: cosign.pub}}", "leave the namespace out", "TrustStore team-a/keys"},
-		"ConfigMap of another namespace": {"TrustStore", "keys", "type: PublicKeys\nsource: {configMapRef: {namespace: team-b, name: pub, key: cosign.pub}}", "leave the namespace out", "TrustStore team-a/keys"},
-		"no kind of verifier":            {"Verifier", "release", "images: [\"**\"]", "exactly one of cosign, notation, attestation", "Verifier team-a/release cannot be used"},
-		"two kinds of verifier":          {"Verifier", "release", cosignVerifier + "\nnotation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"]}", "exactly one of", "Verifier team-a/release"},
-		"no keys":                        {"Verifier", "release", "cosign: {}", "spec.cosign.keys is empty", "Verifier team-a/release"},
-		"keyless":                        {"Verifier", "release", "cosign: {keyless: {identities: [{issuer: i, subject: s}]}}", "Sigstore's TUF repository is not fetched here", "Verifier team-a/release"},
-		"keys and keyless":               {"Verifier", "release", "cosign: {keys: [{trustStore: keys}], keyless: {identities: [{issuer: i, subject: s}]}}", "exactly one of keys, keyless", "Verifier team-a/release"},
-		"transparency log":               {"Verifier", "release", "cosign: {keys: [{trustStore: keys}], transparencyLog: Required}", "spec.cosign.transparencyLog is Required, so spec.cosign.logTrustStore must name", "Verifier team-a/release"},
-		"unknown log mode":               {"Verifier", "release", "cosign: {keys: [{trustStore: keys}], transparencyLog: Maybe}", "must be Required or Ignore", "Verifier team-a/release"},
-		"attestation":                    {"Verifier", "release", "attestation: {predicateType: x}", "spec.attestation.keys is empty", "Verifier team-a/release"},
-		"notation revocation":            {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], revocation: Maybe}", "must be Ignore or Check", "Verifier team-a/release"},
-		"notation timestamp mode":        {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], timestampAuthorities: [{trustStore: keys}], verifyTimestamp: Never}", "must be Always or AfterCertificateExpiry", "Verifier team-a/release"},
-		"notation timestamp of nobody":   {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], verifyTimestamp: Always}", "name authorities", "Verifier team-a/release"},
-		"notation override":              {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], overrides: {expiry: Skip}}", "must be Enforce or Log", "Verifier team-a/release"},
-		"notation level audit":           {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"], level: Audit}", "must be Strict or Permissive", "Verifier team-a/release"},
-		"notation without trust":         {"Verifier", "release", "notation: {trustedIdentities: [\"*\"]}", "trustStores is empty", "Verifier team-a/release"},
-		"keys for notation":              {"Verifier", "release", "notation: {trustStores: [{trustStore: keys}], trustedIdentities: [\"*\"]}", "here it must be Certificates", "Verifier team-a/release"},
-		"bad pattern":                    {"Verifier", "release", "images: [nginx]\n" + cosignVerifier, "spec.images[0]", "Verifier team-a/release"},
-		"trust store that is not there":  {"Verifier", "release", "cosign: {keys: [{trustStore: gone}]}", "TrustStore team-a/gone is not there", "Verifier team-a/release"},
-		"unknown trust store kind":       {"Verifier", "release", "cosign: {keys: [{kind: Secret, name: keys}]}", "must be TrustStore or ClusterTrustStore", "Verifier team-a/release"},
-		"trust store named twice":        {"Verifier", "release", "cosign: {keys: [{trustStore: keys, kind: ClusterTrustStore, name: keys}]}", "either by trustStore or by kind and name", "Verifier team-a/release"},
-		"trust store without a name":     {"Verifier", "release", "cosign: {keys: [{}]}", "either by trustStore or by kind and name", "Verifier team-a/release"},
-		"missing pull secret":            {"Store", "own", "registries: [own.example.com]\nimagePullSecrets: [{name: gone}]", "Secret team-a/gone is not there", "Store team-a/own cannot be used"},
-		"pull secret of another":         {"Store", "own", "registries: [own.example.com]\nimagePullSecrets: [{namespace: team-b, name: pull}]", "leave the namespace out", "Store team-a/own"},
-		"bad CA":                         {"Store", "own", "registries: [own.example.com]\ncaBundle: {inline: rubbish}", "spec.caBundle.inline", "Store team-a/own"},
-		"CA without source":              {"Store", "own", "registries: [own.example.com]\ncaBundle: {}", "exactly one of", "Store team-a/own"},
-		"no registry":                    {"Store", "own", "registries: []", "spec.registries is empty", "Store team-a/own"},
-		"registry with a scheme":         {"Store", "own", "registries: [\"http://own.example.com\"]", "not a host", "Store team-a/own"},
-		"rule without images":            {"VerificationPolicy", "strict", "rules: [{require: [{anyOf: [release]}]}]", "spec.rules[0].images is empty", "VerificationPolicy team-a/strict cannot be used"},
-		"rule without requirements":      {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], require: []}]", "spec.rules[0].require is empty", "VerificationPolicy team-a/strict"},
-		"empty requirement":              {"VerificationPolicy", "strict", policySpec("{}"), "exactly one of anyOf, allOf, types", "VerificationPolicy team-a/strict"},
-		"empty anyOf":                    {"VerificationPolicy", "strict", policySpec("{anyOf: []}"), "exactly one of anyOf, allOf, types", "VerificationPolicy team-a/strict"},
-		"anyOf and allOf":                {"VerificationPolicy", "strict", policySpec("{anyOf: [a], allOf: [b]}"), "exactly one of", "VerificationPolicy team-a/strict"},
-		"atLeast zero":                   {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: 0}"), "atLeast is 0", "VerificationPolicy team-a/strict"},
-		"atLeast negative":               {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: -1}"), "atLeast is -1", "VerificationPolicy team-a/strict"},
-		"unknown verifier type":          {"VerificationPolicy", "strict", policySpec("{types: [Pgp]}"), "must be one of", "VerificationPolicy team-a/strict"},
-		"unknown default":                {"VerificationPolicy", "strict", "default: Maybe", "must be Deny or Allow", "VerificationPolicy team-a/strict"},
-		"unknown mode":                   {"VerificationPolicy", "strict", "mode: Audit\n" + policySpec("{anyOf: [release]}"), "must be Enforce or Warn", "VerificationPolicy team-a/strict"},
-		"unknown index mode":             {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], index: Any, require: [{anyOf: [release]}]}]", "must be Itself or ItselfOrEveryManifest", "VerificationPolicy team-a/strict"},
-		"expression that is no CEL":      {"VerificationPolicy", "strict", policySpec("{expression: \"findings.\"}"), "spec.rules[0].require[0]: expression: ", "VerificationPolicy team-a/strict"},
-		"expression of something else":   {"VerificationPolicy", "strict", policySpec("{expression: \"predicate.a == 1\"}"), "undeclared reference", "VerificationPolicy team-a/strict"},
-		"expression that grows":          {"VerificationPolicy", "strict", policySpec("{expression: \"[findings, findings].exists(a, true)\"}"), "something else than constants", "VerificationPolicy team-a/strict"},
-		"expression and anyOf":           {"VerificationPolicy", "strict", policySpec("{anyOf: [release], expression: \"true\"}"), "exactly one of", "VerificationPolicy team-a/strict"},
-		"signer's expression":            {"Verifier", "release", "attestation: {predicateType: x, keys: [{trustStore: keys}], expression: \"unknown\"}", "expression: ", "Verifier team-a/release"},
-		"log of attestations":            {"Verifier", "release", "attestation: {predicateType: x, keys: [{trustStore: keys}], transparencyLog: Required}", "spec.attestation.logTrustStore must name", "Verifier team-a/release"},
-		"bad pattern in a rule":          {"VerificationPolicy", "strict", "rules: [{images: [\"*\"], require: [{anyOf: [release]}]}]", "spec.rules[0].images[0]", "VerificationPolicy team-a/strict"},
+		"missing Secret":                  {"TrustStore", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: gone, key: cosign.pub}}", "Secret team-a/gone does not exist", "TrustStore team-a/keys cannot be used"},
+		"missing ConfigMap":               {"TrustStore", "keys", "type: PublicKeys\nsource: {configMapKeyRef: {name: gone, key: cosign.pub}}", "ConfigMap team-a/gone does not exist", "TrustStore team-a/keys"},
+		"no source":                       {"TrustStore", "keys", "type: PublicKeys\nsource: {}", "exactly one of", "TrustStore team-a/keys"},
+		"two sources":                     {"TrustStore", "keys", "type: PublicKeys\nsource: {inline: x, secretKeyRef: {name: x, key: y}}", "exactly one of", "TrustStore team-a/keys"},
+		"no key in it":                    {"TrustStore", "keys", "type: PublicKeys\nsource: {inline: rubbish}", "PEM", "TrustStore team-a/keys"},
+		"unknown type":                    {"TrustStore", "keys", "type: Keys\nsource: {inline: x}", "spec.type is \"Keys\"", "TrustStore team-a/keys"},
+		"no type":                         {"TrustStore", "keys", "source: {inline: x}", "spec.type", "TrustStore team-a/keys"},
+		"wrong type for cosign":           {"TrustStore", "keys", "type: Certificates\nsource: {inline: x}", "", "TrustStore team-a/keys"},
+		"unknown hash":                    {"TrustStore", "keys", "hash: MD5\n" + keys, "spec.hash is \"MD5\"", "TrustStore team-a/keys"},
+		"vault":                           {"TrustStore", "keys", "type: PublicKeys\nsource: {vault: {address: x, path: p, tokenSecretKeyRef: {name: gone, key: t}}}", "Secret team-a/gone does not exist", "TrustStore team-a/keys"},
+		"timestamp authorities":           {"TrustStore", "keys", "type: TimestampAuthorities\nsource: {inline: x}", "not PEM", "TrustStore team-a/keys"},
+		"notation revocation":             {"Verifier", "release", "type: Notation\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"], revocation: Maybe}", "must be Ignore or Check", "Verifier team-a/release"},
+		"notation override":               {"Verifier", "release", "type: Notation\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"], overrides: {expiry: Skip}}", "must be Enforce or Log", "Verifier team-a/release"},
+		"notation level audit":            {"Verifier", "release", "type: Notation\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"], level: Audit}", "must be Strict or Permissive", "Verifier team-a/release"},
+		"notation without trust":          {"Verifier", "release", "type: Notation\nnotation: {trustedIdentities: [\"*\"]}", "trustStoreRefs is empty", "Verifier team-a/release"},
+		"bad pattern":                     {"Verifier", "release", "images: [nginx]\n" + cosignVerifier, "spec.images[0]", "Verifier team-a/release"},
+		"trust store that does not exist": {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: gone}]}}", "TrustStore team-a/gone does not exist", "Verifier team-a/release"},
+		"unknown trust store kind":        {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: Secret, name: keys}]}}", "must be TrustStore or ClusterTrustStore", "Verifier team-a/release"},
+		"missing pull secret":             {"Store", "own", "registries: [own.example.com]\nimagePullSecrets: [{name: gone}]", "Secret team-a/gone does not exist", "Store team-a/own cannot be used"},
+		"bad CA":                          {"Store", "own", "registries: [own.example.com]\ncaBundle: {inline: rubbish}", "spec.caBundle", "Store team-a/own"},
+		"CA without source":               {"Store", "own", "registries: [own.example.com]\ncaBundle: {}", "exactly one of", "Store team-a/own"},
+		"no registry":                     {"Store", "own", "registries: []", "spec.registries is empty", "Store team-a/own"},
+		"registry with a scheme":          {"Store", "own", "registries: [\"http://own.example.com\"]", "not a host", "Store team-a/own"},
+		"rule without images":             {"VerificationPolicy", "strict", "rules: [{require: [{anyOf: [release]}]}]", "spec.rules[0].images is empty", "VerificationPolicy team-a/strict cannot be used"},
+		"rule without requirements":       {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], require: []}]", "spec.rules[0].require is empty", "VerificationPolicy team-a/strict"},
+		"empty requirement":               {"VerificationPolicy", "strict", policySpec("{}"), "exactly one of anyOf, allOf, types", "VerificationPolicy team-a/strict"},
+		"empty anyOf":                     {"VerificationPolicy", "strict", policySpec("{anyOf: []}"), "exactly one of anyOf, allOf, types", "VerificationPolicy team-a/strict"},
+		"anyOf and allOf":                 {"VerificationPolicy", "strict", policySpec("{anyOf: [a], allOf: [b]}"), "exactly one of", "VerificationPolicy team-a/strict"},
+		"atLeast zero":                    {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: 0}"), "atLeast is 0", "VerificationPolicy team-a/strict"},
+		"atLeast negative":                {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: -1}"), "atLeast is -1", "VerificationPolicy team-a/strict"},
+		"unknown verifier type":           {"VerificationPolicy", "strict", policySpec("{types: [Pgp]}"), "must be one of", "VerificationPolicy team-a/strict"},
+		"unknown default":                 {"VerificationPolicy", "strict", "defaultAction: Maybe", "must be Deny or Allow", "VerificationPolicy team-a/strict"},
+		"unknown index mode":              {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], index: Any, require: [{anyOf: [release]}]}]", "must be Itself or ItselfOrEveryManifest", "VerificationPolicy team-a/strict"},
+		"expression that is no CEL":       {"VerificationPolicy", "strict", policySpec("{expression: \"findings.\"}"), "spec.rules[0].require[0]: expression: ", "VerificationPolicy team-a/strict"},
+		"expression of something else":    {"VerificationPolicy", "strict", policySpec("{expression: \"predicate.a == 1\"}"), "undeclared reference", "VerificationPolicy team-a/strict"},
+		"expression that grows":           {"VerificationPolicy", "strict", policySpec("{expression: \"[findings, findings].exists(a, true)\"}"), "a list of something else than constants", "VerificationPolicy team-a/strict"},
+		"expression and anyOf":            {"VerificationPolicy", "strict", policySpec("{anyOf: [release], expression: \"true\"}"), "exactly one of", "VerificationPolicy team-a/strict"},
+		"kms":                             {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\", secretRef: {name: gone}}}", "Secret team-a/gone does not exist", "TrustStore team-a/keys"},
+		"kms without credentials":         {"TrustStore", "keys", "type: PublicKeys\nsource: {kms: {uri: \"awskms:///x\"}}", "has no name", "TrustStore team-a/keys"},
+		"no type of verifier":             {"Verifier", "release", "images: [\"**\"]", "spec.type is \"\"", "Verifier team-a/release cannot be used"},
+		"unknown type of verifier":        {"Verifier", "release", "type: Pgp\ncosign: {keys: {trustStoreRefs: [{name: keys}]}}", "must be one of Cosign, Notation, Attestation", "Verifier team-a/release cannot be used"},
+		"type without its field":          {"Verifier", "release", "type: Cosign", "must have the field of that name", "Verifier team-a/release cannot be used"},
+		"field of another type":           {"Verifier", "release", "type: Notation\ncosign: {keys: {trustStoreRefs: [{name: keys}]}}", "must have the field of that name", "Verifier team-a/release cannot be used"},
+		"two kinds of verifier":           {"Verifier", "release", cosignVerifier + "\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"]}", "no other of cosign, notation, attestation; it has 2", "Verifier team-a/release"},
+		"no signers":                      {"Verifier", "release", "type: Cosign\ncosign: {}", "exactly one of keys, keyless; it has 0", "Verifier team-a/release"},
+		"no keys":                         {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: []}}", "spec.cosign.keys.trustStoreRefs is empty", "Verifier team-a/release"},
+		"keyless":                         {"Verifier", "release", "type: Cosign\ncosign: {keyless: {identities: [{issuer: i, subject: s}]}}", "Sigstore's TUF repository is not fetched here", "Verifier team-a/release"},
+		"keys and keyless":                {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: keys}]}, keyless: {identities: [{issuer: i, subject: s}]}}", "exactly one of keys, keyless; it has 2", "Verifier team-a/release"},
+		"log that is no root":             {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: keys}}}", "spec.cosign.keys.logTrustStoreRef: TrustStore team-a/keys is of type PublicKeys, it must be of type SigstoreRoot", "Verifier team-a/release"},
+		"log that does not exist":         {"Verifier", "release", "type: Attestation\nattestation: {predicateType: x, keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: gone}}}", "spec.attestation.keys.logTrustStoreRef: TrustStore team-a/gone does not exist", "Verifier team-a/release"},
+		"attestation":                     {"Verifier", "release", "type: Attestation\nattestation: {predicateType: x}", "spec.attestation must have exactly one of keys, keyless", "Verifier team-a/release"},
+		"notation timestamp mode":         {"Verifier", "release", "type: Notation\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: keys}], verifyTimestamp: Never}}", "must be Always or AfterCertificateExpiry", "Verifier team-a/release"},
+		"notation timestamps of nobody":   {"Verifier", "release", "type: Notation\nnotation: {trustStoreRefs: [{name: certificates}], trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: []}}", "", "Verifier team-a/release"},
+		"keys for notation":               {"Verifier", "release", "type: Notation\nnotation: {trustStoreRefs: [{name: keys}], trustedIdentities: [\"*\"]}", "it must be of type Certificates", "Verifier team-a/release"},
+		"trust store without a name":      {"Verifier", "release", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{}]}}", "has no name", "Verifier team-a/release"},
+		"unknown enforcement":             {"VerificationPolicy", "strict", "enforcementAction: Audit\n" + policySpec("{anyOf: [release]}"), "must be Deny or Warn", "VerificationPolicy team-a/strict"},
+		"unknown rule action":             {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], action: Skip}]", "spec.rules[0].action is \"Skip\", it must be Require, Allow or Deny", "VerificationPolicy team-a/strict"},
+		"allowing with requirements":      {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], action: Allow, require: [{anyOf: [release]}]}]", "spec.rules[0].require is for action Require", "VerificationPolicy team-a/strict"},
+		"signer's expression":             {"Verifier", "release", "type: Attestation\nattestation: {predicateType: x, keys: {trustStoreRefs: [{name: keys}]}, expression: \"unknown\"}", "expression: ", "Verifier team-a/release"},
+		"bad pattern in a rule":           {"VerificationPolicy", "strict", "rules: [{images: [\"*\"], require: [{anyOf: [release]}]}]", "spec.rules[0].images[0]", "VerificationPolicy team-a/strict"},
 	}
 	good, problems := compiled(objects(t, append(healthy, team("team-a")...)...))
 	require.Empty(t, problems)
@@ -272,7 +271,7 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 	}
 	for _, kind := range []string{"Secret", "ConfigMap"} {
 		t.Run(kind, func(t *testing.T) {
-			field := strings.ToLower(kind[:1]) + kind[1:] + "Ref"
+			field := strings.ToLower(kind[:1]) + kind[1:] + "KeyRef"
 			o := objects(t, object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {"+field+": {name: x, key: k}}"), object("Verifier", "team-a", "v", cosignVerifier))
 			o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: kind, Namespace: "team-a", Name: "x"}, Err: unreadable}}
 			snapshot, _ := compiled(o)
@@ -280,7 +279,7 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 		})
 	}
 	t.Run("a cluster policy may have been a floor", func(t *testing.T) {
-		o := objects(t, object("VerificationPolicy", "team-a", "lax", "default: Allow"))
+		o := objects(t, object("VerificationPolicy", "team-a", "lax", "defaultAction: Allow"))
 		o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "x"}, Err: unreadable}}
 		snapshot, _ := compiled(o)
 		for _, ns := range []verify.Namespace{"team-a", "team-b", verify.Cluster} {
@@ -293,19 +292,19 @@ func TestTrustStoreReferencesStayWithinTheirReach(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
 	stores := []string{object("TrustStore", "team-a", "keys", keys), object("TrustStore", "team-b", "only-b", keys), object("ClusterTrustStore", "", "corp", keys)}
 	for name, c := range map[string]struct{ kind, namespace, ref, want string }{
-		"own by name":              {"Verifier", "team-a", "{trustStore: keys}", ""},
+		"own by default":           {"Verifier", "team-a", "{name: keys}", ""},
 		"own spelt out":            {"Verifier", "team-a", "{kind: TrustStore, name: keys}", ""},
 		"the cluster's":            {"Verifier", "team-a", "{kind: ClusterTrustStore, name: corp}", ""},
-		"the cluster's by name":    {"Verifier", "team-a", "{trustStore: corp}", "TrustStore team-a/corp is not there"},
-		"another namespace's":      {"Verifier", "team-a", "{trustStore: only-b}", "TrustStore team-a/only-b is not there"},
-		"a path to another":        {"Verifier", "team-a", "{trustStore: ../team-b/only-b}", "is not there"},
-		"cluster's own":            {"ClusterVerifier", "", "{trustStore: corp}", ""},
+		"the cluster's by name":    {"Verifier", "team-a", "{name: corp}", "TrustStore team-a/corp does not exist"},
+		"another namespace's":      {"Verifier", "team-a", "{name: only-b}", "TrustStore team-a/only-b does not exist"},
+		"a path to another":        {"Verifier", "team-a", "{name: ../team-b/only-b}", "does not exist"},
+		"cluster's own":            {"ClusterVerifier", "", "{name: corp}", ""},
 		"cluster's own spelt out":  {"ClusterVerifier", "", "{kind: ClusterTrustStore, name: corp}", ""},
 		"a tenant's from above":    {"ClusterVerifier", "", "{kind: TrustStore, name: keys}", "belongs to a namespace"},
-		"a tenant's name, cluster": {"ClusterVerifier", "", "{trustStore: keys}", "ClusterTrustStore keys is not there"},
+		"a tenant's name, cluster": {"ClusterVerifier", "", "{name: keys}", "ClusterTrustStore keys does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, problems := compiled(objects(t, append(stores, object(c.kind, c.namespace, "v", "cosign: {keys: ["+c.ref+"]}"))...))
+			_, problems := compiled(objects(t, append(stores, object(c.kind, c.namespace, "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: ["+c.ref+"]}}"))...))
 			if c.want == "" {
 				require.Empty(t, problems)
 				return
@@ -319,9 +318,9 @@ func TestTrustStoreReferencesStayWithinTheirReach(t *testing.T) {
 func TestClusterResourcesNameTheNamespaceOfWhatTheyUse(t *testing.T) {
 	pem := string(newKey(t).PEM)
 	pub := secret("ops", "pub", "cosign.pub", pem)
-	_, problems := compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretRef: {namespace: ops, name: pub, key: cosign.pub}}")))
+	_, problems := compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {namespace: ops, name: pub, key: cosign.pub}}")))
 	require.Empty(t, problems)
-	_, problems = compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretRef: {name: pub, key: cosign.pub}}")))
+	_, problems = compiled(objects(t, pub, object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: pub, key: cosign.pub}}")))
 	require.Contains(t, problems[0].Message, "needs a namespace")
 	_, problems = compiled(objects(t, object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{name: pull}]")))
 	require.Contains(t, problems[0].Message, "needs a namespace")
@@ -345,7 +344,7 @@ func TestGenerationsFollowWhatApplies(t *testing.T) {
 	one, two := string(newKey(t).PEM), string(newKey(t).PEM)
 	documents := func(pem string) []string {
 		return []string{secret("team-a", "pub", "cosign.pub", pem),
-			object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {secretRef: {name: pub, key: cosign.pub}}"),
+			object("TrustStore", "team-a", "keys", "type: PublicKeys\nsource: {secretKeyRef: {name: pub, key: cosign.pub}}"),
 			object("Verifier", "team-a", "release", cosignVerifier), object("ClusterTrustStore", "", "keys", inlineKey(one)),
 			object("ClusterVerifier", "", "release", cosignVerifier)}
 	}
@@ -361,7 +360,7 @@ func TestGenerationsFollowWhatApplies(t *testing.T) {
 	require.Equal(t, before, generation("team-a", append(documents(one), secret("team-a", "other", "k", "v"))...), "a Secret that nothing uses")
 	require.Equal(t, before, generation("team-a", append(documents(one), object("ClusterVerifier", "", "more", cosignVerifier))...), "a cluster verifier that does not apply")
 	require.NotEqual(t, generation("team-b", documents(one)...), generation("team-b", append(documents(one), object("ClusterVerifier", "", "more", cosignVerifier))...))
-	require.NotEqual(t, before, generation("team-a", append(documents(one), object("ClusterVerificationPolicy", "", "f", "enforcement: Floor\ndefault: Allow"))...), "a floor")
+	require.NotEqual(t, before, generation("team-a", append(documents(one), object("ClusterVerificationPolicy", "", "f", "scope: Floor\ndefaultAction: Allow"))...), "a floor")
 	require.NotEqual(t, before, generation("team-a", append(documents(one), object("Store", "team-a", "s", "registries: [r.example.com]"))...), "a store")
 }
 
@@ -373,24 +372,6 @@ func TestDeletingTheLastOneReturnsToTheClusters(t *testing.T) {
 	with, _ := compiled(objects(t, append(cluster, own...)...))
 	require.Equal(t, "own", with.For("team-a").Layers[0].Verifiers[0].Source.Name)
 	require.Equal(t, "shared", without.For("team-a").Layers[0].Verifiers[0].Source.Name)
-}
-
-func TestNothingIsDecidedBeforeTheFirstSnapshot(t *testing.T) {
-	set := &tenant.Set{}
-	_, err := set.For("team-a")
-	require.ErrorIs(t, err, tenant.ErrNotReady)
-	require.ErrorIs(t, set.Ready(), tenant.ErrNotReady)
-	service := tenant.NewService(set, verify.NewEngine(nil, nil, verify.Options{}), nil)
-	ref, err := image.Parse("r.example.com/app:v1")
-	require.NoError(t, err)
-	require.Equal(t, policy.Undecided, service.Verify(t.Context(), "team-a", ref).Verdict.Outcome)
-	_, known := service.Recall("team-a", ref)
-	require.False(t, known)
-	_, err = service.Resolve(t.Context(), "team-a", ref)
-	require.ErrorIs(t, err, tenant.ErrNotReady)
-	snapshot, _ := compiled(resource.Objects{})
-	set.Swap(snapshot)
-	require.NoError(t, set.Ready())
 }
 
 func TestUnknownNamespacesHaveTheClustersResources(t *testing.T) {

@@ -1,115 +1,178 @@
 package compile
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// view is what applies in one namespace, and why.
+// view is the effective configuration of one namespace, with explanations.
 type view struct {
-	config    *verify.Config
-	choices   []Choice
-	materials map[policy.ObjectRef]v1alpha1.Material // of the namespace's own trust stores
+	chain    []*level // nearest first, the cluster last
+	config   *verify.Config
+	choices  []Choice
+	problems []resource.Problem
+
+	verifiers []verifier // effective ones
+	policies  applicable
 }
 
 // Choice says from which level the resources of one kind apply.
 type Choice struct {
-	Kind    string             `json:"kind"`
-	Level   string             `json:"level"` // "namespace", "cluster" or "none"
-	Applied []policy.ObjectRef `json:"applied"`
-	Why     string             `json:"why"`
+	Kind    string
+	Level   string // "namespace", "cluster" or "none"
+	Applied []policy.ObjectRef
+	Why     string
 }
 
-// nearest returns the resources of the first level that has any, and says why:
-// a kind falls back as a whole, and only when the nearer level has none at all.
-// The chain is a list, so that a level between namespace and cluster is one
-// more entry.
-func nearest[T any](kind string, source func(T) policy.ObjectRef, own, cluster []T) ([]T, Choice) {
-	choice := Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{},
-		Why: fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)}
-	var found []T
-	for _, candidate := range []struct {
-		level, why string
-		resources  []T
-	}{
-		{"namespace", fmt.Sprintf("the namespace has its own %s, so no %s%s applies", kind, clusterPrefix, kind), own},
-		{"cluster", fmt.Sprintf("the namespace has no %s of its own", kind), cluster},
-	} {
-		if len(candidate.resources) > 0 {
-			found, choice.Level, choice.Why = candidate.resources, candidate.level, candidate.why
+// nearest returns the resources of the first level that has any, and the reason. A
+// kind falls back as a whole, and only if nearer levels have none at all.
+func nearest[T any](chain []*level, kind string, of func(*level) []T, source func(T) policy.ObjectRef) ([]T, Choice) {
+	for i, l := range chain {
+		if found := of(l); len(found) > 0 {
+			return found, Choice{Kind: kind, Level: l.label(), Applied: mapSlice(found, source), Why: whyAt(chain, i, kind)}
+		}
+	}
+	return nil, Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)}
+}
+
+// whyAt explains why the resources of a kind at level i apply.
+func whyAt(chain []*level, i int, kind string) string {
+	if i < len(chain)-1 {
+		return fmt.Sprintf("the %s has its own %s, so no Cluster%s applies", chain[i].label(), kind, kind)
+	}
+	return fmt.Sprintf("the namespace has no %s of its own", kind)
+}
+
+// applicable holds the policies that apply in a chain of levels.
+type applicable struct {
+	deciding []compiledPolicy // of the nearest level with a policy that denies
+	at       int              // index of that level; len(chain) if there is none
+	warning  []compiledPolicy // of that level and of nearer ones
+}
+
+// applyPolicies selects the policies that apply. Policies that warn only add
+// warnings: a level that has only such policies counts as having none.
+func applyPolicies(chain []*level) applicable {
+	a := applicable{at: len(chain)}
+	for i, l := range chain {
+		for _, p := range l.policies {
+			if p.decides() {
+				a.deciding, a.at = append(a.deciding, p), i
+			} else {
+				a.warning = append(a.warning, p)
+			}
+		}
+		if len(a.deciding) > 0 {
 			break
 		}
 	}
-	for _, resource := range found {
-		choice.Applied = append(choice.Applied, source(resource))
-	}
-	return found, choice
+	return a
 }
 
-// link joins a namespace's level with the cluster's. An empty level stands for
-// a namespace that declares nothing, and for the cluster itself.
+// link combines a namespace's level with the cluster's. A namespace without objects
+// and the cluster itself have an empty own level.
 func (s *Snapshot) link(own *level) *view {
-	verifiers, verifierChoice := nearest(kindVerifier, func(v verifier) policy.ObjectRef { return v.Source }, own.verifiers, s.cluster.verifiers)
-	stores, storeChoice := nearest(kindStore, func(st store) policy.ObjectRef { return st.Source }, own.stores, s.cluster.stores)
-	policies, policyChoice := nearest(kindPolicy, func(p compiledPolicy) policy.ObjectRef { return p.source }, own.policies, s.cluster.policies)
+	v := &view{chain: []*level{own, s.cluster}}
+	var verifierChoice, storeChoice Choice
+	var stores []store
+	v.verifiers, verifierChoice = nearest(v.chain, v1alpha1.KindVerifier, func(l *level) []verifier { return l.verifiers }, func(v verifier) policy.ObjectRef { return v.Source })
+	stores, storeChoice = nearest(v.chain, v1alpha1.KindStore, func(l *level) []store { return l.stores }, func(s store) policy.ObjectRef { return s.Source })
+	v.policies = applyPolicies(v.chain)
 
-	attestations := attested(verifiers) || (len(s.cluster.floors) > 0 && attested(s.cluster.verifiers))
-	registry := s.outside.Registry(s.access(own, stores, attestations))
-	config := &verify.Config{Namespace: own.namespace, Account: own.namespace.Account(), UID: own.uid, Limits: s.cluster.limits[own.namespace]}
-	config.Layers = []verify.Layer{policyLayer(own, policies, verifiers, registry)}
-	choices := []Choice{verifierChoice, storeChoice, policyChoice}
+	attestations := needAttestations(v.verifiers) || (len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers))
+	client := s.outside.Registry(s.access(own, stores, attestations))
+	namespace := own.objects.namespace
+	v.config = &verify.Config{Namespace: namespace, Account: namespace.Account(), UID: own.objects.uid, Limits: s.cluster.quotas[namespace]}
+	v.config.Layers = []verify.Layer{v.decidingLayer(client)}
+	v.choices = append([]Choice{verifierChoice, storeChoice}, v.policyChoices()...)
+	var warnings []verify.Layer
+	if len(v.policies.warning) > 0 {
+		warnings = append(warnings, v.layer(v.policies.warning, v.verifiers, client))
+	}
 	if floors := s.cluster.floors; len(floors) > 0 {
-		if storeChoice.Level == "namespace" {
-			registry = s.outside.Registry(s.access(own, s.cluster.stores, attestations))
+		if storeChoice.Level != s.cluster.label() {
+			client = s.outside.Registry(s.access(own, s.cluster.stores, attestations))
 		}
-		choices = append(choices, Choice{Kind: clusterPrefix + kindPolicy, Level: "cluster", Applied: sources(floors),
+		v.choices = append(v.choices, Choice{Kind: v1alpha1.KindClusterVerificationPolicy, Level: s.cluster.label(), Applied: mapSlice(floors, sourceOf),
 			Why: "a floor is evaluated in every namespace, with cluster Verifiers and Stores"})
 		for _, floor := range floors {
-			config.Layers = append(config.Layers, policyLayer(&level{}, []compiledPolicy{floor}, s.cluster.verifiers, registry))
+			layer := v.layer([]compiledPolicy{floor}, s.cluster.verifiers, client)
+			if layer.Warns {
+				warnings = append(warnings, layer)
+			} else {
+				v.config.Layers = append(v.config.Layers, layer)
+			}
 		}
 	}
-	config.Generation = s.generation(own, verifiers, stores, policies)
-	return &view{config: config, choices: choices, materials: own.materials()}
-}
-
-// access is what the registry client may do for a namespace.
-func (s *Snapshot) access(own *level, stores []store, attestations bool) registry.Access {
-	access := registry.Access{Namespace: own.namespace, Account: own.namespace.Account(), UID: own.uid, Hosts: s.cluster.hosts, Attestations: attestations,
-		PerSecond: s.cluster.limits[own.namespace].RegistryPerSecond}
-	for _, st := range stores {
-		access.Stores = append(access.Stores, st.Store)
+	v.config.Layers = append(v.config.Layers, warnings...)
+	v.config.Generation = s.generation(v, stores)
+	v.problems = append(slices.Clone(own.problems), verifierProblems(own.objects.policies, v.verifiers)...)
+	if namespace == verify.Cluster {
+		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.objects.policies, s.cluster.verifiers)...)
 	}
-	return access
+	return v
 }
 
-// attested tells whether any verifier looks at attestations.
-func attested(verifiers []verifier) bool {
-	return slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Type == string(v1alpha1.TypeAttestation) })
-}
+func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
 
-// policyLayer joins policies, whose rules are tried in the order of the
-// policies' names, with the verifiers that they can name.
-func policyLayer(own *level, policies []compiledPolicy, verifiers []verifier, registry verify.Registry) verify.Layer {
-	layer := verify.Layer{Registry: registry, RequireMatching: len(policies) == 0, Broken: own.broken}
-	for _, v := range verifiers {
-		layer.Verifiers = append(layer.Verifiers, v.Verifier)
+// policyChoices explains which policies decide and which only add warnings.
+func (v *view) policyChoices() []Choice {
+	const kind = v1alpha1.KindVerificationPolicy
+	deciding := Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)}
+	if len(v.policies.deciding) > 0 {
+		deciding = Choice{Kind: kind, Level: v.chain[v.policies.at].label(), Applied: mapSlice(v.policies.deciding, sourceOf), Why: whyAt(v.chain, v.policies.at, kind)}
 	}
+	if len(v.policies.warning) == 0 {
+		return []Choice{deciding}
+	}
+	if len(v.policies.deciding) == 0 {
+		deciding.Why = fmt.Sprintf("neither the namespace nor the cluster has a %s that denies", kind)
+	}
+	warning := Choice{Kind: kind, Level: v.chain[0].label(), Applied: mapSlice(v.policies.warning, sourceOf), Why: "their enforcementAction is Warn, so they only add warnings"}
+	if v.policies.warning[0].source.Namespace == "" {
+		warning.Level = v.chain[len(v.chain)-1].label()
+	}
+	return []Choice{deciding, warning}
+}
+
+// decidingLayer returns the layer that must allow even if all policies only warn.
+func (v *view) decidingLayer(client verify.Registry) verify.Layer {
+	deciding := v.policies.deciding
+	if len(deciding) == 0 && len(v.policies.warning) > 0 {
+		// A broken policy denies, even one that only warns.
+		i := slices.IndexFunc(v.policies.warning, func(p compiledPolicy) bool { return p.broken != "" })
+		if i < 0 {
+			return verify.Layer{Registry: client, Source: v.policies.warning[0].source, OnlyWarnings: true, Broken: v.chain[0].broken}
+		}
+		deciding = []compiledPolicy{v.policies.warning[i]}
+	}
+	layer := v.layer(deciding, v.verifiers, client)
+	layer.Warns = false
+	layer.RequireMatching = len(deciding) == 0
+	if broken := v.chain[0].broken; broken != "" {
+		layer.Broken = broken
+	}
+	return layer
+}
+
+// layer combines policies with the verifiers that they may name. Rules are tried in
+// the order of the policies' names.
+func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client verify.Registry) verify.Layer {
+	layer := verify.Layer{Registry: client, Verifiers: mapSlice(verifiers, func(v verifier) *verify.Verifier { return v.Verifier })}
 	for i, p := range policies {
-		// One policy that denies by default makes all of them do so, and one that
-		// does more than warn goes before those that warn.
-		stricter := p.fallback != policy.Allowed && (layer.Default == policy.Allowed || (layer.DefaultWarns && !p.warns))
-		if i == 0 || stricter {
-			layer.Source, layer.Default, layer.DefaultWarns = p.source, p.fallback, p.warns
+		// Deny by default wins over Allow.
+		if i == 0 || p.fallback != policy.Allowed && layer.Default == policy.Allowed {
+			layer.Source, layer.Default = p.source, p.fallback
 		}
+		layer.Warns = p.warns
 		layer.Rules = append(layer.Rules, p.rules...)
-		// What a broken policy says of an image is unknown, so it may be a deny.
+		// A broken policy might deny any image, so it denies all.
 		if p.broken != "" && layer.Broken == "" {
 			layer.Source, layer.Broken = p.source, p.broken
 		}
@@ -117,47 +180,29 @@ func policyLayer(own *level, policies []compiledPolicy, verifiers []verifier, re
 	return layer
 }
 
-func sources(policies []compiledPolicy) []policy.ObjectRef {
-	list := make([]policy.ObjectRef, len(policies))
-	for i, p := range policies {
-		list[i] = p.source
-	}
-	return list
+// access returns the access of a namespace's registry client.
+func (s *Snapshot) access(own *level, stores []store, attestations bool) registry.Access {
+	namespace := own.objects.namespace
+	return registry.Access{Namespace: namespace, Account: namespace.Account(), UID: own.objects.uid, Hosts: s.cluster.hosts, Attestations: attestations,
+		PerSecond: s.cluster.quotas[namespace].RegistryPerSecond, Stores: mapSlice(stores, func(s store) registry.Store { return s.Store })}
 }
 
-// generation is a hash over everything that applies, and nothing else: an edit
-// takes effect at once, an edit back finds what was kept, and a change that does
-// not concern the namespace leaves its results alone.
-func (s *Snapshot) generation(own *level, verifiers []verifier, stores []store, policies []compiledPolicy) string {
-	hash := sha256.New()
-	add := func(part string) { fmt.Fprintf(hash, "%d:%s", len(part), part) }
-	add(own.broken)
-	addAll := func(kind string, fingerprints []string) {
-		add(kind)
-		for _, f := range fingerprints {
-			add(f)
-		}
-	}
-	addAll("verifiers", fingerprints(verifiers, func(v verifier) string { return v.fingerprint }))
-	addAll("stores", fingerprints(stores, func(st store) string { return st.fingerprint }))
-	addAll("policies", fingerprints(policies, func(p compiledPolicy) string { return p.fingerprint }))
+// needAttestations reports whether any verifier checks attestations.
+func needAttestations(verifiers []verifier) bool {
+	return slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Type == string(v1alpha1.VerifierTypeAttestation) })
+}
+
+// generation hashes the effective configuration, and nothing else. An edit takes
+// effect immediately, reverting it finds the cached results, and a change that does
+// not affect the namespace keeps its results.
+func (s *Snapshot) generation(v *view, stores []store) string {
+	parts := []string{v.chain[0].broken}
+	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
+	list("verifiers", mapSlice(v.verifiers, func(v verifier) string { return v.fingerprint }))
+	list("stores", mapSlice(stores, func(s store) string { return s.fingerprint }))
+	list("policies", mapSlice(slices.Concat(v.policies.deciding, v.policies.warning), func(p compiledPolicy) string { return p.fingerprint }))
 	if len(s.cluster.floors) > 0 {
-		addAll("floors", fingerprints(s.cluster.floors, func(p compiledPolicy) string { return p.fingerprint }))
-		addAll("floor verifiers", fingerprints(s.cluster.verifiers, func(v verifier) string { return v.fingerprint }))
-		addAll("floor stores", fingerprints(s.cluster.stores, func(st store) string { return st.fingerprint }))
+		parts = append(parts, "floors", s.cluster.shared.floors, s.cluster.shared.verifiers, s.cluster.shared.stores)
 	}
-	add("hosts")
-	for _, host := range sortedKeys(s.cluster.hosts) {
-		add(host)
-		add(fmt.Sprint(s.cluster.hosts[host]))
-	}
-	return hex.EncodeToString(hash.Sum(nil))
-}
-
-func fingerprints[T any](resources []T, of func(T) string) []string {
-	list := make([]string, 0, len(resources))
-	for _, resource := range resources {
-		list = append(list, of(resource))
-	}
-	return slices.Clip(list)
+	return digestOf(append(parts, "hosts", s.cluster.shared.hosts))
 }

@@ -9,25 +9,21 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
-	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// maxMaterialBytes is the size of a key, certificate bundle or pull secret that
-// is looked at; Kubernetes itself allows 1 MiB for the whole object.
-const maxMaterialBytes = 256 << 10
-
-// Fetched is what is known of [Externals].
+// Fetched maps the sources of [Externals] to their values.
 type Fetched = map[external.Source]external.Value
 
-// material finds the content of Secrets and ConfigMaps.
+// material holds the content of referenced Secrets and ConfigMaps, and external
+// values.
 type material struct {
 	objects map[policy.ObjectRef]map[string][]byte
 	broken  map[policy.ObjectRef]error
-	remotes map[external.Source]external.Value
+	fetched Fetched
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, remotes: fetched}
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, fetched: fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -56,43 +52,38 @@ func newMaterial(o resource.Objects, fetched Fetched) material {
 	return m
 }
 
-// locate says which object a reference means when a resource of the level owner
-// makes it. A namespace's resource reaches its own namespace and no other; a
-// cluster resource must say which namespace it means.
-func locate(owner verify.Namespace, kind, namespace, name string) (policy.ObjectRef, error) {
+// locate returns the object that a reference names. References of namespaced
+// resources are already qualified with their own namespace, since their type has no
+// namespace field. Names from files were not validated by an API server.
+func locate(kind, namespace, name string) (policy.ObjectRef, error) {
 	switch {
 	case name == "":
 		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s has no name", kind)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return policy.ObjectRef{}, fmt.Errorf("the reference to a %s names %q, which cannot be the name of one", kind, name)
-	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
-		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s names namespace %q, which cannot be the name of one", kind, name, namespace)
-	case owner == verify.Cluster && namespace == "":
+	case namespace == "":
 		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s needs a namespace, because the resource has none", kind, name)
-	case owner != verify.Cluster && namespace != "":
-		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s names namespace %q; "+
-			"leave the namespace out: only objects of the own namespace can be used", kind, name, namespace)
-	case owner != verify.Cluster:
-		namespace = string(owner)
+	case len(validation.IsDNS1123Label(namespace)) > 0:
+		return policy.ObjectRef{}, fmt.Errorf("the reference to %s %s names namespace %q, which cannot be the name of one", kind, name, namespace)
 	}
 	return policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, nil
 }
 
-// object returns all of a Secret's or ConfigMap's content.
+// object returns the content of a Secret or ConfigMap.
 func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
 	if err := m.broken[source]; err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", source, err)
 	}
 	content, ok := m.objects[source]
 	if !ok {
-		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s is not there", source))
+		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	}
 	return content, nil
 }
 
 // key returns one value of a Secret or ConfigMap.
-func (m material) key(owner verify.Namespace, kind string, ref v1alpha1.ObjectKeyRef) ([]byte, error) {
-	source, err := locate(owner, kind, ref.Namespace, ref.Name)
+func (m material) key(kind string, ref v1alpha1.ClusterKeyRef) ([]byte, error) {
+	source, err := locate(kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +98,59 @@ func (m material) key(owner verify.Namespace, kind string, ref v1alpha1.ObjectKe
 	case len(value) == 0:
 		return nil, fmt.Errorf("key %q of %s is empty", ref.Key, source)
 	case len(value) > maxMaterialBytes:
-		return nil, fmt.Errorf("key %q of %s is %d bytes large, the limit is %d", ref.Key, source, len(value), maxMaterialBytes)
+		return nil, fmt.Errorf("key %q of %s is %d bytes, the limit is %d", ref.Key, source, len(value), maxMaterialBytes)
 	}
 	return value, nil
+}
+
+// caBundle returns the PEM text of a bundle, empty if there is none.
+func (m material) caBundle(field string, bundle *v1alpha1.ClusterCABundle) ([]byte, error) {
+	if bundle == nil {
+		return nil, nil
+	}
+	if n := countTrue(bundle.Inline != "", bundle.SecretKeyRef != nil, bundle.ConfigMapKeyRef != nil); n != 1 {
+		return nil, fmt.Errorf("%s must have exactly one of inline, secretKeyRef, configMapKeyRef; it has %d", field, n)
+	}
+	switch {
+	case bundle.SecretKeyRef != nil:
+		content, err := m.key(kindSecret, *bundle.SecretKeyRef)
+		return content, fieldError(field+".secretKeyRef", err)
+	case bundle.ConfigMapKeyRef != nil:
+		content, err := m.key(kindConfigMap, *bundle.ConfigMapKeyRef)
+		return content, fieldError(field+".configMapKeyRef", err)
+	}
+	return []byte(bundle.Inline), nil
+}
+
+// get returns the fetched value of a source.
+func (m material) get(source external.Source) (external.Value, error) {
+	known, ok := m.fetched[source]
+	switch {
+	case !ok:
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s is not fetched here", source))
+	case known.Content == nil && known.Err != nil:
+		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
+	case known.Content == nil:
+		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s has not been fetched yet", source))
+	}
+	return known, nil
+}
+
+// countTrue returns how many conditions are true, for one-of fields.
+func countTrue(conditions ...bool) int {
+	n := 0
+	for _, condition := range conditions {
+		if condition {
+			n++
+		}
+	}
+	return n
+}
+
+// fieldError wraps err with the name of the field; nil stays nil.
+func fieldError(field string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
 }

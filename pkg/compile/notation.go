@@ -12,20 +12,25 @@ import (
 
 func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustStores, outside Outside) (verify.Checker, []string, error) {
 	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
-	if len(spec.TrustStores) == 0 {
-		return nil, nil, errors.New("spec.notation.trustStores is empty: without a certificate nothing can be verified")
+	if len(spec.TrustStoreRefs) == 0 {
+		return nil, nil, errors.New("spec.notation.trustStoreRefs is empty: without a certificate nothing can be verified")
 	}
-	if err := notationModes(&options, spec, stores.owner, outside); err != nil {
+	if err := notationModes(&options, spec, stores.owner(), outside); err != nil {
 		return nil, nil, err
 	}
 	var used, more []string
 	var err error
-	if options.Certificates, used, err = stores.certificates("spec.notation.trustStores", spec.TrustStores, v1alpha1.Certificates); err != nil {
+	if options.Certificates, used, err = stores.certificates("spec.notation.trustStoreRefs", spec.TrustStoreRefs, v1alpha1.TrustStoreTypeCertificates); err != nil {
 		return nil, nil, err
 	}
-	options.TimestampAuthorities, more, err = stores.certificates("spec.notation.timestampAuthorities", spec.TimestampAuthorities, v1alpha1.TimestampAuthorities)
-	if err != nil {
-		return nil, nil, err
+	if t := spec.Timestamps; t != nil {
+		if len(t.TrustStoreRefs) == 0 {
+			return nil, nil, errors.New("spec.notation.timestamps.trustStoreRefs is empty: no timestamp could be trusted")
+		}
+		options.TimestampAuthorities, more, err = stores.certificates("spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1alpha1.TrustStoreTypeTimestampAuthorities)
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	checker, err := notation.New(options)
 	if err != nil {
@@ -34,30 +39,30 @@ func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustSt
 	return checker, append(used, more...), nil
 }
 
-// notationModes reads the fields that choose one of few values.
+// notationModes converts the enum fields.
 func notationModes(options *notation.Options, spec v1alpha1.NotationVerifier, owner verify.Namespace, outside Outside) (err error) {
 	switch spec.Level {
-	case "", v1alpha1.LevelStrict:
+	case "", v1alpha1.NotationLevelStrict:
 		options.Level = notation.Strict
-	case v1alpha1.LevelPermissive:
+	case v1alpha1.NotationLevelPermissive:
 		options.Level = notation.Permissive
 	default:
 		return fmt.Errorf("spec.notation.level is %q, it must be Strict or Permissive", spec.Level)
 	}
-	switch {
-	case spec.VerifyTimestamp != "" && len(spec.TimestampAuthorities) == 0:
-		return errors.New("spec.notation.verifyTimestamp is for spec.notation.timestampAuthorities; remove it or name authorities")
-	case spec.VerifyTimestamp == "", spec.VerifyTimestamp == v1alpha1.TimestampAlways:
-	case spec.VerifyTimestamp == v1alpha1.TimestampAfterExpiry:
-		options.TimestampAfterExpiry = true
-	default:
-		return fmt.Errorf("spec.notation.verifyTimestamp is %q, it must be Always or AfterCertificateExpiry", spec.VerifyTimestamp)
+	if t := spec.Timestamps; t != nil {
+		switch t.VerifyTimestamp {
+		case "", v1alpha1.TimestampModeAlways:
+		case v1alpha1.TimestampModeAfterCertificateExpiry:
+			options.TimestampAfterExpiry = true
+		default:
+			return fmt.Errorf("spec.notation.timestamps.verifyTimestamp is %q, it must be Always or AfterCertificateExpiry", t.VerifyTimestamp)
+		}
 	}
 	switch spec.Revocation {
-	case "", v1alpha1.RevocationIgnore:
-	case v1alpha1.RevocationCheck:
+	case "", v1alpha1.RevocationModeIgnore:
+	case v1alpha1.RevocationModeCheck:
 		if outside.Revocation == nil {
-			return errors.New("spec.notation.revocation is Check, which cannot be done here")
+			return errors.New("spec.notation.revocation is Check, but revocation checks are not available")
 		}
 		options.Revocation = outside.Revocation(owner)
 	default:
@@ -67,33 +72,33 @@ func notationModes(options *notation.Options, spec v1alpha1.NotationVerifier, ow
 	return err
 }
 
-func notationOverrides(spec *v1alpha1.NotationOverrides) (made notation.Overrides, err error) {
+func notationOverrides(spec *v1alpha1.NotationOverrides) (overrides notation.Overrides, err error) {
 	if spec == nil {
-		return made, nil
+		return overrides, nil
 	}
 	for _, check := range []struct {
 		name   string
 		from   v1alpha1.OverrideAction
 		action *notation.Action
 	}{
-		{"expiry", spec.Expiry, &made.Expiry}, {"authenticTimestamp", spec.AuthenticTimestamp, &made.AuthenticTimestamp},
-		{"revocation", spec.Revocation, &made.Revocation},
+		{"expiry", spec.Expiry, &overrides.Expiry}, {"authenticTimestamp", spec.AuthenticTimestamp, &overrides.AuthenticTimestamp},
+		{"revocation", spec.Revocation, &overrides.Revocation},
 	} {
 		switch check.from {
 		case "":
-		case v1alpha1.OverrideEnforce:
+		case v1alpha1.OverrideActionEnforce:
 			*check.action = notation.Enforce
-		case v1alpha1.OverrideLog:
+		case v1alpha1.OverrideActionLog:
 			*check.action = notation.Log
 		default:
-			return made, fmt.Errorf("spec.notation.overrides.%s is %q, it must be Enforce or Log", check.name, check.from)
+			return overrides, fmt.Errorf("spec.notation.overrides.%s is %q, it must be Enforce or Log", check.name, check.from)
 		}
 	}
-	return made, nil
+	return overrides, nil
 }
 
-// certificates joins the certificates of trust stores of one type, and returns
-// the stores' fingerprints too.
+// certificates returns the certificates of trust stores of one type, and the stores'
+// fingerprints.
 func (ts trustStores) certificates(field string, refs []v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
 	for i, ref := range refs {
 		store, err := ts.find(ref, want)

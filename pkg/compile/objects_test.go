@@ -32,26 +32,12 @@ func objects(t *testing.T, documents ...string) resource.Objects {
 			o.Secrets = append(o.Secrets, decode[corev1.Secret](t, document))
 		case "ConfigMap":
 			o.ConfigMaps = append(o.ConfigMaps, decode[corev1.ConfigMap](t, document))
-		case "Verifier":
-			o.Verifiers = append(o.Verifiers, decode[v1alpha1.Verifier](t, document))
-		case "ClusterVerifier":
-			o.ClusterVerifiers = append(o.ClusterVerifiers, decode[v1alpha1.ClusterVerifier](t, document))
-		case "Store":
-			o.Stores = append(o.Stores, decode[v1alpha1.Store](t, document))
-		case "ClusterStore":
-			o.ClusterStores = append(o.ClusterStores, decode[v1alpha1.ClusterStore](t, document))
-		case "TrustStore":
-			o.TrustStores = append(o.TrustStores, decode[v1alpha1.TrustStore](t, document))
-		case "ClusterTrustStore":
-			o.ClusterTrustStores = append(o.ClusterTrustStores, decode[v1alpha1.ClusterTrustStore](t, document))
-		case "VerificationPolicy":
-			o.VerificationPolicies = append(o.VerificationPolicies, decode[v1alpha1.VerificationPolicy](t, document))
-		case "ClusterVerificationPolicy":
-			o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, decode[v1alpha1.ClusterVerificationPolicy](t, document))
-		case "ClusterLimits":
-			o.ClusterLimits = append(o.ClusterLimits, decode[v1alpha1.ClusterLimits](t, document))
 		default:
-			t.Fatalf("unknown kind %s", head.Kind)
+			kind, ok := v1alpha1.KindNamed(head.Kind)
+			require.True(t, ok, "unknown kind %s", head.Kind)
+			resource := kind.New()
+			require.NoError(t, yaml.UnmarshalStrict([]byte(document), resource), document)
+			require.NoError(t, o.Add(resource))
 		}
 	}
 	return o
@@ -87,7 +73,7 @@ func inlineKey(pem string) string {
 	return "type: PublicKeys\nsource:\n  inline: |\n    " + strings.ReplaceAll(strings.TrimSpace(pem), "\n", "\n    ")
 }
 
-const cosignVerifier = "cosign: {keys: [{trustStore: keys}]}"
+const cosignVerifier = "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: keys}]}}"
 
 func policySpec(require string) string {
 	return fmt.Sprintf("rules: [{images: [\"**\"], require: [%s]}]", require)

@@ -14,30 +14,37 @@ import (
 // is told here: a field that is not looked at would be one that is ignored.
 func TestCompileKnowsEveryOneOfField(t *testing.T) {
 	compileVerifier := func(spec v1alpha1.VerifierSpec) []resource.Problem {
+		// The type is the field's name; with nothing set it is Cosign.
 		v := v1alpha1.Verifier{Spec: spec}
+		v.Spec.Type = v1alpha1.VerifierTypeCosign
+		for name, set := range map[v1alpha1.VerifierType]bool{v1alpha1.VerifierTypeNotation: spec.Notation != nil, v1alpha1.VerifierTypeAttestation: spec.Attestation != nil} {
+			if set {
+				v.Spec.Type = name
+			}
+		}
 		v.Name, v.Namespace = "v", "team-a"
-		_, problems := compiled(resource.Objects{Verifiers: []v1alpha1.Verifier{v}})
+		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&v}})
 		return problems
 	}
 	compileSource := func(source v1alpha1.TrustSource) []resource.Problem {
-		s := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: source}}
+		s := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypePublicKeys}, Source: source}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compiled(resource.Objects{TrustStores: []v1alpha1.TrustStore{s}})
+		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&s}})
 		return problems
 	}
 	compileBundle := func(bundle v1alpha1.CABundle) []resource.Problem {
-		s := v1alpha1.Store{Spec: v1alpha1.StoreSpec{Registries: []string{"r.example.com"}, CABundle: &bundle}}
+		s := v1alpha1.Store{Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}, CABundle: &bundle}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compiled(resource.Objects{Stores: []v1alpha1.Store{s}})
+		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&s}})
 		return problems
 	}
 	compileRequirement := func(r v1alpha1.Requirement) []resource.Problem {
 		p := v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{r}}}}}
 		p.Name, p.Namespace = "p", "team-a"
-		_, problems := compiled(resource.Objects{VerificationPolicies: []v1alpha1.VerificationPolicy{p}})
+		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&p}})
 		return problems
 	}
-	eachField(t, []string{"Images"}, compileVerifier)
+	eachField(t, []string{"Images", "Type"}, compileVerifier)
 	eachField(t, nil, compileSource)
 	eachField(t, nil, compileBundle)
 	eachField(t, []string{"AtLeast"}, compileRequirement)
@@ -62,7 +69,7 @@ func eachField[T any](t *testing.T, besides []string, compile func(T) []resource
 		for _, problem := range compile(value) {
 			said += problem.Message
 		}
-		for _, ignored := range []string{"it has 0", "it names 0", "there are 0"} {
+		for _, ignored := range []string{"it has 0 of them", "source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has 0", "caBundle must have exactly one of inline, secretKeyRef, configMapKeyRef; it has 0", "there are 0"} {
 			require.NotContains(t, said, ignored, "%s.%s is ignored", reflect.TypeFor[T]().Name(), field.Name)
 		}
 	}

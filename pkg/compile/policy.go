@@ -9,142 +9,164 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// compiledPolicy is one VerificationPolicy; broken ones deny.
+// compiledPolicy is a compiled VerificationPolicy. A broken one denies.
 type compiledPolicy struct {
 	source      policy.ObjectRef
 	rules       []verify.Rule
 	fallback    policy.Outcome // for images that no rule matches
 	floor       bool
-	warns       bool // what it does not allow is allowed with a warning
+	warns       bool // only adds warnings
 	broken      string
 	fingerprint string
 }
 
-func compilePolicy(r entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
-	p := compiledPolicy{source: r.source}
-	floor, err := isFloor(r)
-	p.floor = floor
-	if err == nil {
-		p.warns, err = warns(r.spec.Mode)
-	}
-	if err == nil {
-		p.rules, err = rules(r.source, r.spec.Rules, p.warns)
-	}
-	if err == nil {
-		p.fallback, err = fallback(r.spec.Default)
-	}
+// decides reports whether p can deny, and not only warn.
+func (p compiledPolicy) decides() bool { return !p.warns }
+
+func compilePolicy(e entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
+	p := compiledPolicy{source: e.source}
+	err := p.read(e)
 	if err != nil {
-		p.rules, p.fallback, p.warns = nil, policy.Denied, false
-		p.broken = fmt.Sprintf("%s cannot be used: %v", r.source, err)
+		p.rules, p.fallback = nil, policy.Denied
+		p.broken = fmt.Sprintf("%s cannot be used: %v", e.source, err)
 	}
-	p.fingerprint = fingerprint(r.source, r.spec, nil, err)
+	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
 	return p, err
 }
 
-// isFloor reports whether the policy binds every namespace. The error says that
-// it cannot be told; then a cluster policy does, because a floor that became
-// unreadable must not vanish.
-func isFloor(r entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
-	inCluster := r.source.Kind == clusterPrefix+kindPolicy
-	if r.broken != nil {
-		return inCluster, r.broken
+// read fills p from its spec. It reads scope and enforcement first, so that a policy
+// that is broken otherwise keeps both.
+func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (err error) {
+	if p.floor, err = isFloor(e); err != nil {
+		return err
 	}
-	switch r.spec.Enforcement {
-	case "", v1alpha1.EnforcementDefault:
-		return false, nil
-	case v1alpha1.EnforcementFloor:
-		return true, nil
+	if p.warns, err = warns(e.spec.EnforcementAction); err != nil {
+		return err
 	}
-	return inCluster, fmt.Errorf("spec.enforcement is %q, it must be Default or Floor", r.spec.Enforcement)
+	if p.rules, err = rules(e.source, e.spec.Rules); err != nil {
+		return err
+	}
+	p.fallback, err = fallback(e.spec.DefaultAction)
+	return err
 }
 
-func warns(mode v1alpha1.PolicyMode) (bool, error) {
-	switch mode {
-	case "", v1alpha1.ModeEnforce:
+// isFloor reports whether the policy applies to every namespace. If the scope is
+// unknown, it returns an error, and true for a cluster policy: an unreadable floor
+// must not vanish.
+func isFloor(e entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
+	inCluster := e.source.Kind == v1alpha1.KindClusterVerificationPolicy
+	if e.broken != nil {
+		return inCluster, e.broken
+	}
+	switch e.spec.Scope {
+	case "", v1alpha1.PolicyScopeFallback:
 		return false, nil
-	case v1alpha1.ModeWarn:
+	case v1alpha1.PolicyScopeFloor:
 		return true, nil
 	}
-	return false, fmt.Errorf("spec.mode is %q, it must be Enforce or Warn", mode)
+	return inCluster, fmt.Errorf("spec.scope is %q, it must be Fallback or Floor", e.spec.Scope)
+}
+
+func warns(action v1alpha1.EnforcementAction) (bool, error) {
+	switch action {
+	case "", v1alpha1.EnforcementActionDeny:
+		return false, nil
+	case v1alpha1.EnforcementActionWarn:
+		return true, nil
+	}
+	return false, fmt.Errorf("spec.enforcementAction is %q, it must be Deny or Warn", action)
 }
 
 func fallback(action v1alpha1.DefaultAction) (policy.Outcome, error) {
 	switch action {
-	case "", v1alpha1.DefaultDeny:
+	case "", v1alpha1.DefaultActionDeny:
 		return policy.Denied, nil
-	case v1alpha1.DefaultAllow:
+	case v1alpha1.DefaultActionAllow:
 		return policy.Allowed, nil
 	}
-	return policy.Denied, fmt.Errorf("spec.default is %q, it must be Deny or Allow", action)
+	return policy.Denied, fmt.Errorf("spec.defaultAction is %q, it must be Deny or Allow", action)
 }
 
-func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule, warns bool) ([]verify.Rule, error) {
+func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule) ([]verify.Rule, error) {
 	compiled := make([]verify.Rule, 0, len(specs))
 	for i, spec := range specs {
-		field := fmt.Sprintf("spec.rules[%d]", i)
-		images, err := patterns(field+".images", spec.Images, false)
+		rule, err := compileRule(source, fmt.Sprintf("spec.rules[%d]", i), spec)
 		if err != nil {
 			return nil, err
-		}
-		if len(spec.Require) == 0 {
-			return nil, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing", field)
-		}
-		rule := verify.Rule{Source: source, Images: images, Warns: warns}
-		switch spec.Index {
-		case "", v1alpha1.IndexItself:
-		case v1alpha1.IndexOrManifests:
-			rule.IndexManifests = true
-		default:
-			return nil, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index)
-		}
-		for j, requirement := range spec.Require {
-			demand, err := demandOf(requirement)
-			if err != nil {
-				return nil, fmt.Errorf("%s.require[%d]: %w", field, j, err)
-			}
-			rule.Require = append(rule.Require, demand)
 		}
 		compiled = append(compiled, rule)
 	}
 	return compiled, nil
 }
 
-func demandOf(r v1alpha1.Requirement) (verify.Requirement, error) {
-	demand := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
-	given := 0
-	for _, n := range []int{len(r.AnyOf), len(r.AllOf), len(r.Types), len(r.Expression)} {
-		if n > 0 {
-			given++
-		}
+func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule) (verify.Rule, error) {
+	images, err := patterns(field+".images", spec.Images, false)
+	if err != nil {
+		return verify.Rule{}, err
 	}
-	if given != 1 {
-		return verify.Requirement{}, fmt.Errorf("exactly one of anyOf, allOf, types, expression must be given and not empty; there are %d", given)
+	rule := verify.Rule{Source: source, Images: images}
+	switch spec.Action {
+	case "", v1alpha1.RuleActionRequire:
+	case v1alpha1.RuleActionAllow:
+		rule.Action = verify.Allow
+	case v1alpha1.RuleActionDeny:
+		rule.Action = verify.Deny
+	default:
+		return verify.Rule{}, fmt.Errorf("%s.action is %q, it must be Require, Allow or Deny", field, spec.Action)
+	}
+	switch {
+	case rule.Action == verify.Require && len(spec.Require) == 0:
+		return verify.Rule{}, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing; say action: Allow to allow the images without verification", field)
+	case rule.Action != verify.Require && len(spec.Require) > 0:
+		return verify.Rule{}, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action)
+	}
+	switch spec.Index {
+	case "", v1alpha1.IndexModeItself:
+	case v1alpha1.IndexModeItselfOrEveryManifest:
+		rule.IndexManifests = true
+	default:
+		return verify.Rule{}, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index)
+	}
+	for j, requirement := range spec.Require {
+		compiled, err := compileRequirement(requirement)
+		if err != nil {
+			return verify.Rule{}, fmt.Errorf("%s.require[%d]: %w", field, j, err)
+		}
+		rule.Require = append(rule.Require, compiled)
+	}
+	return rule, nil
+}
+
+func compileRequirement(r v1alpha1.Requirement) (verify.Requirement, error) {
+	compiled := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
+	if n := countTrue(len(r.AnyOf) > 0, len(r.AllOf) > 0, len(r.Types) > 0, r.Expression != ""); n != 1 {
+		return verify.Requirement{}, fmt.Errorf("exactly one of anyOf, allOf, types, expression must be given and not empty; there are %d", n)
 	}
 	for _, t := range r.Types {
 		switch t {
-		case v1alpha1.TypeCosign, v1alpha1.TypeNotation, v1alpha1.TypeAttestation:
+		case v1alpha1.VerifierTypeCosign, v1alpha1.VerifierTypeNotation, v1alpha1.VerifierTypeAttestation:
 		default:
 			return verify.Requirement{}, fmt.Errorf("type %q must be one of Cosign, Notation, Attestation", t)
 		}
-		demand.Types = append(demand.Types, string(t))
+		compiled.Types = append(compiled.Types, string(t))
 	}
 	if r.Expression != "" {
 		var err error
-		if demand.Condition, err = condition(r.Expression); err != nil {
+		if compiled.Condition, err = condition(r.Expression); err != nil {
 			return verify.Requirement{}, fmt.Errorf("expression: %w", err)
 		}
 	}
 	if r.AtLeast != nil {
-		demand.AtLeast = int(*r.AtLeast)
+		compiled.AtLeast = int(*r.AtLeast)
 	}
-	if demand.AtLeast < 1 {
-		return verify.Requirement{}, fmt.Errorf("atLeast is %d, it must be 1 or more", demand.AtLeast)
+	if compiled.AtLeast < 1 {
+		return verify.Requirement{}, fmt.Errorf("atLeast is %d, it must be 1 or more", compiled.AtLeast)
 	}
-	return demand, nil
+	return compiled, nil
 }
 
-// condition compiles an expression over what was proven. Its cost is limited, so
-// that it needs no deadline.
+// condition compiles an expression over the proven findings. CEL's cost limit bounds
+// it, so it needs no deadline.
 func condition(text string) (policy.Condition, error) {
 	compiled, err := cel.Compile(text, cel.Variables{"findings": cel.Any})
 	if err != nil {

@@ -10,59 +10,73 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// References returns the Secrets and ConfigMaps that resources are made of, by
-// the namespace of the resources ([verify.Cluster] for cluster resources), in
-// order and each once. A reference that its resource may not make, such as one
-// to another namespace, is left out: who reads what is returned here reads
-// nothing on behalf of a tenant that the tenant could not read.
+// References returns the Secrets and ConfigMaps that resources reference, by the
+// namespace of the resources ([verify.Cluster] for cluster resources), sorted and
+// without duplicates. Namespaced resources reference their own namespace only, so
+// reading these objects never exposes one namespace's data to another.
 func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 	all := map[verify.Namespace][]policy.ObjectRef{}
-	for namespace, d := range levels(o) {
-		found := references{owner: namespace}
-		for _, t := range d.trustStores {
-			found.key(kindSecret, t.spec.Source.SecretRef)
-			found.key(kindConfigMap, t.spec.Source.ConfigMapRef)
-			if vault := t.spec.Source.Vault; vault != nil {
-				found.key(kindSecret, &vault.Token)
-			}
-			if kms := t.spec.Source.KMS; kms != nil && kms.SecretRef != nil {
-				found.add(kindSecret, kms.SecretRef.Namespace, kms.SecretRef.Name)
-			}
+	for namespace, l := range groupByLevel(o) {
+		var found references
+		for _, t := range l.trustStores {
+			found.trustSource(t.spec.Source)
 		}
-		for _, s := range d.stores {
+		for _, s := range l.stores {
 			for _, secret := range s.spec.ImagePullSecrets {
-				found.add(kindSecret, secret.Namespace, secret.Name)
+				found.secret(&secret)
 			}
-			if identity := s.spec.Identity; identity != nil && identity.SecretRef != nil {
-				found.add(kindSecret, identity.SecretRef.Namespace, identity.SecretRef.Name)
+			if identity := s.spec.Identity; identity != nil {
+				found.secret(identity.SecretRef)
 			}
-			if bundle := s.spec.CABundle; bundle != nil {
-				found.key(kindSecret, bundle.SecretRef)
-				found.key(kindConfigMap, bundle.ConfigMapRef)
-			}
+			found.caBundle(s.spec.CABundle)
 		}
-		if len(found.sources) > 0 {
-			slices.SortFunc(found.sources, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
-			all[namespace] = slices.Compact(found.sources)
+		if len(found) > 0 {
+			slices.SortFunc(found, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
+			all[namespace] = slices.Compact(found)
 		}
 	}
 	return all
 }
 
-// references collects what the resources of one level refer to.
-type references struct {
-	owner   verify.Namespace
-	sources []policy.ObjectRef
+// references collects the references of one level's resources.
+type references []policy.ObjectRef
+
+func (r *references) trustSource(s v1alpha1.ClusterTrustSource) {
+	r.key(kindSecret, s.SecretKeyRef)
+	r.key(kindConfigMap, s.ConfigMapKeyRef)
+	if s.KMS != nil {
+		r.secret(s.KMS.SecretRef)
+	}
+	if s.Vault != nil {
+		r.key(kindSecret, &s.Vault.TokenSecretKeyRef)
+		r.caBundle(s.Vault.CABundle)
+	}
+	if s.TUF != nil {
+		r.caBundle(s.TUF.CABundle)
+	}
 }
 
-func (r *references) key(kind string, ref *v1alpha1.ObjectKeyRef) {
+func (r *references) caBundle(bundle *v1alpha1.ClusterCABundle) {
+	if bundle != nil {
+		r.key(kindSecret, bundle.SecretKeyRef)
+		r.key(kindConfigMap, bundle.ConfigMapKeyRef)
+	}
+}
+
+func (r *references) secret(ref *v1alpha1.ClusterSecretRef) {
+	if ref != nil {
+		r.add(kindSecret, ref.Namespace, ref.Name)
+	}
+}
+
+func (r *references) key(kind string, ref *v1alpha1.ClusterKeyRef) {
 	if ref != nil {
 		r.add(kind, ref.Namespace, ref.Name)
 	}
 }
 
 func (r *references) add(kind, namespace, name string) {
-	if source, err := locate(r.owner, kind, namespace, name); err == nil {
-		r.sources = append(r.sources, source)
+	if source, err := locate(kind, namespace, name); err == nil {
+		*r = append(*r, source)
 	}
 }

@@ -1,40 +1,63 @@
 package compile
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// For returns what applies in a namespace; one that declares nothing has the
-// cluster's resources.
+// Snapshot is the compiled state of all namespaces at one moment. It is immutable
+// except for a cache of namespaces without objects.
+type Snapshot struct {
+	outside    Outside
+	cluster    *level
+	namespaces map[verify.Namespace]*view // [verify.Cluster] for cluster resources alone
+	undeclared memo
+}
+
+// For returns the configuration of a namespace. The cluster's resources apply to a
+// namespace without objects.
 func (s *Snapshot) For(namespace verify.Namespace) *verify.Config {
 	return s.view(namespace).config
 }
 
-// Has reports whether the snapshot was compiled with objects of a namespace.
+// Has reports whether the snapshot was compiled with a namespace.
 func (s *Snapshot) Has(namespace verify.Namespace) bool {
 	_, ok := s.namespaces[namespace]
 	return ok
 }
 
-// Explain returns, kind by kind, which resources apply in a namespace and why.
+// Namespaces returns the namespaces that the snapshot was compiled with and
+// [verify.Cluster], sorted.
+func (s *Snapshot) Namespaces() []verify.Namespace {
+	return slices.Sorted(maps.Keys(s.namespaces))
+}
+
+// Explain returns, for each kind, which resources apply in a namespace and why.
 func (s *Snapshot) Explain(namespace verify.Namespace) []Choice {
 	return s.view(namespace).choices
+}
+
+// problems returns the problems of all namespaces, the cluster's first.
+func (s *Snapshot) problems() []resource.Problem {
+	var all []resource.Problem
+	for _, namespace := range s.Namespaces() {
+		all = append(all, s.namespaces[namespace].problems...)
+	}
+	return all
 }
 
 func (s *Snapshot) view(namespace verify.Namespace) *view {
 	if v, ok := s.namespaces[namespace]; ok {
 		return v
 	}
-	return s.undeclared.get(namespace, func() *view { return s.link(&level{namespace: namespace}) })
+	return s.undeclared.get(namespace, func() *view { return s.link(&level{objects: &objects{namespace: namespace}}) })
 }
 
-// maxUndeclared bounds the memory for namespaces that declare nothing: their
-// names come from requests.
-const maxUndeclared = 10_000
-
-// memo remembers views up to a number; past it they are made anew each time.
+// memo caches up to [maxUndeclared] views; further ones are made for each request.
 type memo struct {
 	mu    sync.RWMutex
 	views map[verify.Namespace]*view

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
@@ -19,40 +18,48 @@ type store struct {
 	fingerprint string
 }
 
-func compileStore(owner verify.Namespace, r entry[v1alpha1.ClusterStoreSpec], m material) (store, error) {
-	s := store{Store: registry.Store{Source: r.source}}
-	err := r.broken
-	if err == nil {
-		// Hosts first: a store that is broken otherwise still denies only the
-		// registries that it is about.
-		s.Registries, err = hosts(r.spec.Registries)
-	}
-	if err == nil {
-		s.Credentials, err = credentials(owner, r.spec.ImagePullSecrets, m)
-	}
-	var identity []byte
-	if err == nil && r.spec.Identity != nil {
-		if len(r.spec.ImagePullSecrets) > 0 {
-			err = errors.New("spec.identity and spec.imagePullSecrets are two ways to log in: use one")
-		} else {
-			s.Credentials, identity, err = logins(owner, r.spec.StoreSpec, m)
-		}
-	}
-	if err == nil {
-		s.RootCAs, err = caBundle(owner, r.spec.CABundle, m)
-	}
+func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m material) (store, error) {
+	s := store{Store: registry.Store{Source: e.source}}
+	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken = fmt.Sprintf("%s cannot be used: %v", r.source, err)
+		s.Broken = fmt.Sprintf("%s cannot be used: %v", e.source, err)
 	}
 	secret := sha256.New()
 	secret.Write(identity)
-	if identity == nil { // whose tokens come and go
+	if identity == nil { // tokens of an identity rotate
 		for _, host := range sortedKeys(s.Credentials) {
 			fmt.Fprintf(secret, "%q %q\n", host, s.Credentials[host])
 		}
 	}
-	s.fingerprint = fingerprint(r.source, r.spec, append(secret.Sum(nil), s.RootCAs...), err)
+	s.fingerprint = fingerprint(e.source, e.spec, append(secret.Sum(nil), s.RootCAs...), err)
 	return s, err
+}
+
+// read fills s from its spec, and returns the cloud identity that logs in, if any.
+func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m material) (identity []byte, err error) {
+	if e.broken != nil {
+		return nil, e.broken
+	}
+	// Registries first, so that a store that is broken otherwise denies only these.
+	if s.Registries, err = hosts(e.spec.Registries); err != nil {
+		return nil, err
+	}
+	switch {
+	case e.spec.Identity != nil && len(e.spec.ImagePullSecrets) > 0:
+		return nil, errors.New("spec.identity and spec.imagePullSecrets are two ways to log in; use one")
+	case e.spec.Identity != nil:
+		s.Credentials, identity, err = logins(owner, e.spec, m)
+	default:
+		s.Credentials, err = credentials(e.spec.ImagePullSecrets, m)
+	}
+	if err != nil {
+		return identity, err
+	}
+	if s.RootCAs, err = m.caBundle("spec.caBundle", e.spec.CABundle); err != nil || s.RootCAs == nil {
+		return identity, err
+	}
+	_, err = trust.ParseCertificates(s.RootCAs)
+	return identity, fieldError("spec.caBundle", err)
 }
 
 func hosts(list []string) ([]string, error) {
@@ -70,17 +77,17 @@ func hosts(list []string) ([]string, error) {
 	return normalised, nil
 }
 
-func credentials(owner verify.Namespace, refs []v1alpha1.SecretRef, m material) (map[string]registry.Credential, error) {
+func credentials(refs []v1alpha1.ClusterSecretRef, m material) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
 	for i, ref := range refs {
 		field := fmt.Sprintf("spec.imagePullSecrets[%d]", i)
-		source, err := locate(owner, kindSecret, ref.Namespace, ref.Name)
+		source, err := locate(kindSecret, ref.Namespace, ref.Name)
 		if err != nil {
-			return nil, wrap(field, err)
+			return nil, fieldError(field, err)
 		}
 		content, err := m.object(source)
 		if err != nil {
-			return nil, wrap(field, err)
+			return nil, fieldError(field, err)
 		}
 		config, ok := content[".dockerconfigjson"]
 		if !ok {
@@ -93,7 +100,7 @@ func credentials(owner verify.Namespace, refs []v1alpha1.SecretRef, m material) 
 			return nil, fmt.Errorf("%s: %s: %w", field, source, err)
 		}
 		for host, credential := range found {
-			if _, earlier := all[host]; !earlier { // the first secret wins, as for the kubelet
+			if _, earlier := all[host]; !earlier { // the first secret wins, as with kubelet
 				all[host] = credential
 			}
 		}
@@ -101,39 +108,8 @@ func credentials(owner verify.Namespace, refs []v1alpha1.SecretRef, m material) 
 	return all, nil
 }
 
-func caBundle(owner verify.Namespace, bundle *v1alpha1.CABundle, m material) ([]byte, error) {
-	if bundle == nil {
-		return nil, nil
-	}
-	given := 0
-	for _, set := range []bool{bundle.Inline != "", bundle.SecretRef != nil, bundle.ConfigMapRef != nil} {
-		if set {
-			given++
-		}
-	}
-	if given != 1 {
-		return nil, fmt.Errorf("spec.caBundle must have exactly one of inline, secretRef, configMapRef; it has %d", given)
-	}
-	content, field, err := []byte(bundle.Inline), "spec.caBundle.inline", error(nil)
-	switch {
-	case bundle.SecretRef != nil:
-		field = "spec.caBundle.secretRef"
-		content, err = m.key(owner, kindSecret, *bundle.SecretRef)
-	case bundle.ConfigMapRef != nil:
-		field = "spec.caBundle.configMapRef"
-		content, err = m.key(owner, kindConfigMap, *bundle.ConfigMapRef)
-	}
-	if err == nil {
-		_, err = trust.ParseCertificates(content)
-	}
-	if err != nil {
-		return nil, wrap(field, err)
-	}
-	return content, nil
-}
-
-// hostRules is what cluster admins allow for the registries that they list: to
-// be on a private address, and to be reached without TLS.
+// hostRules returns the rules for the registries in ClusterStores: these may have
+// private addresses, and plain HTTP if the store allows it.
 func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) map[string]registry.HostRule {
 	rules := map[string]registry.HostRule{}
 	for i, s := range compiled {
@@ -147,5 +123,5 @@ func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) map[s
 			rules[host] = rule
 		}
 	}
-	return maps.Clone(rules)
+	return rules
 }

@@ -5,67 +5,58 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// trustStore is compiled trust material. With err set, whatever uses it is
-// broken too.
+// trustStore is a compiled TrustStore. If err is set, everything that uses it is broken
+// too.
 type trustStore struct {
 	source       policy.ObjectRef
 	kind         v1alpha1.TrustStoreType
-	hash         crypto.Hash // of signatures made with keys; 0 is cosign's choice
+	hash         crypto.Hash // for signatures by keys; 0 means cosign's default
 	keys         []trust.PublicKey
 	certificates []*x509.Certificate
 	root         *trust.SigstoreRoot
 	fetchedAt    time.Time // zero for material in the cluster
 	text         []byte
-	fingerprint  string // changes whenever the store means something else
+	fingerprint  string // changes whenever the store's meaning changes
 	err          error
 }
 
-func compileTrustStore(owner verify.Namespace, r entry[v1alpha1.TrustStoreSpec], m material) *trustStore {
-	t := &trustStore{source: r.source, kind: r.spec.Type, err: r.broken}
-	var content []byte
+func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *trustStore {
+	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.broken}
 	if t.err == nil {
-		content, t.fetchedAt, t.err = trustContent(owner, r.spec, m)
+		t.text, t.fetchedAt, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
 	}
 	if t.err == nil {
-		t.err = t.parse(r.spec, content)
+		t.err = t.parse(e.spec, t.text)
 	}
-	t.text = content
-	t.fingerprint = fingerprint(r.source, r.spec, content, t.err)
+	t.fingerprint = fingerprint(e.source, e.spec, t.text, t.err)
 	return t
 }
 
-// maxShown is how many fingerprints a status shows.
-const maxShown = 16
-
-// material is what a status shows of the store.
-func (t *trustStore) material() v1alpha1.Material {
-	var made v1alpha1.Material
-	if !t.fetchedAt.IsZero() {
-		at := metav1.NewTime(t.fetchedAt)
-		made.FetchedAt = &at
-	}
+// fingerprints returns the fingerprints of the material for the status, at most
+// [maxFingerprints].
+func (t *trustStore) fingerprints() []string {
+	var list []string
 	for _, key := range t.keys {
-		made.Fingerprints = append(made.Fingerprints, key.Fingerprint)
+		list = append(list, key.Fingerprint)
 	}
 	for _, certificate := range t.certificates {
-		made.Fingerprints = append(made.Fingerprints, hashed(certificate.RawSubjectPublicKeyInfo))
+		list = append(list, hashed(certificate.RawSubjectPublicKeyInfo))
 	}
 	if t.root != nil {
-		made.Fingerprints = append(made.Fingerprints, hashed(t.text))
+		list = append(list, hashed(t.text))
 	}
-	made.Fingerprints = made.Fingerprints[:min(len(made.Fingerprints), maxShown)]
-	return made
+	return list[:min(len(list), maxFingerprints)]
 }
 
 func hashed(content []byte) string {
@@ -73,69 +64,62 @@ func hashed(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// trustContent reads the material from where the specification says it is, and
-// says when it was fetched, if it was.
-func trustContent(owner verify.Namespace, spec v1alpha1.TrustStoreSpec, m material) ([]byte, time.Time, error) {
+// trustContent reads the material from the source in spec. The time is that of the
+// fetch, zero for material in the cluster.
+func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) ([]byte, time.Time, error) {
 	s := spec.Source
-	given := 0
-	for _, set := range []bool{s.Inline != "", s.SecretRef != nil, s.ConfigMapRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil} {
-		if set {
-			given++
-		}
+	if n := countTrue(s.Inline != "", s.SecretKeyRef != nil, s.ConfigMapKeyRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil); n != 1 {
+		return nil, time.Time{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
 	}
-	if given != 1 {
-		return nil, time.Time{}, fmt.Errorf("spec.source must name exactly one of inline, secretRef, configMapRef, kms, vault, tuf; it names %d", given)
-	}
-	if err := fitting(spec); err != nil {
+	if err := checkSourceType(spec); err != nil {
 		return nil, time.Time{}, err
 	}
-	source, err := trustRemote(owner, spec, m)
+	source, err := externalSource(owner, spec, m)
 	switch {
 	case err != nil:
 		return nil, time.Time{}, err
 	case source != nil:
-		known, err := m.fetched(*source)
-		return known.Content, known.FetchedAt, wrap("spec.source", err)
-	case s.SecretRef != nil:
-		content, err := m.key(owner, kindSecret, *s.SecretRef)
-		return content, time.Time{}, wrap("spec.source.secretRef", err)
-	case s.ConfigMapRef != nil:
-		content, err := m.key(owner, kindConfigMap, *s.ConfigMapRef)
-		return content, time.Time{}, wrap("spec.source.configMapRef", err)
-	}
-	if len(s.Inline) > maxMaterialBytes {
-		return nil, time.Time{}, fmt.Errorf("spec.source.inline is %d bytes large, the limit is %d", len(s.Inline), maxMaterialBytes)
+		known, err := m.get(*source)
+		return known.Content, known.FetchedAt, fieldError("spec.source", err)
+	case s.SecretKeyRef != nil:
+		content, err := m.key(kindSecret, *s.SecretKeyRef)
+		return content, time.Time{}, fieldError("spec.source.secretKeyRef", err)
+	case s.ConfigMapKeyRef != nil:
+		content, err := m.key(kindConfigMap, *s.ConfigMapKeyRef)
+		return content, time.Time{}, fieldError("spec.source.configMapKeyRef", err)
+	case len(s.Inline) > maxMaterialBytes:
+		return nil, time.Time{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxMaterialBytes)
 	}
 	return []byte(s.Inline), time.Time{}, nil
 }
 
-// fitting refuses sources that cannot have material of the type.
-func fitting(spec v1alpha1.TrustStoreSpec) error {
+// checkSourceType rejects sources that cannot provide material of the spec's type.
+func checkSourceType(spec v1alpha1.ClusterTrustStoreSpec) error {
 	switch s := spec.Source; {
-	case s.TUF != nil && spec.Type != v1alpha1.SigstoreRoot:
-		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1alpha1.SigstoreRoot)
-	case s.KMS != nil && spec.Type != v1alpha1.PublicKeys:
-		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1alpha1.PublicKeys)
-	case s.Vault != nil && spec.Type == v1alpha1.SigstoreRoot:
-		return fmt.Errorf("spec.source.vault is not for spec.type %s", v1alpha1.SigstoreRoot)
+	case s.TUF != nil && spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot:
+		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
+	case s.KMS != nil && spec.Type != v1alpha1.TrustStoreTypePublicKeys:
+		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1alpha1.TrustStoreTypePublicKeys)
+	case s.Vault != nil && spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot:
+		return fmt.Errorf("spec.source.vault is not for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
 	}
 	return nil
 }
 
-func (t *trustStore) parse(spec v1alpha1.TrustStoreSpec, content []byte) (err error) {
+func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) (err error) {
 	switch spec.Type {
-	case v1alpha1.PublicKeys:
+	case v1alpha1.TrustStoreTypePublicKeys:
 		if t.hash, err = hashOf(spec.Hash); err == nil {
 			t.keys, err = trust.ParsePublicKeys(content)
 		}
-	case v1alpha1.Certificates, v1alpha1.TimestampAuthorities:
+	case v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeTimestampAuthorities:
 		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
+			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.certificates, err = trust.ParseCertificates(content)
-	case v1alpha1.SigstoreRoot:
+	case v1alpha1.TrustStoreTypeSigstoreRoot:
 		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.PublicKeys)
+			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.root, err = trust.ParseSigstoreRoot(content)
 	default:
@@ -148,77 +132,71 @@ func hashOf(name v1alpha1.HashAlgorithm) (crypto.Hash, error) {
 	switch name {
 	case "":
 		return 0, nil
-	case v1alpha1.SHA256:
+	case v1alpha1.HashAlgorithmSHA256:
 		return crypto.SHA256, nil
-	case v1alpha1.SHA384:
+	case v1alpha1.HashAlgorithmSHA384:
 		return crypto.SHA384, nil
-	case v1alpha1.SHA512:
+	case v1alpha1.HashAlgorithmSHA512:
 		return crypto.SHA512, nil
 	}
 	return 0, fmt.Errorf("spec.hash is %q, it must be one of SHA256, SHA384, SHA512", name)
 }
 
-// trustStores finds what references to trust stores mean for resources of one
-// level.
+// trustStores resolves references of one level's resources to trust stores.
 type trustStores struct {
-	owner   verify.Namespace
-	own     map[string]*trustStore
-	cluster map[string]*trustStore
-	// publicGood is what a keyless verifier uses that names no store.
+	levels []*level // nearest first: the own level, then the cluster's
+	// publicGood is the default of keyless verifiers.
 	publicGood *trustStore
+	// uses collects the ClusterTrustStores that a namespace references; nil for the
+	// cluster itself.
+	uses map[string]string
 }
 
-// find returns the store that ref names, if it is usable and of the kind wanted.
+// owner returns the namespace of the referencing resources.
+func (ts trustStores) owner() verify.Namespace { return ts.levels[0].objects.namespace }
+
+// find returns the store that ref names. It returns an error unless the store is usable
+// and has the type want.
 func (ts trustStores) find(ref v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreType) (*trustStore, error) {
-	source, err := ts.locate(ref)
-	if err != nil {
-		return nil, err
+	kind := string(ref.Kind)
+	if kind == "" {
+		kind = kindOf(ts.owner(), v1alpha1.KindTrustStore)
 	}
-	stores := ts.own
-	if source.Namespace == "" {
-		stores = ts.cluster
+	if ref.Name == "" {
+		return nil, errors.New("the reference to a trust store has no name")
 	}
-	store, ok := stores[source.Name]
+	for _, l := range ts.levels {
+		if kindOf(l.objects.namespace, v1alpha1.KindTrustStore) == kind {
+			return ts.at(l, kind, ref.Name, want)
+		}
+	}
+	if kind == v1alpha1.KindTrustStore {
+		return nil, fmt.Errorf("a cluster resource cannot use TrustStore %s, which belongs to a namespace; use a ClusterTrustStore", ref.Name)
+	}
+	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
+}
+
+func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreType) (*trustStore, error) {
+	source := policy.ObjectRef{Kind: kind, Namespace: string(l.objects.namespace), Name: name}
+	store, ok := l.trustStores[name]
+	if l.objects.namespace == verify.Cluster && ts.uses != nil {
+		ts.uses[name] = l.fingerprintOf(name)
+	}
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%s is not there", source)
+		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case store.err != nil:
-		return nil, fmt.Errorf("%s cannot be used: %w", source, store.err)
+		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))
 	case store.kind != want:
-		return nil, fmt.Errorf("%s is of type %s, here it must be %s", source, store.kind, want)
+		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}
 	return store, nil
 }
 
-// locate says which object ref names: trustStore is one of the own scope, kind
-// and name spell it out.
-func (ts trustStores) locate(ref v1alpha1.TrustStoreRef) (policy.ObjectRef, error) {
-	ownKind := kindTrustStore
-	if ts.owner == verify.Cluster {
-		ownKind = clusterPrefix + kindTrustStore
-	}
-	own := policy.ObjectRef{Kind: ownKind, Namespace: string(ts.owner), Name: ref.TrustStore}
-	switch {
-	case ref.TrustStore != "" && ref.Kind == "" && ref.Name == "":
-		return own, nil
-	case ref.TrustStore != "" || ref.Name == "":
-		return policy.ObjectRef{}, fmt.Errorf("a trust store is named either by trustStore or by kind and name")
-	case ref.Kind == clusterPrefix+kindTrustStore:
-		return policy.ObjectRef{Kind: string(ref.Kind), Name: ref.Name}, nil
-	case string(ref.Kind) == ownKind:
-		own.Name = ref.Name
-		return own, nil
-	case ref.Kind == kindTrustStore:
-		return policy.ObjectRef{}, fmt.Errorf("a cluster resource cannot use TrustStore %s: it belongs to a namespace; use a ClusterTrustStore", ref.Name)
-	}
-	return policy.ObjectRef{}, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", ref.Kind)
-}
-
-// publicGoodStore is Sigstore's own root as it was fetched, like a trust store
-// that nobody declares.
+// publicGoodStore returns Sigstore's public-good root as an implicit trust store.
 func publicGoodStore(owner verify.Namespace, m material) *trustStore {
-	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1alpha1.SigstoreRoot}
-	known, err := m.fetched(publicGood(owner))
+	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1alpha1.TrustStoreTypeSigstoreRoot}
+	known, err := m.get(publicGood(owner))
 	if err == nil {
 		t.root, err = trust.ParseSigstoreRoot(known.Content)
 	}

@@ -5,71 +5,99 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// verifier is a compiled verifier; its fingerprint covers the trust material.
+// verifier is a compiled Verifier. Its fingerprint covers the trust material.
 type verifier struct {
 	*verify.Verifier
 	fingerprint string
+	// uses lists the trust stores that it names.
+	uses []policy.ObjectRef
+	// signers lists the fingerprints of the trusted keys; nil means that the number of
+	// signers is unbounded.
+	signers []string
 }
 
-func compileVerifier(r entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
-	v := &verify.Verifier{Source: r.source, Type: typeOf(r.spec)}
-	err := r.broken
-	if err == nil {
-		// Patterns first: a verifier that is broken otherwise still denies only
-		// the images that it is about.
-		v.Images, err = patterns("spec.images", r.spec.Images, true)
+func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
+	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
+	used, err := v.read(e, stores, outside)
+	if err != nil {
+		v.Checker, v.Broken = nil, fmt.Sprintf("%s cannot be used: %v", e.source, err)
+	}
+	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
+	return v, err
+}
+
+// read fills v from its spec, and returns the fingerprints of the trust stores that it
+// uses.
+func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) ([]string, error) {
+	if e.broken != nil {
+		return nil, e.broken
+	}
+	// Patterns first, so that a verifier that is broken otherwise denies only its images.
+	var err error
+	if v.Images, err = patterns("spec.images", e.spec.Images, true); err != nil {
+		return nil, err
+	}
+	v.uses = trustStoresOf(stores.owner(), e.spec)
+	spec := e.spec
+	set := map[v1alpha1.VerifierType]bool{
+		v1alpha1.VerifierTypeCosign: spec.Cosign != nil, v1alpha1.VerifierTypeNotation: spec.Notation != nil, v1alpha1.VerifierTypeAttestation: spec.Attestation != nil,
+	}
+	switch has, known := set[spec.Type]; {
+	case !known:
+		return nil, fmt.Errorf("spec.type is %q, it must be one of Cosign, Notation, Attestation", spec.Type)
+	case !has, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil) != 1:
+		return nil, fmt.Errorf("spec.type is %s, so spec must have the field of that name and no other of cosign, notation, attestation; it has %d of them",
+			spec.Type, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil))
 	}
 	var used []string
-	if err == nil {
-		v.Checker, used, err = checkerOf(r, stores, outside)
+	switch spec.Type {
+	case v1alpha1.VerifierTypeCosign:
+		v.Checker, v.signers, used, err = cosignChecker(*spec.Cosign, stores)
+	case v1alpha1.VerifierTypeNotation:
+		v.Checker, used, err = notationChecker(e.source.String(), *spec.Notation, stores, outside)
+	case v1alpha1.VerifierTypeAttestation:
+		v.Checker, v.signers, used, err = attestationChecker(*spec.Attestation, stores)
 	}
-	if err != nil {
-		v.Checker, v.Broken = nil, fmt.Sprintf("%s cannot be used: %v", r.source, err)
-	}
-	return verifier{Verifier: v, fingerprint: fingerprint(r.source, r.spec, []byte(fmt.Sprintf("%q", used)), err)}, err
+	return used, err
 }
 
-func typeOf(spec v1alpha1.VerifierSpec) string {
-	switch {
-	case spec.Cosign != nil:
-		return string(v1alpha1.TypeCosign)
-	case spec.Notation != nil:
-		return string(v1alpha1.TypeNotation)
-	case spec.Attestation != nil:
-		return string(v1alpha1.TypeAttestation)
-	}
-	return ""
-}
-
-// checkerOf makes the checker that the one-of field asks for, and returns the
-// fingerprints of the trust stores that it uses.
-func checkerOf(r entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verify.Checker, []string, error) {
-	given := 0
-	for _, set := range []bool{r.spec.Cosign != nil, r.spec.Notation != nil, r.spec.Attestation != nil} {
-		if set {
-			given++
+// trustStoresOf returns the trust stores that a verifier names, even missing ones.
+func trustStoresOf(owner verify.Namespace, spec v1alpha1.VerifierSpec) []policy.ObjectRef {
+	var refs []v1alpha1.TrustStoreRef
+	if signers := signersOf(spec); signers != nil {
+		if signers.Keys != nil {
+			refs = append(refs, signers.Keys.TrustStoreRefs...)
+			if log := signers.Keys.LogTrustStoreRef; log != nil {
+				refs = append(refs, *log)
+			}
+		}
+		if signers.Keyless != nil && signers.Keyless.TrustStoreRef != nil {
+			refs = append(refs, *signers.Keyless.TrustStoreRef)
 		}
 	}
-	switch {
-	case given != 1:
-		return nil, nil, fmt.Errorf("spec must have exactly one of cosign, notation, attestation; it has %d", given)
-	case r.spec.Cosign != nil:
-		return cosignChecker(*r.spec.Cosign, stores)
-	case r.spec.Notation != nil:
-		return notationChecker(r.source.String(), *r.spec.Notation, stores, outside)
+	if n := spec.Notation; n != nil {
+		refs = append(refs, n.TrustStoreRefs...)
+		if n.Timestamps != nil {
+			refs = append(refs, n.Timestamps.TrustStoreRefs...)
+		}
 	}
-	return attestationChecker(*r.spec.Attestation, stores)
+	return mapSlice(refs, func(ref v1alpha1.TrustStoreRef) policy.ObjectRef {
+		if ref.Kind == v1alpha1.TrustStoreKindClusterTrustStore || owner == verify.Cluster {
+			return policy.ObjectRef{Kind: v1alpha1.KindClusterTrustStore, Name: ref.Name}
+		}
+		return policy.ObjectRef{Kind: v1alpha1.KindTrustStore, Namespace: string(owner), Name: ref.Name}
+	})
 }
 
-// patterns parses image patterns; an empty list means every image where that is
-// the field's default.
+// patterns parses image patterns. With emptyIsAll, an empty list matches every image.
 func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, error) {
 	if len(list) == 0 {
 		if !emptyIsAll {
-			return nil, fmt.Errorf("%s is empty, so it could match nothing", field)
+			return nil, fmt.Errorf("%s is empty, so it would match no image", field)
 		}
 		list = []string{"**"}
 	}
@@ -82,11 +110,4 @@ func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, er
 		parsed = append(parsed, pattern)
 	}
 	return parsed, nil
-}
-
-func wrap(field string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s: %w", field, err)
-	}
-	return nil
 }

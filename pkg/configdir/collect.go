@@ -10,25 +10,26 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
-// memory is what each file gave when it was last whole.
-type memory map[string][]policy.ObjectRef
+// fileIndex maps each file to the objects that it declared when it was last fully
+// readable.
+type fileIndex map[string][]policy.ObjectRef
 
-// collection is everything that all files say.
+// collection is the merged content of all files.
 type collection struct {
 	objects  resource.Objects
 	problems []resource.Problem
 }
 
-// collect joins the readings of all files, and returns the memory for the next
-// time. Where a file holds something that nobody can identify, that may be any
-// of the objects that the file gave before: all of them are broken then.
-func (m memory) collect(readings map[string]reading) (collection, memory) {
+// collect merges all files and returns the index for the next load. If a file
+// contains a document that cannot be identified, every object previously read from
+// that file is marked broken: any of them may be the one.
+func (x fileIndex) collect(parsed map[string]parsedFile) (collection, fileIndex) {
 	var c collection
-	next := memory{}
+	next := fileIndex{}
 	found := map[policy.ObjectRef][]entry{}
-	lost := map[policy.ObjectRef]error{}
-	for _, file := range slices.Sorted(maps.Keys(readings)) {
-		r := readings[file]
+	unreadable := map[policy.ObjectRef]error{}
+	for _, file := range slices.Sorted(maps.Keys(parsed)) {
+		r := parsed[file]
 		for _, e := range r.entries {
 			found[e.source] = append(found[e.source], e)
 			next[file] = append(next[file], e.source)
@@ -36,60 +37,60 @@ func (m memory) collect(readings map[string]reading) (collection, memory) {
 		for _, i := range r.ignored {
 			c.problem(i.source, policy.ReasonIgnored, fmt.Sprintf("%s: %s", i.document, i.why))
 		}
-		for _, err := range r.lost {
-			c.problem(fileSource(file), policy.ReasonUnreadable, err.Error())
+		for _, err := range r.unidentified {
+			c.problem(fileRef(file), policy.ReasonUnreadable, err.Error())
 		}
-		if len(r.lost) == 0 {
+		if len(r.unidentified) == 0 {
 			continue
 		}
-		for before, given := range m.below(file) {
-			for _, source := range given {
-				lost[source] = fmt.Errorf("it was in %s, which cannot be read now: %w", before, r.lost[0])
+		for known, refs := range x.under(file) {
+			for _, source := range refs {
+				unreadable[source] = fmt.Errorf("it was in %s, which cannot be read now: %w", known, r.unidentified[0])
 			}
-			next[before] = slices.Concat(next[before], given)
-			slices.SortFunc(next[before], compareSources)
-			next[before] = slices.Compact(next[before])
+			next[known] = slices.Concat(next[known], refs)
+			slices.SortFunc(next[known], compareRefs)
+			next[known] = slices.Compact(next[known])
 		}
 	}
-	for source := range lost {
+	for source := range unreadable {
 		if _, ok := found[source]; !ok {
 			found[source] = nil
 		}
 	}
-	for _, source := range slices.SortedFunc(maps.Keys(found), compareSources) {
-		c.add(source, found[source], lost[source])
+	for _, source := range slices.SortedFunc(maps.Keys(found), compareRefs) {
+		c.add(source, found[source], unreadable[source])
 	}
 	return c, next
 }
 
-// below returns the part of the memory that is about a file, or about the files
-// in a directory.
-func (m memory) below(path string) memory {
-	part := memory{}
-	for file, given := range m {
+// under returns the entries of a file, or of all files in a directory.
+func (x fileIndex) under(path string) fileIndex {
+	part := fileIndex{}
+	for file, refs := range x {
 		if file == path || strings.HasPrefix(file, path+"/") {
-			part[file] = given
+			part[file] = refs
 		}
 	}
 	return part
 }
 
-// add takes an object into the collection: broken if it is not exactly one, with
-// content that could be read.
-func (c *collection) add(source policy.ObjectRef, entries []entry, lost error) {
+// add adds an object to the collection. The object is broken unless it is declared
+// exactly once and its content could be read. unreadable is set if the object was
+// in a file that can no longer be read.
+func (c *collection) add(source policy.ObjectRef, entries []entry, unreadable error) {
 	broken := func(reason policy.Reason, err error) {
 		c.objects.Broken = append(c.objects.Broken, resource.Broken{Source: source, Err: err})
 		c.problem(source, reason, err.Error())
 	}
 	switch {
-	case lost != nil:
-		broken(policy.ReasonUnreadable, lost)
+	case unreadable != nil:
+		broken(policy.ReasonUnreadable, unreadable)
 	case len(entries) > 1:
 		var places []string
 		for _, e := range entries {
 			places = append(places, e.String())
 		}
-		broken(policy.ReasonDuplicate, fmt.Errorf("it is there %d times, remove all but one: %s", len(places), strings.Join(places, "; ")))
+		broken(policy.ReasonDuplicate, fmt.Errorf("it is declared %d times; remove all but one: %s", len(places), strings.Join(places, "; ")))
 	case entries[0].err != nil:
 		broken(policy.ReasonInvalid, fmt.Errorf("%s: %w", entries[0].document, entries[0].err))
 	default:
@@ -103,7 +104,7 @@ func (c *collection) problem(source policy.ObjectRef, reason policy.Reason, mess
 	c.problems = append(c.problems, resource.Problem{Source: source, Reason: reason, Message: message})
 }
 
-func compareSources(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }
+func compareRefs(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }
 
-// fileSource stands for a file or directory where no resource can be named.
-func fileSource(path string) policy.ObjectRef { return policy.ObjectRef{Kind: "File", Name: path} }
+// fileRef names a file or directory in a problem that belongs to no resource.
+func fileRef(path string) policy.ObjectRef { return policy.ObjectRef{Kind: "File", Name: path} }

@@ -1,11 +1,10 @@
 // Package configdir reads resources from YAML and JSON files and watches them,
 // so that Landwaiter works without the Kubernetes API: the kinds of
-// landwaiter.dev, and the Namespaces, Secrets and ConfigMaps that they need. It
-// judges no content: package tenant compiles what is read. It refuses to take
-// something it cannot read for something that is not there: an object that is
-// known but unreadable is handed on as broken, and denies. It refuses to guess a
-// namespace, to follow links out of the directory, and to start with a file in
-// which something cannot be identified.
+// landwaiter.dev, and the Namespaces, Secrets and ConfigMaps that they reference.
+// It does not validate specs: package compile does. It refuses to treat an
+// unreadable object as a missing one: such an object is reported as broken, and
+// denies. It refuses to guess a namespace, to follow links out of the directory,
+// and to start with a file that contains a document it cannot identify.
 package configdir
 
 import (
@@ -19,9 +18,9 @@ import (
 
 // Load reads all *.yaml, *.yml and *.json files in dir and in the directories
 // below it; names that begin with a dot are skipped. An object whose content
-// cannot be read is in Objects.Broken and has a Problem. The error says, with
-// file and line, what cannot even be identified, or that dir cannot be read;
-// then there are no objects.
+// cannot be read is in Objects.Broken and has a Problem. Load returns an error and
+// no objects if dir cannot be read or a document cannot be identified; the error
+// names the file and line.
 func Load(dir string) (resource.Objects, []resource.Problem, error) {
 	d, err := newDecoder()
 	if err != nil {
@@ -31,35 +30,35 @@ func Load(dir string) (resource.Objects, []resource.Problem, error) {
 	if err != nil {
 		return resource.Objects{}, nil, err
 	}
-	c, _, err := first(d.all(s))
+	c, _, err := initial(d.decodeAll(s))
 	return c.objects, c.problems, err
 }
 
-// all decodes what was found.
-func (d *decoder) all(s scan) map[string]reading {
-	readings := make(map[string]reading, len(s.files)+len(s.failed))
+// decodeAll decodes all files of a scan.
+func (d *decoder) decodeAll(s scan) map[string]parsedFile {
+	parsed := make(map[string]parsedFile, len(s.files)+len(s.failed))
 	for file, content := range s.files {
-		readings[file] = d.file(file, content)
+		parsed[file] = d.file(file, content)
 	}
 	for path, err := range s.failed {
-		readings[path] = reading{lost: []error{err}}
+		parsed[path] = parsedFile{unidentified: []error{err}}
 	}
-	return readings
+	return parsed
 }
 
-// first collects what there is to begin with. Nothing is known of what an
-// unreadable document would have been, so it is refused.
-func first(readings map[string]reading) (collection, memory, error) {
-	var lost []error
-	for _, path := range slices.Sorted(maps.Keys(readings)) {
-		lost = append(lost, readings[path].lost...)
+// initial collects the first load. It fails if a document cannot be identified:
+// no earlier load says which object to mark broken.
+func initial(parsed map[string]parsedFile) (collection, fileIndex, error) {
+	var failures []error
+	for _, path := range slices.Sorted(maps.Keys(parsed)) {
+		failures = append(failures, parsed[path].unidentified...)
 	}
-	if more := len(lost) - maxReported; more > 0 {
-		lost = append(lost[:maxReported], fmt.Errorf("and %d more", more))
+	if more := len(failures) - maxReported; more > 0 {
+		failures = append(failures[:maxReported], fmt.Errorf("and %d more", more))
 	}
-	if err := errors.Join(lost...); err != nil {
+	if err := errors.Join(failures...); err != nil {
 		return collection{}, nil, fmt.Errorf("read resources: %w", err)
 	}
-	c, m := memory{}.collect(readings)
-	return c, m, nil
+	c, index := fileIndex{}.collect(parsed)
+	return c, index, nil
 }

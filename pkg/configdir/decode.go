@@ -16,16 +16,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// reading is what one file says.
-type reading struct {
+// parsedFile is the content of one file.
+type parsedFile struct {
 	entries []entry
 	ignored []ignored
-	// lost is set if there is something that nobody can identify: a document,
-	// or the whole file.
-	lost []error
+	// unidentified has an error for each document whose object cannot be
+	// identified, or one for the whole file.
+	unidentified []error
 }
 
-// entry is an object that is there. With err set its content is not known.
+// entry is an identified object. If err is set, its content could not be read.
 type entry struct {
 	document
 	source policy.ObjectRef
@@ -33,7 +33,7 @@ type entry struct {
 	err    error
 }
 
-// ignored is an object of somebody else.
+// ignored is an object of a kind that Landwaiter does not use.
 type ignored struct {
 	document
 	source policy.ObjectRef
@@ -58,34 +58,35 @@ func newDecoder() (*decoder, error) {
 	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer()}, nil
 }
 
-// file reads the content of one file. Documents fail one by one.
-func (d *decoder) file(name string, content []byte) reading {
+// file parses one file. A document that cannot be parsed does not affect the
+// others.
+func (d *decoder) file(name string, content []byte) parsedFile {
 	documents, err := split(name, content)
 	if err != nil {
-		return reading{lost: []error{err}}
+		return parsedFile{unidentified: []error{err}}
 	}
-	var r reading
+	var r parsedFile
 	for _, doc := range documents {
 		d.document(&r, doc)
 	}
 	return r
 }
 
-func (d *decoder) document(r *reading, doc document) {
+func (d *decoder) document(r *parsedFile, doc document) {
 	json, duplicate, err := doc.toJSON()
 	if err != nil {
-		r.lost = append(r.lost, fmt.Errorf("%s: %w", doc, err))
+		r.unidentified = append(r.unidentified, fmt.Errorf("%s: %w", doc, err))
 		return
 	}
-	h, err := headOf(json)
+	h, err := parseHeader(json)
 	if err != nil {
-		r.lost = append(r.lost, fmt.Errorf("%s: %w", doc, err))
+		r.unidentified = append(r.unidentified, fmt.Errorf("%s: %w", doc, err))
 		return
 	}
 	scope, known := scopes()[h.GroupVersionKind]
 	if !known && h.foreign() {
-		r.ignored = append(r.ignored, ignored{document: doc, source: h.source(),
-			why: fmt.Sprintf("apiVersion %s, kind %s is none of Landwaiter's and has no effect here", h.APIVersion, h.Kind)})
+		r.ignored = append(r.ignored, ignored{document: doc, source: h.ref(),
+			why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)})
 		return
 	}
 	if !known {
@@ -94,10 +95,10 @@ func (d *decoder) document(r *reading, doc document) {
 		err = h.validate(scope)
 	}
 	if err != nil {
-		r.lost = append(r.lost, fmt.Errorf("%s: %w", doc, err))
+		r.unidentified = append(r.unidentified, fmt.Errorf("%s: %w", doc, err))
 		return
 	}
-	e := entry{document: doc, source: h.source()}
+	e := entry{document: doc, source: h.ref()}
 	e.object, e.err = d.content(h, scope, json, duplicate)
 	if scope == cluster {
 		e.source.Namespace = ""
@@ -106,7 +107,7 @@ func (d *decoder) document(r *reading, doc document) {
 }
 
 // content decodes an identified object.
-func (d *decoder) content(h head, scope scope, json []byte, duplicate error) (runtime.Object, error) {
+func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (runtime.Object, error) {
 	if scope == cluster && h.Metadata.Namespace != "" {
 		return nil, fmt.Errorf("metadata.namespace is %q, but a %s belongs to no namespace; remove it", h.Metadata.Namespace, h.Kind)
 	}
@@ -122,7 +123,7 @@ func (d *decoder) content(h head, scope scope, json []byte, duplicate error) (ru
 		return nil, errors.New(strings.Join(texts, "; "))
 	}
 	if err != nil && h.Kind == "Secret" {
-		// The decoder's own words may quote a value.
+		// The decoder's message may quote a value.
 		return nil, errors.New("it is not a valid Secret: values of data are base64 text, values of stringData plain text in quotes")
 	}
 	if err != nil {
@@ -131,8 +132,8 @@ func (d *decoder) content(h head, scope scope, json []byte, duplicate error) (ru
 	return object, nil
 }
 
-// head is what identifies an object.
-type head struct {
+// header holds the fields that identify an object.
+type header struct {
 	schema.GroupVersionKind `json:"-"`
 
 	APIVersion string `json:"apiVersion"`
@@ -143,44 +144,44 @@ type head struct {
 	} `json:"metadata"`
 }
 
-func headOf(json []byte) (h head, err error) {
+func parseHeader(json []byte) (h header, err error) {
 	if err := utiljson.Unmarshal(json, &h); err != nil {
-		return head{}, fmt.Errorf("apiVersion, kind and metadata cannot be read: %w", err)
+		return header{}, fmt.Errorf("apiVersion, kind and metadata cannot be read: %w", err)
 	}
 	if h.APIVersion == "" || h.Kind == "" {
-		return head{}, errors.New("apiVersion or kind is missing")
+		return header{}, errors.New("apiVersion or kind is missing")
 	}
 	gv, err := schema.ParseGroupVersion(h.APIVersion)
 	if err != nil {
-		return head{}, fmt.Errorf("apiVersion cannot be read: %w", err)
+		return header{}, fmt.Errorf("apiVersion cannot be read: %w", err)
 	}
 	h.GroupVersionKind = gv.WithKind(h.Kind)
 	return h, nil
 }
 
-func (h head) source() policy.ObjectRef {
+func (h header) ref() policy.ObjectRef {
 	return policy.ObjectRef{Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name}
 }
 
-// foreign reports whether an object of an unknown kind is certainly none of
-// ours. A mistyped group or kind of ours is not: to ignore it could weaken what
-// its author asked for. Neither is a List, which may hold anything.
-func (h head) foreign() bool {
+// foreign reports whether an object of an unknown kind is certainly not a
+// Landwaiter resource. A mistyped group or kind may be one, and ignoring it could
+// weaken verification. So may a List, which can contain anything.
+func (h header) foreign() bool {
 	ours := strings.Contains(strings.ToLower(h.Group), "landwaiter")
 	list := h.Group == "" && strings.HasSuffix(h.Kind, "List")
 	return !ours && !list
 }
 
-func (h head) unknown() error {
+func (h header) unknown() error {
 	if strings.HasSuffix(h.Kind, "List") {
 		return fmt.Errorf("kind %s is not supported; write its items as documents of their own, separated by ---", h.Kind)
 	}
-	return fmt.Errorf("apiVersion %s, kind %s is not known to this version of Landwaiter; it knows %s", h.APIVersion, h.Kind, v1alpha1.GroupVersion())
+	return fmt.Errorf("apiVersion %s, kind %s is not known to this version of Landwaiter; it knows %s", h.APIVersion, h.Kind, v1alpha1.GroupVersion)
 }
 
-// validate checks that the object has the name and namespace that it would need
-// in a cluster. A namespace is never guessed.
-func (h head) validate(scope scope) error {
+// validate checks that the object has a valid name and, if namespaced, a valid
+// namespace. A namespace is never guessed.
+func (h header) validate(scope scope) error {
 	valid := validation.IsDNS1123Subdomain
 	if h.Kind == "Namespace" {
 		valid = validation.IsDNS1123Label
@@ -207,21 +208,16 @@ const (
 	namespaced scope = true
 )
 
-// scopes lists the kinds that are read.
+// scopes returns the supported kinds.
 func scopes() map[schema.GroupVersionKind]scope {
-	core, own := corev1.SchemeGroupVersion, v1alpha1.GroupVersion()
-	return map[schema.GroupVersionKind]scope{
-		core.WithKind("Namespace"):                cluster,
-		core.WithKind("Secret"):                   namespaced,
-		core.WithKind("ConfigMap"):                namespaced,
-		own.WithKind("Verifier"):                  namespaced,
-		own.WithKind("ClusterVerifier"):           cluster,
-		own.WithKind("Store"):                     namespaced,
-		own.WithKind("ClusterStore"):              cluster,
-		own.WithKind("TrustStore"):                namespaced,
-		own.WithKind("ClusterTrustStore"):         cluster,
-		own.WithKind("VerificationPolicy"):        namespaced,
-		own.WithKind("ClusterVerificationPolicy"): cluster,
-		own.WithKind("ClusterLimits"):             cluster,
+	core := corev1.SchemeGroupVersion
+	all := map[schema.GroupVersionKind]scope{
+		core.WithKind("Namespace"): cluster,
+		core.WithKind("Secret"):    namespaced,
+		core.WithKind("ConfigMap"): namespaced,
 	}
+	for _, kind := range v1alpha1.Kinds() {
+		all[v1alpha1.GroupVersion.WithKind(kind.Name)] = scope(kind.Namespaced)
+	}
+	return all
 }

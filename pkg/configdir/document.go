@@ -19,7 +19,7 @@ import (
 type document struct {
 	file   string
 	number int // from 1
-	line   int // where it begins, from 1
+	line   int // first line in the file, from 1
 	text   []byte
 }
 
@@ -27,8 +27,8 @@ func (d document) String() string {
 	return fmt.Sprintf("%s, document %d (line %d)", d.file, d.number, d.line)
 }
 
-// split cuts a file into its documents. What YAML would take for a line break
-// but editors do not show as one is refused: a document could hide behind it.
+// split splits a file into its documents. It rejects characters that YAML treats
+// as line breaks but editors do not show as such: a document could hide behind one.
 func split(file string, content []byte) ([]document, error) {
 	if len(content) > maxFileBytes {
 		return nil, fmt.Errorf("%s is larger than %d bytes", file, maxFileBytes)
@@ -46,7 +46,7 @@ func split(file string, content []byte) ([]document, error) {
 	var current strings.Builder
 	begin := 1
 	end := func(next int) {
-		if !blank(current.String()) {
+		if !isBlank(current.String()) {
 			documents = append(documents, document{file: file, number: len(documents) + 1, line: begin, text: []byte(current.String())})
 		}
 		current.Reset()
@@ -54,10 +54,10 @@ func split(file string, content []byte) ([]document, error) {
 	}
 	for i, line := range strings.SplitAfter(text, "\n") {
 		switch {
-		case marker(line, "---"):
+		case hasMarker(line, "---"):
 			end(i + 1)
-			line = "   " + line[len("---"):] // what follows on the line is content, in the same column
-		case marker(line, "..."):
+			line = "   " + line[len("---"):] // the rest of the line is content, in the same column
+		case hasMarker(line, "..."):
 			end(i + 1)
 			line = "   " + line[len("..."):]
 		}
@@ -70,15 +70,15 @@ func split(file string, content []byte) ([]document, error) {
 	return documents, nil
 }
 
-// marker reports whether a line begins or ends a document: YAML 1.2.2, section
-// 9.1.2; it does so within block and quoted scalars too.
-func marker(line, mark string) bool {
+// hasMarker reports whether a line begins with a document marker (YAML 1.2.2,
+// section 9.1.2). Markers also end block and quoted scalars.
+func hasMarker(line, mark string) bool {
 	rest, ok := strings.CutPrefix(line, mark)
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], " \t\n"))
 }
 
-// blank reports whether a document holds comments and white space only.
-func blank(text string) bool {
+// isBlank reports whether a document has only comments and white space.
+func isBlank(text string) bool {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			return false
@@ -87,25 +87,24 @@ func blank(text string) bool {
 	return true
 }
 
-// toJSON converts a document as kubectl does. The text itself is inspected
-// first, since conversion forgets what was written twice or after the end.
-// duplicate is set if a key was given twice; where that leaves open which object
-// it is, err is set instead.
+// toJSON converts a document as kubectl does. It inspects the text first, because
+// the conversion drops duplicate keys and trailing content. duplicate is set if a
+// key appears twice, or err if that leaves the object's identity ambiguous.
 func (d document) toJSON() (json []byte, duplicate, err error) {
 	if err = inspect(d.text); err != nil {
-		return nil, nil, d.located(err)
+		return nil, nil, d.rewriteError(err)
 	}
 	if json, err = yaml.YAMLToJSON(d.text); err != nil {
-		return nil, nil, d.located(err)
+		return nil, nil, d.rewriteError(err)
 	}
 	if _, duplicate = yaml.YAMLToJSONStrict(d.text); duplicate != nil {
-		duplicate = d.located(duplicate)
+		duplicate = d.rewriteError(duplicate)
 	}
 	return json, duplicate, nil
 }
 
-// inspect refuses text that is not exactly one mapping of bounded size with one
-// apiVersion, kind, name and namespace.
+// inspect rejects text that is not exactly one mapping of bounded size, with at
+// most one apiVersion, kind, name and namespace each.
 func inspect(text []byte) error {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	var root, more yamlv3.Node
@@ -116,14 +115,14 @@ func inspect(text []byte) error {
 		return errors.New("something follows the end of the object; separate objects by a line with ---")
 	}
 	budget := maxNodes
-	if err := measure(&root, 0, &budget); err != nil {
+	if err := checkSize(&root, 0, &budget); err != nil {
 		return err
 	}
 	top := root.Content[0]
 	if top.Kind != yamlv3.MappingNode {
 		return errors.New("it is not a mapping with apiVersion, kind and metadata")
 	}
-	if err := unique(top, "apiVersion", "kind", "metadata"); err != nil {
+	if err := checkUnique(top, "apiVersion", "kind", "metadata"); err != nil {
 		return err
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
@@ -134,13 +133,14 @@ func inspect(text []byte) error {
 		if metadata.Kind == yamlv3.AliasNode {
 			metadata = metadata.Alias
 		}
-		return unique(metadata, "name", "namespace")
+		return checkUnique(metadata, "name", "namespace")
 	}
 	return nil
 }
 
-// measure counts nodes as often as aliases repeat them.
-func measure(node *yamlv3.Node, depth int, budget *int) error {
+// checkSize bounds the number and nesting of nodes. It counts a node each time an
+// alias repeats it.
+func checkSize(node *yamlv3.Node, depth int, budget *int) error {
 	*budget--
 	switch {
 	case *budget < 0:
@@ -150,19 +150,19 @@ func measure(node *yamlv3.Node, depth int, budget *int) error {
 	case node.Style&yamlv3.TaggedStyle != 0:
 		return fmt.Errorf("line %d: the tag %s is not supported; remove it", node.Line, node.Tag)
 	case node.Kind == yamlv3.AliasNode:
-		return measure(node.Alias, depth+1, budget)
+		return checkSize(node.Alias, depth+1, budget)
 	}
 	for _, child := range node.Content {
-		if err := measure(child, depth+1, budget); err != nil {
+		if err := checkSize(child, depth+1, budget); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unique refuses a mapping in which one of keys is given twice, or may be given
-// by a merge key.
-func unique(mapping *yamlv3.Node, keys ...string) error {
+// checkUnique rejects a mapping in which one of keys appears twice. It rejects
+// merge keys too, since they may add one of keys.
+func checkUnique(mapping *yamlv3.Node, keys ...string) error {
 	seen := map[string]bool{}
 	for i := 0; i < len(mapping.Content); i += 2 {
 		key := mapping.Content[i]
@@ -185,9 +185,9 @@ var (
 	anchorName = regexp.MustCompile(`unknown anchor '[^']*'`)
 )
 
-// located makes an error name lines of the file instead of the document, and
-// drops what it quotes of values: the document may be a Secret.
-func (d document) located(err error) error {
+// rewriteError converts line numbers of the document to those of the file, and
+// removes quoted values: the document may be a Secret.
+func (d document) rewriteError(err error) error {
 	text := anchorName.ReplaceAllString(err.Error(), "unknown anchor")
 	text = lineNumber.ReplaceAllStringFunc(text, func(s string) string {
 		n, _ := strconv.Atoi(strings.TrimPrefix(s, "line "))

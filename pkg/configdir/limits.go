@@ -2,23 +2,23 @@ package configdir
 
 import "time"
 
-// What is read from the directory is bounded, so that a wrong mount or a hostile
-// file ends in an error and not in an exhausted process.
+// Limits on the directory's content, so that a wrong mount or a hostile file
+// causes an error and does not exhaust memory or CPU.
 const (
-	maxFileBytes  = 1 << 20  // what Kubernetes allows for one object, and more than a page of YAML needs
+	maxFileBytes  = 1 << 20  // about the limit of Kubernetes for one object
 	maxTotalBytes = 64 << 20 // of all files together: 1,000 namespaces have about 4 MiB
 	maxEntries    = 10_000   // files and directories of any name
-	maxDepth      = 16       // directories below each other; far more than anybody sorts by
+	maxDepth      = 16       // nested directories
 	maxDocuments  = 1_000    // in one file
-	maxNodes      = 200_000  // YAML nodes of one document once its aliases are followed: 1 MiB has fewer without
-	maxNesting    = 100      // YAML collections within each other; resources have about 10
-	maxReported   = 20       // errors of a first load that are spelled out
+	maxNodes      = 200_000  // YAML nodes of one document with aliases expanded: 1 MiB without aliases has fewer
+	maxNesting    = 100      // nested YAML collections; resources have about 10
+	maxReported   = 20       // errors of a first load that are listed
 )
 
-// When a change is looked at.
+// Timing of reloads.
 const (
 	debounce     = 50 * time.Millisecond  // quiet time after an event: an editor writes several times
-	maxDebounce  = 500 * time.Millisecond // a change waits no longer, even if others follow without end
-	rescan       = 10 * time.Second       // for changes without an event (network file systems, a directory made again)
+	maxDebounce  = 500 * time.Millisecond // longest wait for a change, even if events keep coming
+	rescan       = 10 * time.Second       // for changes without an event (network file systems, a directory that was replaced)
 	scanAttempts = 5                      // while a mounted volume is being swapped
 )

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 func TestLoadsYAMLAndJSONFilesInAllDirectories(t *testing.T) {
@@ -57,7 +61,7 @@ spec: {registries: [registry.example.com], insecurePlainHTTP: true}
 apiVersion: landwaiter.dev/v1alpha1
 kind: TrustStore
 metadata: {name: t, namespace: team-a}
-spec: {type: PublicKeys, source: {secretRef: {name: keys, key: k}}}
+spec: {type: PublicKeys, source: {secretKeyRef: {name: keys, key: k}}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterTrustStore
@@ -67,41 +71,44 @@ spec: {type: PublicKeys, source: {inline: text}}
 apiVersion: landwaiter.dev/v1alpha1
 kind: VerificationPolicy
 metadata: {name: p, namespace: team-a}
-spec: {default: Deny}
+spec: {defaultAction: Deny}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
 metadata: {name: p}
-spec: {enforcement: Floor}
+spec: {scope: Floor}
 ---
 apiVersion: landwaiter.dev/v1alpha1
-kind: ClusterLimits
+kind: ClusterQuota
 metadata: {name: l}
-spec: {namespaces: [team-a], imagesInWork: 32}
+spec: {namespaces: [team-a], maxInFlight: 32}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier
 metadata: {name: v}
-spec: {cosign: {keys: [{trustStore: t}]}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}]}}}
 ---
 ` + verifier("team-a", "v")})
 	o, problems, err := Load(dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, o.Broken)
-	for kind, n := range map[string]int{
-		"Namespace": len(o.Namespaces), "Secret": len(o.Secrets), "ConfigMap": len(o.ConfigMaps),
-		"Verifier": len(o.Verifiers), "ClusterVerifier": len(o.ClusterVerifiers), "Store": len(o.Stores), "ClusterStore": len(o.ClusterStores),
-		"TrustStore": len(o.TrustStores), "ClusterTrustStore": len(o.ClusterTrustStores),
-		"VerificationPolicy": len(o.VerificationPolicies), "ClusterVerificationPolicy": len(o.ClusterVerificationPolicies),
-		"ClusterLimits": len(o.ClusterLimits),
-	} {
-		require.Equal(t, 1, n, kind)
+	require.Len(t, o.Namespaces, 1)
+	require.Len(t, o.Secrets, 1)
+	require.Len(t, o.ConfigMaps, 1)
+	var kinds, table []string
+	for _, object := range o.Resources {
+		kinds = append(kinds, resource.RefOf(object).Kind)
 	}
+	for _, kind := range v1alpha1.Kinds() {
+		table = append(table, kind.Name)
+	}
+	require.ElementsMatch(t, table, kinds)
 	require.Equal(t, "u1", string(o.Namespaces[0].UID))
 	require.Equal(t, "hello", string(o.Secrets[0].Data["a"]))
 	require.Equal(t, "plain", o.Secrets[0].StringData["b"])
-	require.True(t, o.ClusterStores[0].Spec.InsecurePlainHTTP)
+	i := slices.IndexFunc(o.Resources, func(object v1alpha1.Object) bool { return resource.RefOf(object).Kind == v1alpha1.KindClusterStore })
+	require.True(t, o.Resources[i].(*v1alpha1.ClusterStore).Spec.InsecurePlainHTTP)
 }
 
 func TestBreaksObjectsWhoseContentCannotBeRead(t *testing.T) {
@@ -137,7 +144,7 @@ func TestBreaksClusterObjectsThatNameANamespace(t *testing.T) {
 	}
 }
 
-func TestBreaksObjectsThatAreThereTwice(t *testing.T) {
+func TestBreaksObjectsDeclaredTwice(t *testing.T) {
 	for name, tree := range map[string]files{
 		"in two files":            {"a.yaml": verifier("team-a", "v"), "b.yaml": verifier("team-a", "v")},
 		"in one file":             {"a.yaml": "# b.yaml\n" + verifier("team-a", "v") + "---\n" + verifier("team-a", "v")},
@@ -160,7 +167,7 @@ func TestBreaksObjectsThatAreThereTwice(t *testing.T) {
 	}
 }
 
-func TestIgnoresObjectsOfOthersAloud(t *testing.T) {
+func TestReportsObjectsThatItIgnores(t *testing.T) {
 	dir := writeTree(t, files{"x.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: team-a}\nspec: {anything: goes}\n" +
 		"---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: team-a}\n---\n" + verifier("team-a", "v")})
 	objects, problems, err := Load(dir)
@@ -170,7 +177,7 @@ func TestIgnoresObjectsOfOthersAloud(t *testing.T) {
 	require.Contains(t, problems[0].Message, "x.yaml, document 1 (line 1): apiVersion apps/v1, kind Deployment")
 }
 
-func TestRefusesToStartWithWhatItCannotIdentify(t *testing.T) {
+func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 	v := verifier("team-a", "v")
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for i := 'b'; i < 'j'; i++ {
@@ -344,7 +351,7 @@ func TestReadsFilesUpToTheLimits(t *testing.T) {
 	objects, problems, err := Load(dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	require.Len(t, objects.Verifiers, maxDocuments+2)
+	require.Len(t, objects.Resources, maxDocuments+2)
 }
 
 func TestRefusesTooManyFilesAndTooMuchText(t *testing.T) {

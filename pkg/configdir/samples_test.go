@@ -11,7 +11,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// closed is a registry that no test here asks anything.
+// closed is a registry that is never called.
 type closed struct{ verify.Registry }
 
 func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {

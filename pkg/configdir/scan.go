@@ -14,54 +14,54 @@ import (
 	"syscall"
 )
 
-// scan is what is in the directory at one moment. Paths are relative to it.
+// scan is a snapshot of the directory. Paths are relative to it.
 type scan struct {
 	files  map[string][]byte
-	failed map[string]error // files and directories below that cannot be read
+	failed map[string]error // files and subdirectories that cannot be read
 }
 
-// errTorn means that a mounted volume was swapped during a scan.
-var errTorn = errors.New("the directory changes while it is read")
+// errChanging means that a mounted volume was swapped during every scan.
+var errChanging = errors.New("the directory changes while it is read")
 
-// scanDir reads all YAML and JSON files. entering, if not nil, is called with
-// the path of each directory before that is read. The error is about the
-// directory as a whole.
-func scanDir(dir string, entering func(path string)) (scan, error) {
+// scanDir reads all YAML and JSON files. It calls onDir, if not nil, with the path
+// of each directory before reading it. The error concerns the directory as a whole.
+func scanDir(dir string, onDir func(path string)) (scan, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return scan{}, fmt.Errorf("open the directory with resources: %w", err)
 	}
 	defer func() { _ = root.Close() }()
 	for range scanAttempts {
-		s := scanner{root: root, entering: entering, scan: scan{files: map[string][]byte{}, failed: map[string]error{}}, mounts: map[string]string{}}
+		s := scanner{root: root, onDir: onDir, scan: scan{files: map[string][]byte{}, failed: map[string]error{}}, mounts: map[string]string{}}
 		if err = s.dir(".", nil); err != nil {
 			return scan{}, fmt.Errorf("read %s: %w", dir, err)
 		}
 		if _, err := os.Stat(dir); err != nil {
-			return scan{}, fmt.Errorf("read the directory with resources: %w", err) // it was removed meanwhile
+			return scan{}, fmt.Errorf("read the directory with resources: %w", err) // removed during the scan
 		}
-		if s.whole() {
+		if s.stable() {
 			return s.scan, nil
 		}
 	}
-	return scan{}, fmt.Errorf("read %s: %w", dir, errTorn)
+	return scan{}, fmt.Errorf("read %s: %w", dir, errChanging)
 }
 
 type scanner struct {
 	scan
-	root     *os.Root // symbolic links that lead out of it cannot be opened
-	entering func(string)
-	entries  int
-	bytes    int
-	mounts   map[string]string // where each ..data link led
+	root    *os.Root // refuses to follow symbolic links out of the directory
+	onDir   func(string)
+	entries int
+	bytes   int
+	mounts  map[string]string // targets of the ..data links
 }
 
-// dataLink is what kubelet swaps when a mounted ConfigMap or Secret changes: the
-// visible files lead through it to a hidden directory of the current version.
+// dataLink is the symbolic link that kubelet swaps when a mounted ConfigMap or
+// Secret changes. Visible files link through it to the hidden directory of the
+// current version.
 const dataLink = "..data"
 
-// whole reports whether no mounted volume was swapped since the scan began.
-func (s *scanner) whole() bool {
+// stable reports whether no mounted volume was swapped since the scan began.
+func (s *scanner) stable() bool {
 	for link, before := range s.mounts {
 		if now, err := s.root.Readlink(link); err != nil || now != before {
 			return false
@@ -70,7 +70,7 @@ func (s *scanner) whole() bool {
 	return true
 }
 
-// dir reads one directory; within are the directories that it is in.
+// dir reads one directory; within are its parent directories.
 func (s *scanner) dir(name string, within []fs.FileInfo) error {
 	info, err := s.root.Stat(name)
 	switch {
@@ -79,10 +79,10 @@ func (s *scanner) dir(name string, within []fs.FileInfo) error {
 	case len(within) > maxDepth:
 		return s.fail(name, fmt.Errorf("directories are nested deeper than %d", maxDepth))
 	case slices.ContainsFunc(within, func(outer fs.FileInfo) bool { return os.SameFile(outer, info) }):
-		return s.fail(name, errors.New("the link leads back to a directory that it is in"))
+		return s.fail(name, errors.New("the link leads back to a directory that contains it"))
 	}
-	if s.entering != nil {
-		s.entering(name)
+	if s.onDir != nil {
+		s.onDir(name)
 	}
 	if target, err := s.root.Readlink(path.Join(name, dataLink)); err == nil {
 		s.mounts[path.Join(name, dataLink)] = target
@@ -106,7 +106,7 @@ func (s *scanner) dir(name string, within []fs.FileInfo) error {
 	return nil
 }
 
-// list returns the names in a directory, at most one more than are allowed.
+// list returns the names in a directory, at most maxEntries+1.
 func (s *scanner) list(name string) ([]string, error) {
 	dir, err := s.root.Open(name)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *scanner) list(name string) ([]string, error) {
 	return names, err
 }
 
-// entry reads a file, or goes down into a directory.
+// entry reads a file or a subdirectory.
 func (s *scanner) entry(name string, within []fs.FileInfo) error {
 	if _, err := s.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil // removed since the directory was listed
@@ -128,7 +128,8 @@ func (s *scanner) entry(name string, within []fs.FileInfo) error {
 	info, err := s.root.Stat(name)
 	switch {
 	case err != nil && !isResource(name):
-		// A link to nowhere or to the outside: it may stand for a directory of files.
+		// A dangling link or one out of the directory: it may stand for a directory
+		// with resources.
 		return s.fail(name, err)
 	case err == nil && info.IsDir():
 		return s.dir(name, within)
@@ -156,7 +157,7 @@ func isResource(name string) bool {
 }
 
 func (s *scanner) read(name string) ([]byte, error) {
-	// Without O_NONBLOCK a named pipe would be waited for.
+	// Without O_NONBLOCK, opening a named pipe would block.
 	file, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -176,9 +177,10 @@ func (s *scanner) read(name string) ([]byte, error) {
 	return content, err
 }
 
-// fail notes what cannot be read; for the directory itself that is the end.
+// fail records that name cannot be read. It returns the error if that is the root
+// directory.
 func (s *scanner) fail(name string, err error) error {
-	var cause *fs.PathError // its path is repeated in ours
+	var cause *fs.PathError // drop its path: our message has one
 	if errors.As(err, &cause) {
 		err = fmt.Errorf("%s: %w", cause.Op, cause.Err)
 	}
@@ -189,7 +191,7 @@ func (s *scanner) fail(name string, err error) error {
 	return nil
 }
 
-// digest identifies what was found.
+// digest returns a hash of the scan's content.
 func (s scan) digest() (sum [sha256.Size]byte) {
 	hash := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(s.files)) {

@@ -26,7 +26,7 @@ func writeTree(t *testing.T, tree files) string {
 	return dir
 }
 
-// writeFile replaces a file at once, as a careful editor does.
+// writeFile replaces a file atomically.
 func writeFile(t *testing.T, dir, name, content string) {
 	t.Helper()
 	target := filepath.Join(dir, name)
@@ -43,23 +43,20 @@ func link(t *testing.T, dir, name, target string) {
 
 func verifier(namespace, name string) string {
 	return fmt.Sprintf("apiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: %s, namespace: %s}\n"+
-		"spec: {cosign: {keys: [{trustStore: keys}]}}\n", name, namespace)
+		"spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}\n", name, namespace)
 }
 
 func mistyped(namespace, name string) string {
-	return strings.Replace(verifier(namespace, name), "keys: [", "kees: [", 1)
+	return strings.Replace(verifier(namespace, name), "keys: {", "kees: {", 1)
 }
 
 const garbage = "kind: [unclosed\n"
 
-// names lists what was read: whole objects by name, broken ones with a mark.
+// names lists the objects of o; broken ones have the prefix "broken".
 func names(o resource.Objects) []string {
 	list := []string{}
-	for _, v := range o.Verifiers {
-		list = append(list, "Verifier "+v.Namespace+"/"+v.Name)
-	}
-	for _, v := range o.ClusterVerifiers {
-		list = append(list, "ClusterVerifier "+v.Name)
+	for _, object := range o.Resources {
+		list = append(list, resource.RefOf(object).String())
 	}
 	for _, n := range o.Namespaces {
 		list = append(list, "Namespace "+n.Name)

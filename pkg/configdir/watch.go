@@ -16,12 +16,11 @@ import (
 )
 
 // Watch loads dir as [Load] does, and fails as Load does. Then it calls onChange
-// with what was read, and again after every change until ctx ends; then it
-// returns nil. Calls do not overlap. After the first load, what a file can no
-// longer say makes the objects that it gave broken; other files are not
-// affected. If dir as a whole cannot be read, the last objects are kept and
-// there is a Problem. Files should be replaced by renaming, so that none is read
-// half written.
+// with the objects and problems, and again after every change, until ctx ends; then
+// it returns nil. Calls do not overlap. If a file becomes unreadable after the first
+// load, the objects that it declared become broken; other files are not affected.
+// If dir itself cannot be read, Watch keeps the last objects and reports a Problem.
+// Replace files by renaming, so that none is read half written.
 func Watch(ctx context.Context, dir string, onChange func(resource.Objects, []resource.Problem)) error {
 	return watch(ctx, dir, rescan, onChange)
 }
@@ -43,17 +42,17 @@ func watch(ctx context.Context, dir string, rescan time.Duration, onChange func(
 	return nil
 }
 
-// watcher knows what was read last.
+// watcher holds the result of the last scan.
 type watcher struct {
 	dir       string
 	decoder   *decoder
 	events    *fsnotify.Watcher
 	onChange  func(resource.Objects, []resource.Problem)
-	memory    memory
+	index     fileIndex
 	digest    [sha256.Size]byte // of the last scan
-	last      collection        // what its files say
-	told      collection        // what onChange was last called with
-	unwatched []error           // directories whose changes are only found by looking again
+	last      collection        // content of the last scan
+	published collection        // last arguments of onChange
+	unwatched []error           // directories whose changes only a rescan finds
 }
 
 func (w *watcher) begin() error {
@@ -61,23 +60,23 @@ func (w *watcher) begin() error {
 	if err != nil {
 		return err
 	}
-	if w.last, w.memory, err = first(w.decoder.all(s)); err != nil {
+	if w.last, w.index, err = initial(w.decoder.decodeAll(s)); err != nil {
 		return err
 	}
 	w.digest = s.digest()
-	w.told = w.current(nil)
-	w.onChange(w.told.objects, w.told.problems)
+	w.published = w.current(nil)
+	w.onChange(w.published.objects, w.published.problems)
 	return nil
 }
 
-// run looks again after events, once they pause, and at intervals.
+// run reloads at intervals, and after events once they pause.
 func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 	ticker := time.NewTicker(rescan)
 	defer ticker.Stop()
 	settled := time.NewTimer(rescan)
 	settled.Stop()
 	defer settled.Stop()
-	var since time.Time // the first event that was not yet looked after
+	var since time.Time // first event since the last reload
 	for {
 		select {
 		case <-ctx.Done():
@@ -89,10 +88,10 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 		case <-w.events.Events:
 		case <-settled.C:
 			since = time.Time{}
-			w.look()
+			w.reload()
 			continue
 		case <-ticker.C:
-			w.look()
+			w.reload()
 			continue
 		}
 		if since.IsZero() {
@@ -102,38 +101,38 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 	}
 }
 
-// look reads everything again and tells if anything is different.
-func (w *watcher) look() {
+// reload reads the directory and calls onChange if anything changed.
+func (w *watcher) reload() {
 	s, err := w.scan()
 	if digest := s.digest(); err == nil && digest != w.digest {
-		w.last, w.memory = w.memory.collect(w.decoder.all(s))
+		w.last, w.index = w.index.collect(w.decoder.decodeAll(s))
 		w.digest = digest
 	}
 	now := w.current(err)
-	if reflect.DeepEqual(now, w.told) {
+	if reflect.DeepEqual(now, w.published) {
 		return
 	}
-	w.told = now
+	w.published = now
 	w.onChange(now.objects, now.problems)
 }
 
-// current is what the files said last, and what is wrong with the watch itself.
+// current returns the last collection plus problems of the watch itself.
 func (w *watcher) current(err error) collection {
 	c := collection{objects: w.last.objects, problems: slices.Clone(w.last.problems)}
 	if err != nil {
-		c.problem(fileSource(w.dir), policy.ReasonUnreadable, fmt.Sprintf("%v; the resources that were read last stay in force", err))
+		c.problem(fileRef(w.dir), policy.ReasonUnreadable, fmt.Sprintf("%v; the last resources read stay in force", err))
 	}
 	for _, err := range w.unwatched {
-		c.problem(fileSource(w.dir), policy.ReasonUnwatched, fmt.Sprintf("%v; changes are found every %v only", err, rescan))
+		c.problem(fileRef(w.dir), policy.ReasonUnwatched, fmt.Sprintf("%v; changes are only detected every %v", err, rescan))
 	}
 	return c
 }
 
-// scan reads the directory. Each directory is watched before it is read, so
-// that no change falls in between.
+// scan reads the directory. It watches each directory before reading it, so that
+// no change is missed.
 func (w *watcher) scan() (scan, error) {
 	return scanDir(w.dir, func(path string) {
-		if path == "." { // a scan begins, perhaps anew
+		if path == "." { // a scan or a retry begins
 			w.unwatched = nil
 		}
 		if err := w.events.Add(filepath.Join(w.dir, path)); err != nil {

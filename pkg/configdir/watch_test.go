@@ -20,15 +20,14 @@ type change struct {
 	problems []resource.Problem
 }
 
-// follow watches dir and returns what is told. Without events, changes are only
-// found by looking again.
-func follow(t *testing.T, dir string, again time.Duration) <-chan change {
+// follow watches dir and returns the calls of onChange.
+func follow(t *testing.T, dir string, rescan time.Duration) <-chan change {
 	t.Helper()
 	changes := make(chan change, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- watch(ctx, dir, again, func(o resource.Objects, p []resource.Problem) { changes <- change{o, p} })
+		done <- watch(ctx, dir, rescan, func(o resource.Objects, p []resource.Problem) { changes <- change{o, p} })
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -84,7 +83,7 @@ func TestFollowsChanges(t *testing.T) {
 	await(t, changes, nil, nil)
 }
 
-func TestTellsNothingWhenNothingChanged(t *testing.T) {
+func TestDoesNotReportAnUnchangedDirectory(t *testing.T) {
 	dir := writeTree(t, files{"a.yaml": verifier("team-a", "one")})
 	changes := follow(t, dir, time.Millisecond)
 	await(t, changes, []string{"Verifier team-a/one"}, nil)
@@ -124,7 +123,7 @@ func TestFollowsMountedVolumesAsTheyAreSwapped(t *testing.T) {
 	}
 }
 
-func TestBreaksWhatAFileGaveWhenItCanNoLongerBeRead(t *testing.T) {
+func TestBreaksObjectsOfAFileThatBecomesUnreadable(t *testing.T) {
 	two := verifier("team-a", "one") + "---\n" + verifier("team-a", "two")
 	for name, c := range map[string]struct {
 		change   func(t *testing.T, dir string)
@@ -196,33 +195,33 @@ func TestBreaksWhatAFileGaveWhenItCanNoLongerBeRead(t *testing.T) {
 	}
 }
 
-func TestRemembersWhatAFileGaveForAsLongAsItCannotBeRead(t *testing.T) {
-	readings := func(tree files) map[string]reading {
+func TestRemembersObjectsOfAFileWhileItIsUnreadable(t *testing.T) {
+	parse := func(tree files) map[string]parsedFile {
 		d, err := newDecoder()
 		require.NoError(t, err)
 		s := scan{files: map[string][]byte{}}
 		for name, content := range tree {
 			s.files[name] = []byte(content)
 		}
-		return d.all(s)
+		return d.decodeAll(s)
 	}
 	broken := []string{"broken Verifier team-a/one"}
-	_, m, err := first(readings(files{"sub/x.yaml": verifier("team-a", "one")}))
+	_, m, err := initial(parse(files{"sub/x.yaml": verifier("team-a", "one")}))
 	require.NoError(t, err)
-	c, m := m.collect(readings(files{"sub/x.yaml": garbage}))
+	c, m := m.collect(parse(files{"sub/x.yaml": garbage}))
 	require.Equal(t, broken, names(c.objects))
-	c, m = m.collect(map[string]reading{"sub": {lost: []error{os.ErrPermission}}})
+	c, m = m.collect(map[string]parsedFile{"sub": {unidentified: []error{os.ErrPermission}}})
 	require.Equal(t, broken, names(c.objects))
-	c, m = m.collect(readings(files{"sub/x.yaml": garbage + "---\n" + garbage}))
+	c, m = m.collect(parse(files{"sub/x.yaml": garbage + "---\n" + garbage}))
 	require.Equal(t, broken, names(c.objects))
-	c, m = m.collect(readings(files{"sub/x.yaml": garbage + "---\n" + verifier("team-a", "two")}))
+	c, m = m.collect(parse(files{"sub/x.yaml": garbage + "---\n" + verifier("team-a", "two")}))
 	require.Equal(t, []string{"Verifier team-a/two", "broken Verifier team-a/one"}, names(c.objects))
-	c, m = m.collect(readings(files{"sub/x.yaml": garbage}))
+	c, m = m.collect(parse(files{"sub/x.yaml": garbage}))
 	require.Equal(t, []string{"broken Verifier team-a/one", "broken Verifier team-a/two"}, names(c.objects))
-	c, m = m.collect(readings(files{"sub/x.yaml": verifier("team-a", "three")}))
+	c, m = m.collect(parse(files{"sub/x.yaml": verifier("team-a", "three")}))
 	require.Equal(t, []string{"Verifier team-a/three"}, names(c.objects))
-	require.Equal(t, memory{"sub/x.yaml": {source("Verifier", "team-a", "three")}}, m)
-	c, m = m.collect(readings(files{}))
+	require.Equal(t, fileIndex{"sub/x.yaml": {source("Verifier", "team-a", "three")}}, m)
+	c, m = m.collect(parse(files{}))
 	require.Empty(t, names(c.objects))
 	require.Empty(t, m)
 }
@@ -244,7 +243,7 @@ func TestKeepsTheLastObjectsWhileTheDirectoryIsGone(t *testing.T) {
 
 	require.NoError(t, os.Rename(dir, dir+".away"))
 	c := await(t, changes, []string{"Verifier team-a/one"}, []string{"Unreadable File " + dir})
-	require.Contains(t, c.problems[0].Message, "the resources that were read last stay in force")
+	require.Contains(t, c.problems[0].Message, "the last resources read stay in force")
 
 	require.NoError(t, os.Rename(dir+".away", dir))
 	await(t, changes, []string{"Verifier team-a/one"}, nil)
@@ -289,5 +288,5 @@ func TestNoticesAVolumeSwappedDuringAScan(t *testing.T) {
 			require.NoError(t, os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 		}
 	})
-	require.ErrorIs(t, err, errTorn)
+	require.ErrorIs(t, err, errChanging)
 }

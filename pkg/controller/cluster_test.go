@@ -94,12 +94,13 @@ func labelled(namespace, name string) metav1.ObjectMeta {
 // team are four resources of a namespace.
 func team(namespace, pem string) []client.Object {
 	keys := &v1alpha1.TrustStore{ObjectMeta: labelled(namespace, "keys")}
-	keys.Spec = v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
+	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, pem
 	if pem == "" {
-		keys.Spec.Source = v1alpha1.TrustSource{SecretRef: &v1alpha1.ObjectKeyRef{Name: "cosign-pub", Key: "cosign.pub"}}
+		keys.Spec.Source = v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "cosign-pub", Key: "cosign.pub"}}
 	}
 	release := &v1alpha1.Verifier{ObjectMeta: labelled(namespace, "release")}
-	release.Spec.Cosign = &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}
+	release.Spec.Type = v1alpha1.VerifierTypeCosign
+	release.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}
 	store := &v1alpha1.Store{ObjectMeta: labelled(namespace, "registry")}
 	store.Spec.Registries = []string{"registry.example.com"}
 	policy := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(namespace, "signed")}
@@ -171,7 +172,7 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	require.Equal(t, theirs, generation("team-0501"), "another namespace is not touched")
 
 	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "floor"}}
-	floor.Spec.Enforcement, floor.Spec.Default = v1alpha1.EnforcementFloor, v1alpha1.DefaultAllow
+	floor.Spec.Scope, floor.Spec.DefaultAction = v1alpha1.PolicyScopeFloor, v1alpha1.DefaultActionAllow
 	began = time.Now()
 	require.NoError(t, fast.Create(t.Context(), floor))
 	eventually(t, time.Minute, func(context.Context) error {
@@ -199,7 +200,7 @@ func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
 	second, _ := run(t, running.Config, options)
 	eventually(t, 30*time.Second, func(context.Context) error { return errors.Join(first.Ready(), second.Ready()) })
 
-	store := &v1alpha1.Store{ObjectMeta: labelled("team-a", "registry"), Spec: v1alpha1.StoreSpec{Registries: []string{"registry.example.com"}}}
+	store := &v1alpha1.Store{ObjectMeta: labelled("team-a", "registry"), Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"registry.example.com"}}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	ready := func(ctx context.Context) error {
 		if err := running.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
@@ -242,11 +243,12 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- keeper.Run(ctx) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-ended) })
-	run(t, running.Config, controller.Options{OwnNamespace: "landwaiter-system", Remote: keeper})
+	run(t, running.Config, controller.Options{OwnNamespace: "landwaiter-system", External: keeper})
 
 	require.NoError(t, running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled("team-a", "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
-	store := &v1alpha1.TrustStore{ObjectMeta: labelled("team-a", "keys"), Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys,
-		Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{Address: "https://vault.example.com", Path: "transit/keys/release", Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
+	store := &v1alpha1.TrustStore{ObjectMeta: labelled("team-a", "keys"), Spec: v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypePublicKeys},
+		Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{VaultPath: v1alpha1.VaultPath{Address: "https://vault.example.com", Path: "transit/keys/release"},
+			TokenSecretKeyRef: v1alpha1.KeyRef{Name: "vault", Key: "token"}}}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	shows := func(status metav1.ConditionStatus, fingerprints int) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -257,15 +259,15 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 			if condition == nil || condition.Status != status {
 				return fmt.Errorf("the condition is %+v", condition)
 			}
-			if fingerprints > 0 && (store.Status.Material == nil || len(store.Status.Material.Fingerprints) != fingerprints || store.Status.Material.FetchedAt == nil) {
-				return fmt.Errorf("the material is %+v", store.Status.Material)
+			if fingerprints > 0 && (len(store.Status.Fingerprints) != fingerprints || store.Status.FetchedAt == nil) {
+				return fmt.Errorf("the status is %+v", store.Status)
 			}
 			return nil
 		}
 	}
 	eventually(t, 30*time.Second, shows(metav1.ConditionFalse, 0))
 	condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
-	require.Equal(t, policy.ReasonUnreadable, condition.Reason)
+	require.Equal(t, string(policy.ReasonUnreadable), condition.Reason)
 	require.Contains(t, condition.Message, "it is sealed")
 	require.NotContains(t, condition.Message, "hvs.secret")
 	source := <-asked
@@ -273,5 +275,5 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	require.Contains(t, string(source.Credentials), "hvs.secret")
 	content.Store(&key.PEM)
 	eventually(t, 30*time.Second, shows(metav1.ConditionTrue, 1))
-	require.Equal(t, []string{key.Fingerprint}, store.Status.Material.Fingerprints)
+	require.Equal(t, []string{key.Fingerprint}, store.Status.Fingerprints)
 }

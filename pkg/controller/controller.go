@@ -1,9 +1,8 @@
-// Package controller keeps the snapshot in step with the Kubernetes API: it
-// watches the eight kinds of resources and namespaces, and just those Secrets
-// and ConfigMaps that resources name, compiles what has changed, and writes the
-// status of resources. It refuses to read a Secret that no resource names, to
-// read one with more rights than its namespace gave, and to let a resource that
-// it cannot read look like one that is not there.
+// Package controller keeps the snapshot up to date with the Kubernetes API. It
+// watches resources, namespaces, and the Secrets and ConfigMaps that resources
+// reference; it recompiles on changes, and writes the status of resources. It refuses
+// to read a Secret that no resource references, to read one with more rights than its
+// namespace granted, and to treat an unreadable resource as a missing one.
 package controller
 
 import (
@@ -23,9 +22,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -38,49 +39,52 @@ import (
 // Options are the settings of a [Controller]. The zero value writes statuses
 // without an election.
 type Options struct {
-	// OwnNamespace is where the lease is.
+	// OwnNamespace is the namespace of the lease.
 	OwnNamespace string
 	// LeaderElection lets one replica of several write statuses and run Duties.
 	// Every replica compiles and serves.
 	LeaderElection bool
-	// MaterialRole is the ClusterRole that a condition tells users to bind where
-	// a right to read Secrets or ConfigMaps is missing. Default "landwaiter-material".
+	// MaterialRole is the ClusterRole that a condition tells users to bind if
+	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-material".
 	MaterialRole string
-	// Forget is called after a namespace is gone, for what others keep of it.
+	// Forget is called after a namespace was deleted, to drop its cached data.
 	Forget func(verify.Namespace)
-	// Remote fetches what resources keep outside of the cluster; nil leaves it
-	// unknown. The controller says what is wanted and is told of changes.
-	Remote *external.Fetcher
+	// External fetches external data; nil leaves it unknown. The controller sets what
+	// to fetch, and recompiles on changes.
+	External *external.Fetcher
 	// Duties run while this replica leads.
 	Duties []Duty
 }
 
-// Duty is work for one replica among several.
+// Duty is work that only the leading replica does.
 type Duty struct {
-	// Name says what the duty does, for messages: "cannot NAME".
+	// Name completes the log message "cannot NAME".
 	Name string
-	// Run works until ctx ends. It is called again if it returns before, and never
-	// while an earlier call goes on.
+	// Run works until ctx ends. It is called again if it returns earlier. Calls never
+	// overlap.
 	Run func(ctx context.Context) error
 }
 
-// Controller fills a [tenant.Set] from the Kubernetes API. It is used once: New,
-// Run.
+// Controller fills a [tenant.Set] from the Kubernetes API. Call Run once.
 type Controller struct {
 	set     *tenant.Set
 	outside compile.Outside
 	log     *logrus.Logger
 	options Options
 
-	config  *rest.Config
-	clients kubernetes.Interface
-	manager manager.Manager
-	secrets *secretWatches
-	reports *reports
-	lookups lookups
-	queue   atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
-	started time.Time
-	leading sync.Mutex // held while this replica does its duties
+	config   *rest.Config
+	clients  kubernetes.Interface
+	manager  manager.Manager
+	reader   objectReader
+	writer   client.StatusClient
+	events   recorder.EventRecorder
+	synced   func(context.Context) bool // waits until the cache has synced
+	secrets  *secretWatches
+	outdated *outdated
+	lookups  lookups
+	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
+	started  time.Time
+	leading  sync.Mutex // held while duties run
 }
 
 // newScheme returns the types that the controller works with.
@@ -107,16 +111,16 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, reports: newReports()}
-	// Tenants decide how many watches come and go: those must not keep the lease,
-	// statuses and look-ups waiting for their turn.
+	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, outdated: newOutdated()}
+	// A separate client for watches, whose number depends on tenants, so that their
+	// rate limit does not delay the lease, statuses and lookups.
 	watching, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
 	c.secrets = newSecretWatches(watching, c.enqueue)
-	if options.Remote != nil {
-		options.Remote.Notify(c.enqueue)
+	if options.External != nil {
+		options.External.Notify(c.enqueue)
 	}
 	if err := c.assemble(); err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
@@ -124,8 +128,8 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	return c, nil
 }
 
-// assemble makes the manager with its one controller, whose requests are
-// namespaces: any change within one asks for that one to be compiled.
+// assemble creates the manager with one controller. Its requests are namespaces: any
+// change in a namespace recompiles that namespace.
 func (c *Controller) assemble() error {
 	scheme, err := newScheme()
 	if err != nil {
@@ -139,7 +143,9 @@ func (c *Controller) assemble() error {
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
-	once := true // several controllers of one name are fine in one process, as in tests
+	c.reader, c.writer, c.events = objectReader{c.manager.GetCache()}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
+	c.synced = c.manager.GetCache().WaitForCacheSync
+	once := true // tests run several controllers with this name in one process
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
 		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: &once,
 	})
@@ -151,26 +157,26 @@ func (c *Controller) assemble() error {
 			return fmt.Errorf("watch resources: %w", err)
 		}
 	}
-	return reconciler.Watch(source.TypedFunc[verify.Namespace](c.begin))
+	return reconciler.Watch(source.TypedFunc[verify.Namespace](c.onStart))
 }
 
-// begin keeps the queue for changes of Secrets and ConfigMaps, and asks for the
-// first compilation even if there is nothing to compile.
-func (c *Controller) begin(_ context.Context, queue workqueue.TypedRateLimitingInterface[verify.Namespace]) error {
+// onStart keeps the queue for changes of Secrets and ConfigMaps, and triggers the
+// first compilation even if there are no resources.
+func (c *Controller) onStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[verify.Namespace]) error {
 	c.queue.Store(&queue)
 	queue.Add(verify.Cluster)
 	return nil
 }
 
-// enqueue asks for a namespace to be compiled.
+// enqueue schedules a namespace for compilation.
 func (c *Controller) enqueue(namespace verify.Namespace) {
 	if queue := c.queue.Load(); queue != nil {
 		(*queue).Add(namespace)
 	}
 }
 
-// Run works until ctx ends. It returns an error if it cannot start; later
-// failures are logged and tried again, with the last snapshot in force.
+// Run works until ctx ends. It returns an error if it cannot start. It logs and
+// retries later failures, and keeps the last snapshot meanwhile.
 func (c *Controller) Run(ctx context.Context) error {
 	c.started = time.Now()
 	c.secrets.grant = c.grantHint(ctx)
@@ -182,6 +188,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	group.Go(func() error { return c.lead(ctx) })
+	group.Go(func() error { return c.runDuties(ctx) })
 	return group.Wait()
 }

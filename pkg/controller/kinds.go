@@ -21,49 +21,23 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// objects has one object of every kind of resource, in both scopes.
-func objects() []v1alpha1.Object {
-	return []v1alpha1.Object{
-		&v1alpha1.Verifier{}, &v1alpha1.ClusterVerifier{}, &v1alpha1.Store{}, &v1alpha1.ClusterStore{},
-		&v1alpha1.TrustStore{}, &v1alpha1.ClusterTrustStore{}, &v1alpha1.VerificationPolicy{}, &v1alpha1.ClusterVerificationPolicy{},
-		&v1alpha1.ClusterLimits{},
-	}
-}
-
-// namespacedLists and clusterLists have an empty list of each kind of a scope.
-func namespacedLists() []client.ObjectList {
-	return []client.ObjectList{&v1alpha1.VerifierList{}, &v1alpha1.StoreList{}, &v1alpha1.TrustStoreList{}, &v1alpha1.VerificationPolicyList{}}
-}
-
-func clusterLists() []client.ObjectList {
-	return []client.ObjectList{&v1alpha1.ClusterVerifierList{}, &v1alpha1.ClusterStoreList{}, &v1alpha1.ClusterTrustStoreList{}, &v1alpha1.ClusterVerificationPolicyList{}, &v1alpha1.ClusterLimitsList{}}
-}
-
-// listsOf returns the lists of the kinds that a level has.
-func listsOf(namespace verify.Namespace) []client.ObjectList {
-	if namespace == verify.Cluster {
-		return clusterLists()
-	}
-	return namespacedLists()
-}
-
-// sources are all that a change of which asks for a compilation.
+// sources returns the watches that trigger a recompile.
 func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	var all []source.TypedSource[verify.Namespace]
-	for _, object := range objects() {
-		// A status is our own writing and changes nothing.
-		all = append(all, source.TypedKind[client.Object](cache, object, byNamespace{}, predicate.GenerationChangedPredicate{}))
+	for _, kind := range v1alpha1.Kinds() {
+		// Only specs matter: we write the statuses ourselves.
+		all = append(all, source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, predicate.GenerationChangedPredicate{}))
 	}
-	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, onlyLifeAndDeath()))
+	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, createdOrDeleted()))
 }
 
-// onlyLifeAndDeath lets pass that a namespace is made or removed: what is
-// written on it means nothing here.
-func onlyLifeAndDeath() predicate.Predicate {
+// createdOrDeleted passes the creation and deletion of a namespace. Its content has no
+// effect.
+func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
 }
 
-// byNamespace asks for the namespace of an object, or the one that it is.
+// byNamespace enqueues the namespace of an object. For a Namespace, that is its name.
 type byNamespace struct{}
 
 var _ handler.TypedEventHandler[client.Object, verify.Namespace] = byNamespace{}
@@ -90,13 +64,16 @@ func levelOf(object client.Object) verify.Namespace {
 	return verify.Namespace(object.GetNamespace())
 }
 
-// readAll returns all resources of all existing namespaces and of the cluster.
-// A resource that is seen before its namespace waits for it: without the UID,
-// what is found out about its images could not be kept apart from what a
-// namespace of that name had before.
-func (c *Controller) readAll(ctx context.Context) (resource.Objects, error) {
+// objectReader reads resources from a cache or an API server. Callers must not modify
+// the objects: they may belong to the cache.
+type objectReader struct{ client.Reader }
+
+// all returns the resources of all existing namespaces and of the cluster. It skips a
+// resource whose namespace is not known yet: without the UID, its results could be
+// confused with those of an earlier namespace of that name.
+func (r objectReader) all(ctx context.Context) (resource.Objects, error) {
 	var list corev1.NamespaceList
-	if err := c.manager.GetCache().List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return resource.Objects{}, fmt.Errorf("list namespaces: %w", err)
 	}
 	known := map[string]bool{"": true}
@@ -104,53 +81,61 @@ func (c *Controller) readAll(ctx context.Context) (resource.Objects, error) {
 		known[list.Items[i].Name] = true
 	}
 	o := resource.Objects{Namespaces: list.Items}
-	for _, list := range append(namespacedLists(), clusterLists()...) {
-		if err := c.read(ctx, list, func(object v1alpha1.Object) bool { return known[object.GetNamespace()] }, &o); err != nil {
-			return resource.Objects{}, err
-		}
-	}
-	return o, nil
-}
-
-// readOne returns the resources of one namespace, and nothing if it is gone.
-func (c *Controller) readOne(ctx context.Context, namespace verify.Namespace) (resource.Objects, error) {
-	var found corev1.Namespace
-	err := c.manager.GetCache().Get(ctx, client.ObjectKey{Name: string(namespace)}, &found)
-	if apierrors.IsNotFound(err) {
-		return resource.Objects{}, nil
-	}
-	if err != nil {
-		return resource.Objects{}, fmt.Errorf("get namespace %s: %w", namespace, err)
-	}
-	o := resource.Objects{Namespaces: []corev1.Namespace{found}}
-	for _, list := range namespacedLists() {
-		if err := c.read(ctx, list, nil, &o, client.InNamespace(namespace)); err != nil {
-			return resource.Objects{}, err
-		}
-	}
-	return o, nil
-}
-
-// read takes a list's objects into o, those that keep wants; nil wants all.
-func (c *Controller) read(ctx context.Context, list client.ObjectList, keep func(v1alpha1.Object) bool, o *resource.Objects, options ...client.ListOption) error {
-	return c.each(ctx, list, func(object v1alpha1.Object) error {
-		if keep == nil || keep(object) {
+	for _, kind := range v1alpha1.Kinds() {
+		err := r.forEach(ctx, kind, func(object v1alpha1.Object) error {
+			if !known[object.GetNamespace()] {
+				return nil
+			}
 			return o.Add(object)
+		})
+		if err != nil {
+			return resource.Objects{}, err
 		}
-		return nil
-	}, options...)
+	}
+	return o, nil
 }
 
-// each calls do for every object of the list's kind in the cache. The objects
-// are the cache's own: they must not be changed.
-func (c *Controller) each(ctx context.Context, list client.ObjectList, do func(v1alpha1.Object) error, options ...client.ListOption) error {
-	if err := c.manager.GetCache().List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
-		return fmt.Errorf("list resources: %w", err)
+// level returns the resources of a namespace, or of the cluster. It returns none if
+// the namespace does not exist.
+func (r objectReader) level(ctx context.Context, level verify.Namespace) (resource.Objects, error) {
+	var o resource.Objects
+	var options []client.ListOption
+	if level != verify.Cluster {
+		var found corev1.Namespace
+		err := r.Get(ctx, client.ObjectKey{Name: string(level)}, &found)
+		if apierrors.IsNotFound(err) {
+			return o, nil
+		}
+		if err != nil {
+			return o, fmt.Errorf("get namespace %s: %w", level, err)
+		}
+		o.Namespaces = []corev1.Namespace{found}
+		options = append(options, client.InNamespace(level))
+	}
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Namespaced != (level != verify.Cluster) {
+			continue
+		}
+		if err := r.forEach(ctx, kind, func(object v1alpha1.Object) error { return o.Add(object) }, options...); err != nil {
+			return resource.Objects{}, err
+		}
+	}
+	return o, nil
+}
+
+// forEach calls do for every object of a kind.
+func (r objectReader) forEach(ctx context.Context, kind v1alpha1.Kind, do func(v1alpha1.Object) error, options ...client.ListOption) error {
+	list, ok := kind.NewList().(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
+	}
+	if err := r.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+		return fmt.Errorf("list %s: %w", kind.Plural, err)
 	}
 	return meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(v1alpha1.Object)
 		if !ok {
-			return fmt.Errorf("list resources: %T is none", item)
+			return fmt.Errorf("list %s: %T is not a resource", kind.Plural, item)
 		}
 		return do(object)
 	})

@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseName is the Lease of the replica that writes.
+// leaseName is the name of the leader's Lease.
 const leaseName = "landwaiter"
 
-// lead does the duties of one replica among several until ctx ends: at once, or
-// whenever this one holds the lease. To lose the lease costs nothing but the
-// writing: this replica goes on serving.
-func (c *Controller) lead(ctx context.Context) error {
-	if !c.manager.GetCache().WaitForCacheSync(ctx) {
-		return nil // ended before it began
+// runDuties runs the duties until ctx ends: always without leader election, otherwise
+// while this replica holds the lease. A replica without the lease still compiles and
+// serves.
+func (c *Controller) runDuties(ctx context.Context) error {
+	if !c.synced(ctx) {
+		return nil // ctx ended before the cache synced
 	}
 	if !c.options.LeaderElection {
 		c.duties(ctx)
@@ -44,14 +44,14 @@ func (c *Controller) lead(ctx context.Context) error {
 	return nil
 }
 
-// term waits for the lease and does the duties until it is lost.
+// term waits for the lease and runs the duties until it is lost.
 func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) error {
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, ReleaseOnCancel: true, Name: leaseName,
 		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: leaseRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
-				c.leading.Lock() // a lost term may still be ending
+				c.leading.Lock() // the duties of a lost term may still be ending
 				defer c.leading.Unlock()
 				c.log.WithField("identity", lock.Identity()).Info("this replica writes statuses")
 				c.duties(ctx)
@@ -66,17 +66,17 @@ func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) erro
 	return nil
 }
 
-// duties are what only one replica does. A duty that fails is begun again.
+// duties runs the duties of the leader. A duty that fails is restarted.
 func (c *Controller) duties(ctx context.Context) {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.again(ctx, "write statuses", c.writeStatuses) })
+	group.Go(func() error { return c.retry(ctx, "write statuses", c.writeStatuses) })
 	for _, duty := range c.options.Duties {
-		group.Go(func() error { return c.again(ctx, duty.Name, duty.Run) })
+		group.Go(func() error { return c.retry(ctx, duty.Name, duty.Run) })
 	}
-	_ = group.Wait() // again returns no error
+	_ = group.Wait() // retry returns no error
 }
 
-func (c *Controller) again(ctx context.Context, what string, duty func(context.Context) error) error {
+func (c *Controller) retry(ctx context.Context, what string, duty func(context.Context) error) error {
 	for ctx.Err() == nil {
 		if err := duty(ctx); err != nil && ctx.Err() == nil {
 			c.log.WithError(err).Errorf("cannot %s, will try again", what)

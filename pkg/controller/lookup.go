@@ -19,18 +19,18 @@ import (
 
 var _ tenant.Finder = (*Controller)(nil)
 
-// lookups keeps the questions for unknown namespaces few: one at a time for each
-// name, and not again at once for one that is not there.
+// lookups limits API requests for unknown namespaces: one at a time per name, and a
+// short negative cache.
 type lookups struct {
 	flights singleflight.Group
 	mu      sync.Mutex
 	missing map[verify.Namespace]time.Time
 }
 
-// Exists asks the API server whether there is such a namespace. An error means
-// that it could not say.
+// Exists asks the API server whether a namespace exists. An error means that this is
+// unknown.
 func (c *Controller) Exists(ctx context.Context, namespace verify.Namespace) (bool, error) {
-	if c.lookups.isMissing(namespace, time.Now()) {
+	if c.lookups.recentlyMissing(namespace, time.Now()) {
 		return false, nil
 	}
 	result := c.lookups.flights.DoChan(string(namespace), func() (any, error) {
@@ -55,7 +55,7 @@ func (c *Controller) Exists(ctx context.Context, namespace verify.Namespace) (bo
 	}
 }
 
-func (l *lookups) isMissing(namespace verify.Namespace, now time.Time) bool {
+func (l *lookups) recentlyMissing(namespace verify.Namespace, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	until, ok := l.missing[namespace]
@@ -71,8 +71,8 @@ func (l *lookups) miss(namespace verify.Namespace, now time.Time) {
 	l.missing[namespace] = now.Add(missingFor)
 }
 
-// grantHint returns what to add to a message about a missing right: the command
-// that gives it, if it is known who we are.
+// grantHint returns a function that completes a message about missing access with the
+// command that grants it.
 func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) string {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) strin
 	}
 }
 
-// subjectFlag names a user as kubectl create rolebinding does.
+// subjectFlag returns the flag of kubectl create rolebinding for a user.
 func subjectFlag(user string) string {
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		return "--serviceaccount=" + account

@@ -15,107 +15,101 @@ import (
 
 var _ reconcile.TypedReconciler[verify.Namespace] = (*Controller)(nil)
 
-// Reconcile compiles one namespace anew and puts it in force; a change of the
-// cluster's resources, and the start, compile everything. Calls never
-// overlap, so that a later state is never replaced by an earlier one.
+// Reconcile recompiles one namespace, or the cluster's resources, and swaps in the
+// resulting snapshot. The first call compiles everything. Calls never overlap, so an
+// older state never replaces a newer one.
 func (c *Controller) Reconcile(ctx context.Context, namespace verify.Namespace) (reconcile.Result, error) {
 	switch {
+	case c.set.Snapshot() != nil:
+		return c.compileLevel(ctx, namespace)
 	case namespace == verify.Cluster:
 		return c.compileAll(ctx)
-	case c.set.Snapshot() == nil:
-		// Everything is compiled at first, and once for the many that ask.
-		c.enqueue(verify.Cluster)
-		return reconcile.Result{}, nil
 	}
-	return c.compileOne(ctx, namespace)
+	// Compile everything first, and only once for all queued namespaces.
+	c.enqueue(verify.Cluster)
+	return reconcile.Result{}, nil
 }
 
 func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
-	objects, err := c.readAll(ctx)
+	objects, err := c.reader.all(ctx)
 	if err != nil {
-		return reconcile.Result{}, err // try again later, the last snapshot stays in force
+		return reconcile.Result{}, err // retry later; there is no snapshot yet
 	}
-	first := c.set.Snapshot() == nil
 	references := compile.References(objects)
 	c.secrets.set.KeepOnly(references)
-	var wait time.Duration
+	pending := false
 	for namespace, wanted := range references {
-		pending := c.secrets.set.Want(namespace, wanted)
-		// Once something is in force, one tenant's reading holds up no other's change.
-		if first || namespace == verify.Cluster {
-			wait = max(wait, pending)
-		}
+		pending = c.secrets.set.Want(namespace, wanted) > 0 || pending
 	}
-	if first && wait > 0 {
-		wait = time.Until(c.started.Add(firstReadAtStart))
-	}
-	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
+	if wait := time.Until(c.started.Add(firstReadAtStart)); pending && wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
 	}
 	for _, wanted := range references {
 		c.secrets.fill(&objects, wanted)
 	}
-	fetched, wait := c.fetchAll(objects, first)
+	fetched, wait := c.fetchAll(objects)
 	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
 	}
 	snapshot, problems := compile.New(objects, fetched, c.outside)
 	c.set.Swap(snapshot)
-	c.reports.replace(objects, problems, snapshot)
-	if first {
-		c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
-	}
-	return reconcile.Result{}, nil // in force, done
+	c.markAll()
+	c.log.WithField("namespaces", len(objects.Namespaces)).WithField("problems", len(problems)).Info("resources are in force")
+	return reconcile.Result{}, nil // done
 }
 
-func (c *Controller) compileOne(ctx context.Context, namespace verify.Namespace) (reconcile.Result, error) {
-	objects, err := c.readOne(ctx, namespace)
+// compileLevel recompiles one namespace, or the cluster's resources and the namespaces
+// that they affect.
+func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (reconcile.Result, error) {
+	objects, err := c.reader.level(ctx, level)
 	if err != nil {
-		return reconcile.Result{}, err // try again later
+		return reconcile.Result{}, err // retry later; the last snapshot stays
 	}
-	wanted := compile.References(objects)[namespace]
-	if wait := c.secrets.set.Want(namespace, wanted); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when the reading ends
+	wanted := compile.References(objects)[level]
+	if wait := c.secrets.set.Want(level, wanted); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
 	}
 	c.secrets.fill(&objects, wanted)
-	fetched, wait := c.fetchOne(objects, namespace)
+	fetched, wait := c.fetchOne(objects, level)
 	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, when it is fetched
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
 	}
-	snapshot, problems := c.set.Snapshot().With(namespace, objects, fetched)
+	if level == verify.Cluster {
+		snapshot, _ := c.set.Snapshot().WithCluster(objects, fetched)
+		c.set.Swap(snapshot)
+		c.markAll()
+		return reconcile.Result{}, nil // done
+	}
+	snapshot, _ := c.set.Snapshot().With(level, objects, fetched)
 	c.set.Swap(snapshot)
-	c.reports.put(namespace, objects, problems, snapshot)
+	c.outdated.mark(level, verify.Cluster) // a namespace's own resources decide whether the cluster's are effective
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
-		c.options.Forget(namespace) // after the swap, so that nothing of it is kept anew
+		c.options.Forget(level) // after the swap, so that no new entries are cached
 	}
-	return reconcile.Result{}, nil // in force, done
+	return reconcile.Result{}, nil // done
 }
 
-// fetchAll returns what is known of what objects keep outside the cluster, and how
-// long to wait for what has not been tried: at the start for all, later for the
-// cluster's only, because one tenant holds up no other's change.
-func (c *Controller) fetchAll(objects resource.Objects, first bool) (compile.Fetched, time.Duration) {
-	if c.options.Remote == nil {
+// fetchAll returns the external data of objects, and how long to wait for data whose
+// fetch has not completed once.
+func (c *Controller) fetchAll(objects resource.Objects) (compile.Fetched, time.Duration) {
+	if c.options.External == nil {
 		return nil, 0
 	}
 	wanted := compile.Externals(objects)
-	c.options.Remote.KeepOnly(wanted)
+	c.options.External.KeepOnly(wanted)
 	var wait time.Duration
 	for namespace, sources := range wanted {
-		pending := c.options.Remote.Want(namespace, sources)
-		if first || namespace == verify.Cluster {
-			wait = max(wait, pending)
-		}
+		wait = max(wait, c.options.External.Want(namespace, sources))
 	}
-	return c.options.Remote.Known(slices.Concat(slices.Collect(maps.Values(wanted))...)), wait
+	return c.options.External.Known(slices.Concat(slices.Collect(maps.Values(wanted))...)), wait
 }
 
-// fetchOne is fetchAll for one namespace.
-func (c *Controller) fetchOne(objects resource.Objects, namespace verify.Namespace) (compile.Fetched, time.Duration) {
-	if c.options.Remote == nil {
+// fetchOne is fetchAll for one level. It keeps the sources of others.
+func (c *Controller) fetchOne(objects resource.Objects, level verify.Namespace) (compile.Fetched, time.Duration) {
+	if c.options.External == nil {
 		return nil, 0
 	}
-	sources := compile.Externals(objects)[namespace]
-	wait := c.options.Remote.Want(namespace, sources)
-	return c.options.Remote.Known(sources), wait
+	sources := compile.Externals(objects)[level]
+	wait := c.options.External.Want(level, sources)
+	return c.options.External.Known(sources), wait
 }

@@ -17,17 +17,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// secretWatches watches the Secrets and ConfigMaps that resources name, each for
-// as long as some namespace's resources name it.
+// secretWatches watches each Secret and ConfigMap while a resource references it.
 type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
-	grant func(policy.ObjectRef) string // how to give the right to read an object
+	grant func(policy.ObjectRef) string // how to grant read access to an object
 }
 
-// watched is what the watch of one object has found.
+// watched is the state of one watched object.
 type watched struct {
-	object   runtime.Object // nil: not there
-	answered bool           // the API server said what there is, or that we may not know
+	object   runtime.Object // nil if it does not exist
+	answered bool           // the API server has answered, or refused access
 	err      error          // why the object cannot be read
 }
 
@@ -43,16 +42,16 @@ func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespac
 	}
 	set := prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
 		MaxKeys: maxReferences, FirstWait: firstRead,
-		// A failure says nothing about the object: until firstRead has passed, the
-		// namespace keeps what is in force.
+		// A failed request is no answer: until firstRead has passed, the namespace
+		// keeps its configuration.
 		Answers: func(found watched) bool { return found.answered },
 	})
 	set.Notify(changed)
 	return &secretWatches{set: set, grant: func(policy.ObjectRef) string { return "" }}
 }
 
-// fill adds the objects that resources name to o, or why they cannot be read. An
-// object that does not exist is not added.
+// fill adds referenced objects to o, unreadable ones as broken. It skips objects that
+// do not exist.
 func (w *secretWatches) fill(o *resource.Objects, sources []policy.ObjectRef) {
 	for _, source := range sources {
 		object, err := w.known(source)
@@ -65,7 +64,8 @@ func (w *secretWatches) fill(o *resource.Objects, sources []policy.ObjectRef) {
 	}
 }
 
-// known returns an object, nil if it does not exist, or why it is not known.
+// known returns an object, nil if it does not exist. It returns an error if the object
+// is unknown.
 func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
 	found, err := w.set.Known(source)
 	switch {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,50 +18,94 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// The verb of events, and the limit of their note.
+// The action of events, and the maximum length of a note that the API server accepts.
 const (
 	actionCompile = "Compile"
-	maxMessage    = 1024 // of an event's note, as the API server has it
+	maxMessage    = 1024
 )
 
-// writeStatuses keeps the conditions of resources in step with the reports until
-// ctx ends. It begins with all of them: another replica may have been behind.
+// outdated is the set of namespaces whose statuses may differ from the snapshot.
+type outdated struct {
+	mu     sync.Mutex
+	marked map[verify.Namespace]bool
+	wake   chan struct{} // holds one token while anything is marked
+}
+
+func newOutdated() *outdated {
+	return &outdated{marked: map[verify.Namespace]bool{}, wake: make(chan struct{}, 1)}
+}
+
+func (o *outdated) mark(namespaces ...verify.Namespace) {
+	if len(namespaces) == 0 {
+		return
+	}
+	o.mu.Lock()
+	for _, namespace := range namespaces {
+		o.marked[namespace] = true
+	}
+	o.mu.Unlock()
+	select {
+	case o.wake <- struct{}{}:
+	default: // already has a token
+	}
+}
+
+// take returns the marked namespaces and clears the marks.
+func (o *outdated) take() []verify.Namespace {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	marked := slices.Sorted(maps.Keys(o.marked))
+	clear(o.marked)
+	return marked
+}
+
+// markAll marks every namespace of the snapshot and the cluster.
+func (c *Controller) markAll() {
+	if snapshot := c.set.Snapshot(); snapshot != nil {
+		c.outdated.mark(snapshot.Namespaces()...)
+	}
+}
+
+// writeStatuses updates the statuses of resources as the snapshot changes, until ctx
+// ends. It begins with all of them, because the last leader may have missed changes.
 func (c *Controller) writeStatuses(ctx context.Context) error {
-	c.reports.markAll()
+	c.markAll()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.reports.wake:
+		case <-c.outdated.wake:
 		}
-		for _, namespace := range c.reports.take() {
+		for _, namespace := range c.outdated.take() {
 			if err := c.writeStatus(ctx, namespace); err != nil && ctx.Err() == nil {
-				c.log.WithField("namespace", string(namespace)).WithError(err).Warn("a status was not written and will be tried again")
-				time.AfterFunc(retryPause, func() { c.reports.mark(namespace) })
+				c.log.WithField("namespace", string(namespace)).WithError(err).Warn("cannot write a status, will try again")
+				time.AfterFunc(retryPause, func() { c.outdated.mark(namespace) })
 			}
 		}
 	}
 }
 
-// writeStatus writes what has changed in one namespace.
+// writeStatus writes the changed statuses of one namespace.
 func (c *Controller) writeStatus(ctx context.Context, namespace verify.Namespace) error {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	found, ok := c.reports.get(namespace)
-	if !ok {
-		return nil // nothing is there any more
+	reports := c.set.Snapshot().Reports(namespace)
+	if len(reports) == 0 {
+		return nil // the namespace has no resources
 	}
 	var failures []error
-	for _, list := range listsOf(namespace) {
-		err := c.each(ctx, list, func(object v1alpha1.Object) error {
-			if err := c.apply(ctx, object, found); err != nil {
-				failures = append(failures, err)
-			}
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Namespaced != (namespace != verify.Cluster) {
+			continue
+		}
+		err := c.reader.forEach(ctx, kind, func(object v1alpha1.Object) error {
+			failures = append(failures, c.apply(ctx, object, reports))
 			return nil
 		}, client.InNamespace(namespace))
 		failures = append(failures, err)
@@ -66,41 +113,61 @@ func (c *Controller) writeStatus(ctx context.Context, namespace verify.Namespace
 	return errors.Join(failures...)
 }
 
-// apply writes one object's status if it says something else than the report.
-func (c *Controller) apply(ctx context.Context, object v1alpha1.Object, r report) error {
+// apply writes an object's status if it differs from the report.
+func (c *Controller) apply(ctx context.Context, object v1alpha1.Object, reports map[policy.ObjectRef]compile.Report) error {
 	source := resource.RefOf(object)
-	generation, compiled := r.generations[source]
-	if !compiled || generation != object.GetGeneration() {
-		return nil // it has changed since, and will be compiled
+	report, compiled := reports[source]
+	if !compiled || report.Generation != object.GetGeneration() {
+		return nil // changed since; its compilation is queued
 	}
 	changed, ok := object.DeepCopyObject().(v1alpha1.Object)
 	if !ok {
 		return fmt.Errorf("write status of %s: its copy is a %T", source, object)
 	}
-	before := meta.FindStatusCondition(object.GetStatus().Conditions, v1alpha1.ConditionReady)
-	condition := ready(source, object, r)
-	condition.ObservedGeneration = generation
-	status := changed.GetStatus()
-	meta.SetStatusCondition(&status.Conditions, condition)
-	status.ObservedGeneration = generation
-	status.Material = nil
-	if material, ok := r.materials[source]; ok {
-		status.Material = &material
+	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1alpha1.ConditionReady)
+	after := setStatus(changed, report)
+	if reflect.DeepEqual(changed, object) {
+		return nil // up to date
 	}
-	if reflect.DeepEqual(status, object.GetStatus()) {
-		return nil // said already
-	}
-	if err := c.manager.GetClient().Status().Patch(ctx, changed, client.MergeFrom(object)); err != nil {
+	if err := c.writer.Status().Patch(ctx, changed, client.MergeFrom(object)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("write status of %s: %w", source, err))
 	}
-	if before == nil || before.Status != condition.Status || before.Reason != condition.Reason {
-		announce(c.manager.GetEventRecorder("landwaiter"), object, condition)
+	if before == nil || before.Status != after.Status || before.Reason != after.Reason {
+		recordEvent(c.events, object, after)
 	}
 	return nil
 }
 
-// announce records a change of state as an event.
-func announce(events recorder.EventRecorder, object v1alpha1.Object, condition metav1.Condition) {
+// setStatus copies the report to the status of object, and returns its condition Ready.
+func setStatus(object v1alpha1.Object, report compile.Report) metav1.Condition {
+	status := object.CommonStatus()
+	status.ObservedGeneration = report.Generation
+	ready := condition(v1alpha1.ConditionReady, report.Ready, report.Generation)
+	meta.SetStatusCondition(&status.Conditions, ready)
+	meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionEffective, report.Effective, report.Generation))
+	if store, ok := object.(interface {
+		Details() *v1alpha1.TrustStoreStatus
+	}); ok {
+		details := store.Details()
+		details.Fingerprints, details.FetchedAt = report.Fingerprints, nil
+		if !report.FetchedAt.IsZero() {
+			at := metav1.NewTime(report.FetchedAt).Rfc3339Copy()
+			details.FetchedAt = &at
+		}
+	}
+	return ready
+}
+
+func condition(kind string, c compile.Condition, generation int64) metav1.Condition {
+	status := metav1.ConditionFalse
+	if c.True {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: kind, Status: status, Reason: string(c.Reason), Message: c.Message, ObservedGeneration: generation}
+}
+
+// recordEvent records a change of the condition Ready as an event.
+func recordEvent(events recorder.EventRecorder, object v1alpha1.Object, condition metav1.Condition) {
 	kind := corev1.EventTypeNormal
 	if condition.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
@@ -110,51 +177,4 @@ func announce(events recorder.EventRecorder, object v1alpha1.Object, condition m
 		note = strings.ToValidUTF8(note[:maxMessage], "")
 	}
 	events.Eventf(object, nil, kind, condition.Reason, actionCompile, "%s", note)
-}
-
-// ready is what a resource's condition says.
-func ready(source policy.ObjectRef, object v1alpha1.Object, r report) metav1.Condition {
-	if p, broken := r.problems[source]; broken {
-		return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: string(p.Reason),
-			Message: p.Message + consequence(object)}
-	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: string(policy.ReasonInForce),
-		Message: inForce(object, r.policies)}
-}
-
-// consequence says what follows from a problem with a resource. Nothing depends on
-// limits; their problems say themselves what applies.
-func consequence(object v1alpha1.Object) string {
-	if _, ok := object.(*v1alpha1.ClusterLimits); ok {
-		return ""
-	}
-	return "; what depends on it denies"
-}
-
-// inForce says where a resource applies, and in which order policies do.
-func inForce(object v1alpha1.Object, policies []string) string {
-	message := "in force in its namespace"
-	if object.GetNamespace() == "" {
-		message = "in force for namespaces without resources of this kind, and for floors"
-	}
-	switch p := object.(type) {
-	case *v1alpha1.TrustStore:
-		return "usable in its namespace"
-	case *v1alpha1.ClusterTrustStore:
-		return "usable everywhere"
-	case *v1alpha1.ClusterLimits:
-		return "in force for each of its namespaces"
-	case *v1alpha1.ClusterVerificationPolicy:
-		if p.Spec.Enforcement == v1alpha1.EnforcementFloor {
-			return "a floor: must hold in every namespace, besides its own policy"
-		}
-		message = "in force for namespaces without a VerificationPolicy"
-	case *v1alpha1.VerificationPolicy:
-	default:
-		return message
-	}
-	if len(policies) > 1 {
-		message += "; the rules of several policies are tried in the order of names: " + strings.Join(policies, ", ")
-	}
-	return message
 }

@@ -58,7 +58,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 func TestWarningsAllowAndSayWhy(t *testing.T) {
 	denied := policy.Verdict{Policy: strict, Reason: "not signed"}
 	warned := denied.Warn()
-	require.Equal(t, policy.Verdict{Outcome: policy.Allowed, Policy: strict, Warning: "not signed",
+	require.Equal(t, policy.Verdict{Outcome: policy.Allowed, Policy: strict, Warning: "not signed", Unverified: true,
 		Reason: "VerificationPolicy team-a/strict only warns: not signed"}, warned)
 	require.Equal(t, warned, warned.Warn())
 	undecided := policy.Verdict{Outcome: policy.Undecided, Policy: strict, Reason: "503"}

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Outcome is the end of a decision. The zero value is Denied.
+// Outcome is the result of a decision. The zero value is Denied.
 type Outcome uint8
 
 const (
-	// Denied is definite: the same evidence will never allow the image.
+	// Denied is final: the same evidence will never allow the image.
 	Denied Outcome = iota
-	// Allowed is definite: every requirement is proven.
+	// Allowed is final: every requirement is proven.
 	Allowed
 	// Undecided means that evidence could not be read. It never admits an image
-	// and is never kept.
+	// and is never cached.
 	Undecided
 )
 
@@ -32,32 +32,34 @@ func (o Outcome) String() string {
 	return "denied"
 }
 
-// Verdict is a decision about one image, with one sentence of justification
-// that names the resource that decided.
+// Verdict is a decision about one image. Reason is one sentence that names the
+// resource that decided.
 type Verdict struct {
 	Outcome Outcome
 	Policy  ObjectRef
 	Reason  string
-	// Warning is why the image would not be allowed if the policy were enforced;
-	// it is empty unless the outcome is Allowed all the same.
+	// Warning explains why the image would be denied if the policy were enforced.
+	// It is empty unless the outcome is Allowed.
 	Warning string
-	// Doubtful marks a warning about evidence that could not be read: like an
-	// Undecided verdict it is never kept.
+	// Unverified marks an image that policies allow without verifying anything.
+	Unverified bool
+	// Doubtful marks a warning about evidence that could not be read. Like an
+	// Undecided verdict, it is never cached.
 	Doubtful bool
 }
 
-// Warn returns what v comes to under a policy that only warns: whatever is not
-// allowed is, with a warning.
+// Warn returns v as a policy that only warns decides: a verdict that does not allow
+// becomes one that allows with a warning.
 func (v Verdict) Warn() Verdict {
 	if v.Outcome == Allowed {
 		return v
 	}
-	return Verdict{Outcome: Allowed, Policy: v.Policy, Warning: v.Reason, Doubtful: v.Outcome == Undecided,
+	return Verdict{Outcome: Allowed, Policy: v.Policy, Warning: v.Reason, Doubtful: v.Outcome == Undecided, Unverified: true,
 		Reason: fmt.Sprintf("%s only warns: %s", v.Policy, v.Reason)}
 }
 
-// Requirement is one thing that must hold. Only AnyOf, AllOf and Matching construct
-// a valid one: the zero value never holds.
+// Requirement is one condition of a policy. Only AnyOf, AllOf and Matching construct
+// a valid one; the zero value never holds.
 type Requirement struct {
 	source    ObjectRef
 	all       bool
@@ -66,8 +68,8 @@ type Requirement struct {
 	condition Condition // nil for AnyOf and AllOf
 }
 
-// Condition says whether proven findings are what is demanded. An error means no.
-// It is pure.
+// Condition reports whether proven findings meet a requirement. An error means no.
+// A Condition is a pure function.
 type Condition func(proven []Finding) (bool, error)
 
 // AnyOf requires valid evidence of at least atLeast distinct signers, from any
@@ -76,16 +78,16 @@ func AnyOf(source ObjectRef, atLeast int, verifiers ...string) (Requirement, err
 	return newRequirement(source, false, atLeast, verifiers)
 }
 
-// AllOf requires valid evidence from each of the named verifiers, and in all of
-// at least atLeast distinct signers. It returns an error as AnyOf does.
+// AllOf requires valid evidence from each of the named verifiers, and at least
+// atLeast distinct signers in total. It returns an error as AnyOf does.
 func AllOf(source ObjectRef, atLeast int, verifiers ...string) (Requirement, error) {
 	return newRequirement(source, true, atLeast, verifiers)
 }
 
 // Matching requires that condition holds for the valid evidence of the named
-// verifiers, which is of at least atLeast distinct signers. A condition may also
-// look at what is missing, so nothing may be unknown. It returns an error as AnyOf
-// does, and without a condition.
+// verifiers, and that the evidence has at least atLeast distinct signers. A
+// condition may depend on the absence of evidence, so any unknown finding leaves it
+// undecided. Matching returns an error as AnyOf does, and if condition is nil.
 func Matching(source ObjectRef, atLeast int, condition Condition, verifiers ...string) (Requirement, error) {
 	if condition == nil {
 		return Requirement{}, errors.New("a requirement without a condition would hold for every signature")
@@ -105,22 +107,22 @@ func newRequirement(source ObjectRef, all bool, atLeast int, verifiers []string)
 	return Requirement{source: source, all: all, verifiers: slices.Clone(verifiers), atLeast: atLeast}, nil
 }
 
-// Verifiers returns the names that the requirement looks at.
+// Verifiers returns the names of the verifiers whose evidence counts.
 func (r Requirement) Verifiers() []string { return slices.Clone(r.verifiers) }
 
 // Source returns the resource that states the requirement.
 func (r Requirement) Source() ObjectRef { return r.source }
 
-// Requirements is what one policy demands of one image: every requirement must hold.
-// Without requirements nothing can hold, so it denies.
+// Requirements lists what one policy requires of one image. All of them must hold;
+// an empty list denies.
 type Requirements struct {
 	Source  ObjectRef
 	Require []Requirement
 }
 
-// Decide weighs findings against rules. One Denied requirement denies; else one
-// Undecided requirement leaves the whole undecided; only when there is at least
-// one requirement and each is proven is the outcome Allowed.
+// Decide evaluates findings against rules. The outcome is Denied if any requirement
+// is denied, else Undecided if any is undecided. It is Allowed only if there is at
+// least one requirement and all of them are proven.
 func Decide(rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
 		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source)}
@@ -148,9 +150,9 @@ func Decide(rules Requirements, findings []Finding) Verdict {
 	return Verdict{Outcome: Allowed, Policy: rules.Require[0].source, Reason: strings.Join(unique(proofs), "; ")}
 }
 
-// Settled reports whether more findings cannot change the verdict, so that the
-// search for evidence may stop. Findings only ever add proof, so this is so
-// exactly when the rules are met; but a condition wants to see all of them.
+// Settled reports whether the search for evidence may stop because more findings
+// cannot change the verdict. Findings only add proof, so that is the case once the
+// rules are met. A condition needs all findings, so it is never settled early.
 func (r Requirements) Settled(findings []Finding) bool {
 	if slices.ContainsFunc(r.Require, func(r Requirement) bool { return r.condition != nil }) {
 		return false
@@ -169,19 +171,19 @@ func (r Requirement) decide(findings []Finding) Verdict {
 		return r.match(relevant)
 	}
 	if r.holds(relevant, false) {
-		return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.proof(relevant)}
+		return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.allowedReason(relevant)}
 	}
-	// Would it hold if everything unreadable turned out to be valid? Then the
-	// answer is not known yet; else no retry can help.
+	// If the requirement would hold with all unreadable evidence valid, a retry may
+	// succeed; otherwise no retry can help.
 	if r.holds(relevant, true) {
-		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.doubt(relevant)}
+		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.undecidedReason(relevant)}
 	}
-	return Verdict{Outcome: Denied, Policy: r.source, Reason: r.lack(relevant)}
+	return Verdict{Outcome: Denied, Policy: r.source, Reason: r.deniedReason(relevant)}
 }
 
-// holds reports whether the findings meet r; with hope, Unknown findings count
-// as if they were valid and signed by signers of their own.
-func (r Requirement) holds(findings []Finding, hope bool) bool {
+// holds reports whether the findings meet r. With assumeValid, Unknown findings
+// count as valid evidence of distinct signers.
+func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
 	if r.atLeast < 1 || len(r.verifiers) == 0 {
 		return false
 	}
@@ -191,8 +193,8 @@ func (r Requirement) holds(findings []Finding, hope bool) bool {
 		case f.Proven():
 			signers[f.Signer] = true
 			proven[f.Verifier] = true
-		case hope && f.Result == Unknown:
-			// One unreadable listing may hide any number of signatures.
+		case assumeValid && f.Result == Unknown:
+			// An unreadable listing may hide any number of signatures.
 			unknown = r.atLeast
 			proven[f.Verifier] = true
 		}
@@ -207,13 +209,13 @@ func (r Requirement) holds(findings []Finding, hope bool) bool {
 	return len(signers)+unknown >= r.atLeast
 }
 
-// match decides a requirement with a condition.
+// match decides a requirement that has a condition.
 func (r Requirement) match(findings []Finding) Verdict {
 	if !r.holds(findings, true) {
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: r.lack(findings)}
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: r.deniedReason(findings)}
 	}
 	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Result == Unknown }) {
-		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.doubt(findings)}
+		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.undecidedReason(findings)}
 	}
 	var proven []Finding
 	for _, f := range findings {
@@ -223,11 +225,11 @@ func (r Requirement) match(findings []Finding) Verdict {
 	}
 	switch met, err := r.condition(proven); {
 	case err != nil:
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.author(), err.Error())}
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.sourceName(), err.Error())}
 	case !met:
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("%s has an expression that does not hold: %s", r.author(), r.partly(findings))}
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("%s has an expression that does not hold: %s", r.sourceName(), r.partialProof(findings))}
 	}
-	return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.proof(findings)}
+	return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.allowedReason(findings)}
 }
 
 func unique(s []string) []string {

@@ -1,21 +1,20 @@
-// Package policy weighs evidence: it turns what a policy demands of one image
-// and what was found for that image into a verdict with a reason. It is pure:
-// no I/O, no clock, no state, and the same inputs give the same verdict. It
-// refuses to allow anything that is not proven: its zero values deny.
+// Package policy decides: it evaluates the findings for one image against a policy's
+// requirements and returns a verdict with a reason. It is pure: no I/O, no clock, no
+// state, and the same inputs give the same verdict. It refuses to allow anything
+// that is not proven: its zero values deny.
 package policy
 
 import "maps"
 
-// Result is what one piece of evidence turned out to be. The zero value is
-// Invalid.
+// Result classifies one piece of evidence. The zero value is Invalid.
 type Result uint8
 
 const (
-	// Invalid evidence was read and proves nothing, now or later.
+	// Invalid evidence was read and proves nothing. A retry does not help.
 	Invalid Result = iota
 	// Valid evidence was proven, for this digest and this verifier.
 	Valid
-	// Unknown evidence could not be read; a later try may tell.
+	// Unknown evidence could not be read. A retry may help.
 	Unknown
 )
 
@@ -31,15 +30,15 @@ func (r Result) String() string {
 	return "invalid"
 }
 
-// Source names the resource that something comes from. Namespace is empty for
-// cluster-scoped resources; the zero value means "no resource".
+// ObjectRef names a resource. Namespace is empty for cluster-scoped resources; the
+// zero value means "no resource".
 type ObjectRef struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Kind      string
+	Namespace string
+	Name      string
 }
 
-// String returns the source as users write it: "Verifier team-a/release" or
+// String returns the reference as users write it: "Verifier team-a/release" or
 // "ClusterVerifier release".
 func (s ObjectRef) String() string {
 	switch {
@@ -51,36 +50,36 @@ func (s ObjectRef) String() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
-// Finding is what one verifier says of one piece of evidence. It is shown to
-// team devs, so it never carries secrets or what a registry wrote beyond its
-// media types and digests.
+// Finding is one verifier's result for one piece of evidence. Developers see it, so
+// it never contains secrets, nor registry content other than media types and
+// digests.
 type Finding struct {
-	Verifier string    `json:"verifier"` // name, as policies refer to it
-	Source   ObjectRef `json:"source"`   // the resource that defines the verifier
-	Type     string    `json:"type"`     // "Cosign", "Notation"
-	Result   Result    `json:"result"`
+	Verifier string    // name, as policies refer to it
+	Source   ObjectRef // the resource that defines the verifier
+	Type     string    // "Cosign", "Notation"
+	Result   Result
 	// Signer identifies who signed: a key's or certificate's fingerprint. Two
 	// findings with the same Signer count once. A Valid finding without it
-	// counts for nothing.
-	Signer       string `json:"signer,omitempty"`
-	Digest       string `json:"digest,omitempty"`       // digest of the evidence's manifest
-	ArtifactType string `json:"artifactType,omitempty"` // its kind, from the manifest itself
-	// Message is one sentence: what was proven, or why nothing was.
-	Message string `json:"message"`
+	// does not count.
+	Signer       string
+	Digest       string // digest of the evidence's manifest
+	ArtifactType string // its kind, from the manifest itself
+	// Message is one sentence that says what was proven, or why nothing was.
+	Message string
 	// Reason is a short machine-readable word for a finding that is not Valid,
-	// such as "WrongKey"; Remediation says what to do about it.
-	Reason      Reason         `json:"reason,omitempty"`
-	Remediation string         `json:"remediation,omitempty"`
-	Extensions  map[string]any `json:"extensions,omitempty"`
+	// such as "WrongKey". Remediation says how to fix it.
+	Reason      Reason
+	Remediation string
+	Extensions  map[string]any
 }
 
-// Proven reports whether f counts: it is Valid and says who signed.
+// Proven reports whether f counts: it is Valid and names a signer.
 func (f Finding) Proven() bool { return f.Result == Valid && f.Signer != "" }
 
-// Facts are what expressions see of f: verifier, type, signer, digest, artifactType,
-// and facts, what the checker knows of the signer (for cosign keyFingerprint, or
-// issuer, subject and claims; for attestations predicateType too; for notation
-// Issuer and SN).
+// Facts returns f as CEL expressions see it: verifier, type, signer, digest,
+// artifactType, and facts. The checker's facts describe the signer: keyFingerprint,
+// or issuer, subject and claims for cosign; predicateType too for attestations;
+// Issuer and SN for notation.
 func (f Finding) Facts() map[string]any {
 	facts := map[string]any{}
 	for name, value := range f.Extensions {
@@ -95,5 +94,6 @@ func (f Finding) Facts() map[string]any {
 		"artifactType": f.ArtifactType, "facts": facts}
 }
 
-// extensionSignatures is where Ratify's templates look for cosign's facts.
+// extensionSignatures is the extension in which Ratify's templates expect cosign's
+// facts.
 const extensionSignatures = "signatures"

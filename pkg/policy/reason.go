@@ -1,69 +1,82 @@
 package policy
 
-// Reason is one word in CamelCase that says why evidence does not count, why a
-// registry refused, or what a condition of a resource means. Programs may depend
-// on these words; docs/troubleshooting.md explains each one.
+// Reason is a CamelCase word that explains a rejected piece of evidence, a registry
+// error or a resource condition. Programs may depend on these words;
+// docs/troubleshooting.md explains each one.
 type Reason string
 
-// Reasons of conditions.
+// Reasons of the condition Ready.
 const (
-	ReasonInForce      Reason = "InForce"      // the resource is used as it is
-	ReasonInvalid      Reason = "Invalid"      // the resource cannot be used as it is
-	ReasonNotFound     Reason = "NotFound"     // an object, image or credential that is named does not exist
-	ReasonAccessDenied Reason = "AccessDenied" // Landwaiter may not read what the resource names
-	ReasonDuplicate    Reason = "Duplicate"    // several files have the same object
-	ReasonIgnored      Reason = "Ignored"      // a file holds an object that Landwaiter does not use
-	ReasonUnwatched    Reason = "Unwatched"    // changes of files are noticed late
-	ReasonUnreadable   Reason = "Unreadable"   // what the resource names cannot be read now
+	ReasonPending           Reason = "Pending"           // Landwaiter has not processed the resource yet
+	ReasonValid             Reason = "Valid"             // the resource and everything it references can be used
+	ReasonInvalid           Reason = "Invalid"           // the resource cannot be used as it is
+	ReasonNotFound          Reason = "NotFound"          // a referenced object, image or credential does not exist
+	ReasonReferenceNotReady Reason = "ReferenceNotReady" // a referenced resource cannot be used
+	ReasonAccessDenied      Reason = "AccessDenied"      // Landwaiter may not read a referenced object, or the registry refuses access
+	ReasonUnreadable        Reason = "Unreadable"        // a referenced object cannot be read now
+	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
+	ReasonIgnored           Reason = "Ignored"           // a file declares an object that Landwaiter does not use
+	ReasonUnwatched         Reason = "Unwatched"         // changes of files are only detected by rescans
+)
+
+// Reasons of the condition Effective.
+const (
+	ReasonInForce        Reason = "InForce"        // the resource takes part in decisions
+	ReasonOnlyWarns      Reason = "OnlyWarns"      // the policy adds warnings and denies nothing
+	ReasonDenies         Reason = "Denies"         // the resource cannot be used, so whatever depends on it is denied
+	ReasonOverridden     Reason = "Overridden"     // a namespace's own resources, or ones earlier by name, apply instead
+	ReasonUnused         Reason = "Unused"         // nothing references the resource
+	ReasonAppliesNowhere Reason = "AppliesNowhere" // the resource matches nothing that exists
+	ReasonUnsatisfiable  Reason = "Unsatisfiable"  // no image can meet what the policy requires
 )
 
 // Reasons of failures to read evidence.
 const (
 	ReasonUnreachable              Reason = "Unreachable"              // the registry did not answer, or not in time
-	ReasonUnauthorized             Reason = "Unauthorized"             // the registry wants credentials that the Store does not have
-	ReasonForbidden                Reason = "Forbidden"                // the registry, or a rule on addresses, refuses
+	ReasonUnauthorized             Reason = "Unauthorized"             // the registry requires credentials that the Store does not have
+	ReasonForbidden                Reason = "Forbidden"                // the registry or an address rule refuses access
 	ReasonUntrustedRegistry        Reason = "UntrustedRegistry"        // the certificate of the registry is not trusted
-	ReasonInvalidAnswer            Reason = "InvalidAnswer"            // the answer is not as the OCI distribution specification says
+	ReasonInvalidAnswer            Reason = "InvalidAnswer"            // the response violates the OCI distribution specification
 	ReasonUntrustedTokenServer     Reason = "UntrustedTokenServer"     // the registry sends credentials to a host that no Store lists
 	ReasonContentMismatch          Reason = "ContentMismatch"          // the registry sent bytes that do not match their digest
-	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence than is read
-	ReasonNoRegistry               Reason = "NoRegistry"               // the configuration has no way to a registry
-	ReasonNoDigest                 Reason = "NoDigest"                 // the reference has no digest where one is needed
+	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence than the limit
+	ReasonNoRegistry               Reason = "NoRegistry"               // no registry client is configured
+	ReasonNoDigest                 Reason = "NoDigest"                 // the reference has no digest, but one is required
 	ReasonNamespaceNotFound        Reason = "NamespaceNotFound"        // the namespace does not exist
 	ReasonRevocationHostNotAllowed Reason = "RevocationHostNotAllowed" // the certificate names a revocation server that is not allowed
-	ReasonInternalError            Reason = "InternalError"            // a fault in Landwaiter
+	ReasonInternalError            Reason = "InternalError"            // a bug in Landwaiter
 )
 
-// Reasons of evidence that does not count, whatever its format.
+// Reasons of rejected evidence of any format.
 const (
 	ReasonBrokenResource  Reason = "BrokenResource"  // the Verifier cannot be used
 	ReasonNoSuchVerifier  Reason = "NoSuchVerifier"  // the policy names a Verifier that does not exist
-	ReasonNotForThisImage Reason = "NotForThisImage" // the Verifier that the policy names is for other images
+	ReasonNotForThisImage Reason = "NotForThisImage" // the Verifier that the policy names does not match the image
 	ReasonMalformed       Reason = "Malformed"       // the signature is not well-formed
-	ReasonNoLayers        Reason = "NoLayers"        // the signature's manifest holds no signature
+	ReasonNoLayers        Reason = "NoLayers"        // the manifest contains no signature
 	ReasonWrongDigest     Reason = "WrongDigest"     // another image was signed
 )
 
-// Reasons of cosign signatures and attestations that do not count.
+// Reasons of rejected cosign signatures and attestations.
 const (
 	ReasonWrongKey         Reason = "WrongKey"         // no trusted key verifies the signature
 	ReasonWrongRepository  Reason = "WrongRepository"  // the image was signed for another repository
-	ReasonWrongAnnotations Reason = "WrongAnnotations" // a wanted annotation was not signed
+	ReasonWrongAnnotations Reason = "WrongAnnotations" // a required annotation was not signed
 	ReasonWrongPredicate   Reason = "WrongPredicate"   // the statement is not an image signature
-	ReasonPredicate        Reason = "Predicate"        // the attestation does not say what is required
+	ReasonPredicate        Reason = "Predicate"        // the attestation does not meet the Verifier's expression
 	ReasonTamperedPayload  Reason = "TamperedPayload"  // content was changed after it was signed or stored
-	ReasonNoSignature      Reason = "NoSignature"      // a payload comes without a signature
-	ReasonKeyless          Reason = "Keyless"          // signed with a certificate, where a key is wanted
-	ReasonKeyed            Reason = "Keyed"            // signed with a key, where an identity is wanted
-	ReasonWrongIdentity    Reason = "WrongIdentity"    // the Verifier does not trust who signed
-	ReasonUntrusted        Reason = "Untrusted"        // a certificate, log entry or timestamp does not lead to the trusted root
-	ReasonUnsupported      Reason = "Unsupported"      // the signature is of a form that cannot be checked
+	ReasonNoSignature      Reason = "NoSignature"      // a payload has no signature
+	ReasonKeyless          Reason = "Keyless"          // signed with a certificate, but a key is required
+	ReasonKeyed            Reason = "Keyed"            // signed with a key, but an identity is required
+	ReasonWrongIdentity    Reason = "WrongIdentity"    // the Verifier does not trust the signer
+	ReasonUntrusted        Reason = "Untrusted"        // a certificate, log entry or timestamp does not chain to the trusted root
+	ReasonUnsupported      Reason = "Unsupported"      // the signature has an unsupported form
 )
 
-// Reasons of Notary Project signatures that do not count.
+// Reasons of rejected Notary Project signatures.
 const (
-	ReasonUntrustedCertificate     Reason = "UntrustedCertificate"     // the chain does not lead to a trust anchor
-	ReasonInvalidCertificate       Reason = "InvalidCertificate"       // the chain is broken, or not for signing images
+	ReasonUntrustedCertificate     Reason = "UntrustedCertificate"     // the chain does not end in a trust anchor
+	ReasonInvalidCertificate       Reason = "InvalidCertificate"       // the chain is broken or not meant for code signing
 	ReasonUntrustedIdentity        Reason = "UntrustedIdentity"        // the signer's subject is not trusted
 	ReasonExpiredCertificate       Reason = "ExpiredCertificate"       // a certificate of the chain has expired
 	ReasonFutureCertificate        Reason = "FutureCertificate"        // a certificate of the chain is not valid yet
@@ -72,8 +85,8 @@ const (
 	ReasonInvalidTimestamp         Reason = "InvalidTimestamp"         // no trusted authority made the timestamp for this signature
 	ReasonTimestampOutOfTime       Reason = "TimestampOutOfTime"       // a certificate was not valid at the timestamp
 	ReasonRevokedCertificate       Reason = "RevokedCertificate"       // an authority has revoked a certificate
-	ReasonRevocationUnknown        Reason = "RevocationUnknown"        // the revocation status cannot be known
+	ReasonRevocationUnknown        Reason = "RevocationUnknown"        // the revocation status could not be determined
 	ReasonTamperedEnvelope         Reason = "TamperedEnvelope"         // content was changed after it was signed or stored
-	ReasonUnknownCriticalAttribute Reason = "UnknownCriticalAttribute" // the signer requires an attribute that is not known
+	ReasonUnknownCriticalAttribute Reason = "UnknownCriticalAttribute" // the signer requires an unknown attribute
 	ReasonPluginRequired           Reason = "PluginRequired"           // the signer requires a plugin
 )

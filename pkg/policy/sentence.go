@@ -5,51 +5,51 @@ import (
 	"strings"
 )
 
-// maxCauses bounds how many failed findings a reason spells out: a team dev
-// needs the first ones, and an attacker chooses how many there are.
+// maxCauses bounds how many failed findings a reason lists: developers need the
+// first ones, and an attacker controls how many there are.
 const maxCauses = 3
 
-// author names what states the requirement.
-func (r Requirement) author() string {
+// sourceName names the resource that states the requirement.
+func (r Requirement) sourceName() string {
 	if r.source == (ObjectRef{}) {
 		return "the built-in rule (there is no policy)"
 	}
 	return r.source.String()
 }
 
-// proof says which verifiers were satisfied.
-func (r Requirement) proof(findings []Finding) string {
+// allowedReason lists the verifiers that are satisfied.
+func (r Requirement) allowedReason(findings []Finding) string {
 	var by []string
 	for _, f := range findings {
 		if f.Proven() {
 			by = append(by, f.Source.String())
 		}
 	}
-	return fmt.Sprintf("%s is satisfied: signature verified by %s", r.author(), strings.Join(unique(by), " and "))
+	return fmt.Sprintf("%s is satisfied: signature verified by %s", r.sourceName(), strings.Join(unique(by), " and "))
 }
 
-// doubt says what could not be read.
-func (r Requirement) doubt(findings []Finding) string {
-	return fmt.Sprintf("%s could not be evaluated yet: %s", r.author(), causes(findings, Unknown))
+// undecidedReason explains which evidence could not be read.
+func (r Requirement) undecidedReason(findings []Finding) string {
+	return fmt.Sprintf("%s could not be evaluated yet: %s", r.sourceName(), messages(findings, Unknown))
 }
 
-// lack says what is missing, and why what was found does not count.
-func (r Requirement) lack(findings []Finding) string {
-	want := fmt.Sprintf("a valid signature for %s", r.names())
+// deniedReason explains what is missing and why the findings do not count.
+func (r Requirement) deniedReason(findings []Finding) string {
+	want := fmt.Sprintf("a valid signature for %s", r.verifierNames())
 	if r.atLeast > 1 {
-		want = fmt.Sprintf("valid signatures of %d different signers for %s", r.atLeast, r.names())
+		want = fmt.Sprintf("valid signatures of %d different signers for %s", r.atLeast, r.verifierNames())
 	}
-	why := causes(findings, Invalid)
+	why := messages(findings, Invalid)
 	if why == "" {
 		why = "no signature was found"
 	}
-	if proven := r.partly(findings); proven != "" {
+	if proven := r.partialProof(findings); proven != "" {
 		why = proven + "; " + why
 	}
-	return fmt.Sprintf("%s requires %s: %s", r.author(), want, why)
+	return fmt.Sprintf("%s requires %s: %s", r.sourceName(), want, why)
 }
 
-func (r Requirement) names() string {
+func (r Requirement) verifierNames() string {
 	joiner := " or "
 	if r.all {
 		joiner = " and "
@@ -57,8 +57,8 @@ func (r Requirement) names() string {
 	return strings.Join(r.verifiers, joiner)
 }
 
-// partly tells what was proven although the whole was not.
-func (r Requirement) partly(findings []Finding) string {
+// partialProof lists what was proven if the requirement is not met.
+func (r Requirement) partialProof(findings []Finding) string {
 	var by, signers []string
 	for _, f := range findings {
 		if f.Proven() {
@@ -71,7 +71,7 @@ func (r Requirement) partly(findings []Finding) string {
 	return fmt.Sprintf("only %s was satisfied, by %d signer(s)", strings.Join(unique(by), " and "), len(unique(signers)))
 }
 
-func causes(findings []Finding, result Result) string {
+func messages(findings []Finding, result Result) string {
 	var said []string
 	seen := map[string]bool{}
 	for _, f := range findings {

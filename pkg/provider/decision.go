@@ -34,6 +34,8 @@ func (k distinctKey) outcome(decisions []decision) (KeyOutcome, string) {
 	switch d := &decisions[k.target]; {
 	case d.known && d.allow && d.result.Verdict.Warning != "":
 		return KeyWarned, d.reason
+	case d.known && d.allow && d.result.Verdict.Unverified:
+		return KeyUnverified, d.reason
 	case d.known && d.allow:
 		return KeyAllowed, d.reason
 	case d.known:

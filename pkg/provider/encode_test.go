@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // plainly is what encoding/json writes.
@@ -29,7 +28,7 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, success bool, reports uint8) {
 		v := &value{Version: resultVersion, IsSuccess: success, Succeeded: success, TraceID: text, Timestamp: "2026-01-02T03:04:05Z", VerifierReports: []verifierReport{},
-			Digest: text, Namespace: text, Policy: policy.ObjectRef{Kind: text, Name: text}, Reason: text}
+			Digest: text, Namespace: text, Policy: policyRef{Kind: text, Name: text}, Reason: text}
 		for i := range reports % 4 {
 			r := verifierReport{Subject: text, IsSuccess: success, Name: text, VerifierName: text, Type: text, VerifierType: text, ReferenceDigest: text, ArtifactType: text, Message: text}
 			if i > 0 {

@@ -27,7 +27,7 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	l.log.WithFields(logrus.Fields{
 		"traceID": o.TraceID, "endpoint": o.Endpoint, "namespace": about(&o), "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
-		"allowed": counts[KeyAllowed], "warned": counts[KeyWarned], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
+		"allowed": counts[KeyAllowed], "unverified": counts[KeyUnverified], "warned": counts[KeyWarned], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
 	}).Log(level, "request")
 	logged := 0
 	for i := range o.Keys {
@@ -63,7 +63,7 @@ func about(o *Observation) string {
 
 func (k *KeyObservation) level() logrus.Level {
 	switch k.Outcome {
-	case KeyAllowed:
+	case KeyAllowed, KeyUnverified:
 		return logrus.DebugLevel
 	case KeyWarned:
 		return logrus.WarnLevel

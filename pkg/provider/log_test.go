@@ -196,6 +196,38 @@ func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
 	require.Equal(t, 1.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned")))
 }
 
+func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {
+	lax := deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+		result := verdict(policy.Allowed, ns, ref)
+		result.Verdict.Unverified = ref.Repository != "signed"
+		if ref.Repository == "warned" {
+			result.Verdict.Warning = "not signed"
+		}
+		return result
+	})
+	var s seen
+	h := testHandler(lax, pinning, func(o *Options) { o.Observers = []Observer{&s} })
+	logs := &bytes.Buffer{}
+	h.log.SetOutput(logs)
+	h.log.SetLevel(logrus.DebugLevel)
+	h.log.SetFormatter(&logrus.JSONFormatter{})
+	response := ask(t, h, "/v1/verify", "[team-a]r.example.com/base", "[team-a]r.example.com/signed")
+	require.True(t, succeeded(response.Items[0]))
+	require.Contains(t, logs.String(), `"verdict":"unverified"`)
+	require.Contains(t, logs.String(), `"unverified":1`)
+	require.Equal(t, []KeyOutcome{KeyUnverified, KeyAllowed}, []KeyOutcome{s[0].Keys[0].Outcome, s[0].Keys[1].Outcome})
+	require.True(t, s[0].AllAllowed())
+	for outcome, want := range map[string]float64{"unverified": 1, "allowed": 1} {
+		require.Equal(t, want, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", outcome)), outcome)
+	}
+	ask(t, h, "/v1/verify", "[team-a]r.example.com/warned")
+	require.Equal(t, KeyWarned, s[1].Keys[0].Outcome, "a warning says more")
+	logs.Reset()
+	h.log.SetLevel(logrus.InfoLevel)
+	ask(t, h, "/v1/verify", "[team-a]r.example.com/base")
+	require.Empty(t, logs.String(), "it is allowed, as the policy says")
+}
+
 func TestOverloadIsCountedForTheNamespace(t *testing.T) {
 	busy := deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Undecided, ns, ref)

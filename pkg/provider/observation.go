@@ -74,16 +74,17 @@ type KeyOutcome string
 
 // The outcomes of keys.
 const (
-	KeyAllowed   KeyOutcome = "allowed" // or, for mutation, pinned
-	KeyWarned    KeyOutcome = "warned"  // allowed by a policy that only warns
-	KeyDenied    KeyOutcome = "denied"
-	KeyInvalid   KeyOutcome = "invalid" // the key is malformed
-	KeyUndecided KeyOutcome = "undecided"
+	KeyAllowed    KeyOutcome = "allowed"    // or, for mutation, pinned
+	KeyUnverified KeyOutcome = "unverified" // allowed by policies that verify nothing
+	KeyWarned     KeyOutcome = "warned"     // allowed by a policy that only warns
+	KeyDenied     KeyOutcome = "denied"
+	KeyInvalid    KeyOutcome = "invalid" // the key is malformed
+	KeyUndecided  KeyOutcome = "undecided"
 )
 
 // AllAllowed reports whether every key was allowed without a warning.
 func (o *Observation) AllAllowed() bool {
-	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool { return k.Outcome != KeyAllowed })
+	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool { return k.Outcome != KeyAllowed && k.Outcome != KeyUnverified })
 }
 
 // observation returns what observers are told of an exchange that ends now.

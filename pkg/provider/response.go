@@ -26,10 +26,17 @@ type value struct {
 	VerifierReports []verifierReport `json:"verifierReports"`
 	Digest          string           `json:"digest"`    // of the image; empty if it was not resolved
 	Namespace       string           `json:"namespace"` // empty: cluster resources only
-	Policy          policy.ObjectRef `json:"policy"`
+	Policy          policyRef        `json:"policy"`
 	Reason          string           `json:"reason"`
 	// Warning says why the image would be denied if its policy were enforced.
 	Warning string `json:"warning,omitempty"`
+}
+
+// policyRef names the policy that decided; it is empty where none did.
+type policyRef struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
 // verifierReport is one finding. It has name and type twice, because Ratify renamed
@@ -58,7 +65,7 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]verifierReport, 0, len(result.Findings)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
-		Policy: result.Verdict.Policy, Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
+		Policy: policyRef(result.Verdict.Policy), Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for i := range result.Findings {
@@ -166,7 +173,7 @@ func (p plan) mutated(decisions []decision, dropTag bool) []externaldata.Item {
 	for i, k := range p.keys {
 		items[i].Key = k.key
 		switch outcome, reason := k.outcome(decisions); outcome {
-		case KeyAllowed, KeyWarned:
+		case KeyAllowed, KeyUnverified, KeyWarned:
 			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
 		case KeyDenied, KeyInvalid, KeyUndecided:
 			items[i].Error = orUnknown(reason)

@@ -48,7 +48,7 @@ func undecidedText(p plan, decisions []decision) string {
 		outcome, reason := k.outcome(decisions)
 		entry := fmt.Sprintf("%s %s: %s", outcome, shown(k.key), cut(oneLine(reason), maxReasonBytes))
 		switch outcome {
-		case KeyAllowed, KeyWarned:
+		case KeyAllowed, KeyUnverified, KeyWarned:
 		case KeyUndecided:
 			undecided = append(undecided, entry)
 		case KeyDenied, KeyInvalid:

@@ -1,6 +1,6 @@
-// Package resource holds resources as they were read, from an API server or from
-// files, before they are compiled: objects, those that could not be read, and what
-// their owners should correct. It reads nothing itself.
+// Package resource holds resources between reading and compiling: the objects from
+// an API server or from files, those that could not be read, and the problems that
+// their owners should fix. It does no I/O.
 package resource
 
 import (
@@ -15,99 +15,61 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Objects is everything that verdicts depend on, as read from an API server or
-// from files. The order of a slice means nothing.
+// Objects holds all configuration that verdicts depend on. The order within a slice
+// has no meaning.
 type Objects struct {
 	Namespaces []corev1.Namespace
 	Secrets    []corev1.Secret
 	ConfigMaps []corev1.ConfigMap
-
-	Verifiers                   []v1alpha1.Verifier
-	ClusterVerifiers            []v1alpha1.ClusterVerifier
-	Stores                      []v1alpha1.Store
-	ClusterStores               []v1alpha1.ClusterStore
-	TrustStores                 []v1alpha1.TrustStore
-	ClusterTrustStores          []v1alpha1.ClusterTrustStore
-	VerificationPolicies        []v1alpha1.VerificationPolicy
-	ClusterVerificationPolicies []v1alpha1.ClusterVerificationPolicy
-	ClusterLimits               []v1alpha1.ClusterLimits
-
-	// Broken objects are known to be there although their content could not be
-	// read. They deny where they would have applied.
+	// Resources are objects of the kinds in [v1alpha1.Kinds].
+	Resources []v1alpha1.Object
+	// Broken holds objects that exist but could not be read. They deny where they
+	// would have applied.
 	Broken []Broken
 }
 
-// Add takes an object of one of the kinds above. It returns an error for others.
-func (o *Objects) Add(object runtime.Object) error {
-	switch object := object.(type) {
-	case *corev1.Namespace:
-		o.Namespaces = append(o.Namespaces, *object)
-	case *corev1.Secret:
-		o.Secrets = append(o.Secrets, *object)
-	case *corev1.ConfigMap:
-		o.ConfigMaps = append(o.ConfigMaps, *object)
-	case *v1alpha1.Verifier:
-		o.Verifiers = append(o.Verifiers, *object)
-	case *v1alpha1.ClusterVerifier:
-		o.ClusterVerifiers = append(o.ClusterVerifiers, *object)
-	case *v1alpha1.Store:
-		o.Stores = append(o.Stores, *object)
-	case *v1alpha1.ClusterStore:
-		o.ClusterStores = append(o.ClusterStores, *object)
-	case *v1alpha1.TrustStore:
-		o.TrustStores = append(o.TrustStores, *object)
-	case *v1alpha1.ClusterTrustStore:
-		o.ClusterTrustStores = append(o.ClusterTrustStores, *object)
-	case *v1alpha1.VerificationPolicy:
-		o.VerificationPolicies = append(o.VerificationPolicies, *object)
-	case *v1alpha1.ClusterVerificationPolicy:
-		o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, *object)
-	case *v1alpha1.ClusterLimits:
-		o.ClusterLimits = append(o.ClusterLimits, *object)
-	default:
-		return fmt.Errorf("objects of type %T are not read", object)
+// Add adds objects of the kinds above. It returns an error for other kinds.
+func (o *Objects) Add(objects ...runtime.Object) error {
+	for _, object := range objects {
+		switch object := object.(type) {
+		case *corev1.Namespace:
+			o.Namespaces = append(o.Namespaces, *object)
+		case *corev1.Secret:
+			o.Secrets = append(o.Secrets, *object)
+		case *corev1.ConfigMap:
+			o.ConfigMaps = append(o.ConfigMaps, *object)
+		case v1alpha1.Object:
+			o.Resources = append(o.Resources, object)
+		default:
+			return fmt.Errorf("objects of type %T are not read", object)
+		}
 	}
 	return nil
 }
 
-// Each calls do for every resource of landwaiter.dev, but not for what is broken.
-func (o *Objects) Each(do func(policy.ObjectRef, v1alpha1.Object)) {
-	each(o.Verifiers, do)
-	each(o.ClusterVerifiers, do)
-	each(o.Stores, do)
-	each(o.ClusterStores, do)
-	each(o.TrustStores, do)
-	each(o.ClusterTrustStores, do)
-	each(o.VerificationPolicies, do)
-	each(o.ClusterVerificationPolicies, do)
-	each(o.ClusterLimits, do)
-}
-
-func each[T any, P interface {
-	*T
-	v1alpha1.Object
-}](list []T, do func(policy.ObjectRef, v1alpha1.Object)) {
-	for i := range list {
-		do(RefOf(P(&list[i])), P(&list[i]))
-	}
-}
-
 // RefOf returns the kind, namespace and name of a resource.
 func RefOf(object v1alpha1.Object) policy.ObjectRef {
-	// A kind is called as its Go type, as the API machinery has it.
+	// A kind is named like its Go type, as the API machinery requires.
 	return policy.ObjectRef{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // Broken is an object whose kind, namespace and name are known, but not its
-// content. Secrets, ConfigMaps and Namespaces may be broken too. Reason is that
-// of the problems that follow from it; empty it is [policy.ReasonInvalid].
+// content. Secrets, ConfigMaps and Namespaces may be broken too. Reason is the reason
+// of the resulting problems; it defaults to [policy.ReasonInvalid].
 type Broken struct {
 	Source policy.ObjectRef
 	Reason policy.Reason
 	Err    error
 }
 
-// Reasoned gives err a reason of its own, for [ReasonOf].
+// Problem describes something that the owner of a resource should fix.
+type Problem struct {
+	Source  policy.ObjectRef
+	Reason  policy.Reason
+	Message string
+}
+
+// Reasoned attaches a reason to err, for [ReasonOf].
 func Reasoned(reason policy.Reason, err error) error { return reasoned{reason: reason, error: err} }
 
 type reasoned struct {
@@ -117,20 +79,12 @@ type reasoned struct {
 
 func (r reasoned) Unwrap() error { return r.error }
 
-// ReasonOf returns the reason that an error in the chain of err was given, else
-// [policy.ReasonInvalid].
+// ReasonOf returns the reason attached to an error in the chain of err, or
+// [policy.ReasonInvalid] if there is none.
 func ReasonOf(err error) policy.Reason {
 	var r reasoned
 	if errors.As(err, &r) && r.reason != "" {
 		return r.reason
 	}
 	return policy.ReasonInvalid
-}
-
-// Problem is something that the owner of a resource should correct. Reason is
-// one word in CamelCase, as in a Kubernetes condition.
-type Problem struct {
-	Source  policy.ObjectRef
-	Reason  policy.Reason
-	Message string
 }

@@ -82,7 +82,7 @@ func (w *Watch) set(found any) error {
 	object, _ := found.(runtime.Object)
 	if named, ok := found.(metav1.Object); ok {
 		if named.GetName() != w.ref.Name {
-			return fmt.Errorf("watch %s: the API server sent %s", w.ref, named.GetName())
+			return nil // an error would make the reflector log the object, content included
 		}
 		named.SetManagedFields(nil)
 	}
@@ -132,8 +132,14 @@ var _ cache.ReflectorStore = store{}
 
 func (s store) Add(object any) error    { return s.watch.set(object) }
 func (s store) Update(object any) error { return s.watch.set(object) }
-func (s store) Delete(any) error        { return s.watch.set(nil) }
 func (s store) Resync() error           { return nil }
+
+func (s store) Delete(object any) error {
+	if named, ok := object.(metav1.Object); ok && named.GetName() != s.watch.ref.Name {
+		return nil
+	}
+	return s.watch.set(nil)
+}
 
 func (s store) Replace(list []any, _ string) error {
 	for _, object := range list {

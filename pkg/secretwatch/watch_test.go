@@ -60,7 +60,13 @@ func TestContentStaysThroughFailuresButNotWithoutTheRight(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, answered)
 	require.Nil(t, object)
-	require.Error(t, s.Add(secret("another", "1")), "only the named object is taken")
+	require.NoError(t, s.Add(secret("another", "1")), "an error would be logged with the object")
+	object, _, _ = w.Content()
+	require.Nil(t, object, "only the named object is taken")
+	require.NoError(t, s.Add(secret("key", "2")))
+	require.NoError(t, s.Delete(secret("another", "1")))
+	object, _, _ = w.Content()
+	require.NotNil(t, object, "only the end of the named object is its end")
 }
 
 func TestWatchesNothingButSecretsAndConfigMaps(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
-// Load returns a Service with the resources in dir in force, for a command that
-// runs once: its background work ends with ctx. With an empty dir there are no
-// resources. The problems are those of reading and of compiling.
+// Load returns a Service with the resources in dir, for a command that runs once. Its
+// background work ends with ctx. With an empty dir there are no resources. Load also
+// returns the problems of reading and compiling.
 func Load(ctx context.Context, dir string, options Options) (*Service, []resource.Problem, error) {
 	options.Wait = true
 	s, err := New(options)
@@ -24,13 +24,13 @@ func Load(ctx context.Context, dir string, options Options) (*Service, []resourc
 			return nil, nil, err
 		}
 	}
-	go func() { _ = s.Run(ctx) }() // it only fails with Redis, which a command does not use
+	go func() { _ = s.Run(ctx) }() // fails only with Redis, which commands do not use
 	return s, distinct(problems, s.Apply(ctx, objects)), nil
 }
 
-// Watch keeps the resources in dir in force until ctx ends, and calls report with
-// the problems after each change. It returns an error if dir cannot be read at the
-// start.
+// Watch applies the resources in dir, and every change, until ctx ends. It calls
+// report with the problems after each change. It returns an error if dir cannot be
+// read at the start.
 func (s *Service) Watch(ctx context.Context, dir string, report func([]resource.Problem)) error {
 	s.Reapply(report)
 	return configdir.Watch(ctx, dir, func(objects resource.Objects, problems []resource.Problem) {
@@ -38,8 +38,8 @@ func (s *Service) Watch(ctx context.Context, dir string, report func([]resource.
 	})
 }
 
-// distinct joins the problems of reading and of compiling. An object that could
-// not be read has one in both.
+// distinct merges the problems of reading and compiling. It keeps one for an object
+// that could not be read: such an object has a problem in both.
 func distinct(reading, compiling []resource.Problem) []resource.Problem {
 	return append(reading, slices.DeleteFunc(compiling, func(p resource.Problem) bool {
 		return slices.ContainsFunc(reading, func(r resource.Problem) bool { return r.Source == p.Source })

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register adds the metrics about Redis to metrics, if there is a Redis.
+// Register registers the Redis metrics if Redis is configured.
 func (s *Service) Register(metrics *prometheus.Registry) {
 	stats := s.RedisStats()
 	if stats == nil {

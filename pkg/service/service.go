@@ -1,9 +1,8 @@
 // Package service wires everything between an image reference and its verdict:
-// the registry client, the caches, the engine, what is fetched in the
-// background, and the resources in force. `landwaiter serve`, verify, explain
-// and resolve run one, and so do the demo and the tests, so what they decide is
-// decided alike. It reads no flags and no settings from files, and it does not
-// log: callers report what it returns.
+// the registry client, the caches, the engine, background fetching, and the current
+// resources. `landwaiter serve`, verify, explain and resolve use it, and so do the
+// demo and the tests, so all of them decide alike. It reads no flags and no settings
+// from files, and it does not log: callers report what it returns.
 package service
 
 import (
@@ -27,46 +26,55 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
+// Problem is something that the owner of a resource should correct.
+type Problem = resource.Problem
+
+// Defaults of the registry client, for flags.
+const (
+	DefaultRegistryPerSecond = registry.DefaultPerSecond
+	DefaultRegistryPerHost   = registry.DefaultPerHost
+)
+
 // Options configure a [Service]. The zero value is safe and keeps results in
 // memory only.
 type Options struct {
 	// Version is part of the keys in Redis and of the User-Agent.
 	Version string
-	// Registry configures the registry client; its UserAgent follows from Version.
+	// Registry configures the registry client. Its UserAgent is set from Version.
 	Registry registry.Options
-	// Engine configures the engine.
-	Engine verify.Options
-	// CacheBytes bounds the memory for results. Default [cache.DefaultMemoryBytes].
+	Engine   verify.Options
+	// CacheBytes bounds the in-memory cache. Default [cache.DefaultMemoryBytes].
 	CacheBytes int64
-	// Redis shares results among replicas; nil is none.
+	// Redis shares results among replicas; nil disables it.
 	Redis *Redis
-	// Cache replaces memory and Redis, for benchmarks of what happens without one.
+	// Cache replaces memory and Redis, for benchmarks without a cache.
 	Cache Cache
-	// EgressHosts, as host or host:port, may be asked for revocation, and for keys
-	// and roots that resources of a namespace keep outside of the cluster.
+	// EgressHosts lists the hosts (host or host:port) that may be contacted for
+	// revocation checks, and for keys and roots that resources of a namespace keep
+	// outside the cluster.
 	EgressHosts []string
-	// External configures how those are fetched; its Hosts are EgressHosts.
+	// External configures how to fetch them. Its Hosts are set from EgressHosts.
 	External external.Options
-	// Wait lets checks wait for what they need from elsewhere, as a command can. A
-	// server answers Undecided and fetches it for the retry.
+	// Wait lets checks wait for external data, for commands. A server answers
+	// Undecided and fetches the data for the retry.
 	Wait bool
 }
 
-// Redis says how to reach Redis, and how entries are sealed there.
+// Redis configures the connection to Redis and the encryption of entries.
 type Redis struct {
 	cache.Connection
 	// Keys are the sealing keys as [cache.ParseSeal] reads them.
 	Keys []byte
 }
 
-// Cache is a [verify.Cache] that can drop what it keeps for a namespace.
+// Cache is a [verify.Cache] that can drop the entries of a namespace.
 type Cache interface {
 	verify.Cache
 	Forget(namespace verify.Namespace)
 }
 
-// Service answers for images by namespace. It is safe for concurrent use. Before
-// the first [Service.Apply], everything is Undecided.
+// Service decides about images by namespace. It is safe for concurrent use. Before
+// the first [Service.Apply], every image is Undecided.
 type Service struct {
 	*tenant.Service
 
@@ -80,19 +88,18 @@ type Service struct {
 	firstFetch time.Duration
 
 	applying sync.Mutex
-	objects  resource.Objects  // as applied last
-	sources  []external.Source // that objects name
+	objects  resource.Objects  // last applied
+	sources  []external.Source // referenced by objects
 }
 
-// firstFetch bounds how long the first compilation waits for what resources keep
-// outside of the cluster. A server goes on soon without it; a command has nothing
-// better to do.
+// firstFetch and firstFetchPatient bound how long Apply waits for external data. A
+// server soon continues without it; a command waits longer.
 const (
 	firstFetch        = 2 * time.Second
 	firstFetchPatient = 20 * time.Second
 )
 
-// New wires the parts. It connects to nothing yet.
+// New returns a Service. It opens no connections.
 func New(options Options) (*Service, error) {
 	options.Registry.UserAgent = "landwaiter/" + cmp.Or(options.Version, "unknown")
 	s := &Service{registry: registry.NewClient(options.Registry), firstFetch: firstFetch}
@@ -113,7 +120,7 @@ func New(options Options) (*Service, error) {
 	return s, nil
 }
 
-// connectCache sets the cache, and the one in Redis if there is one.
+// connectCache sets up the cache: memory, plus Redis if configured.
 func (s *Service) connectCache(options Options) error {
 	if options.Cache != nil {
 		s.cache = options.Cache
@@ -126,7 +133,7 @@ func (s *Service) connectCache(options Options) error {
 	memory.Shares(func(namespace verify.Namespace) cache.Share {
 		config, err := s.set.For(namespace)
 		if err != nil {
-			return cache.Share{} // nothing is in force yet
+			return cache.Share{} // no snapshot yet
 		}
 		return cache.Share{Account: config.Account, Percent: config.Limits.CachePercent}
 	})
@@ -147,8 +154,8 @@ func (s *Service) connectCache(options Options) error {
 	return nil
 }
 
-// Run does the work in the background until ctx ends: it shares results through
-// Redis, if there is one, and fetches what checks need.
+// Run does the background work until ctx ends: sharing results through Redis, if
+// configured, and fetching external data.
 func (s *Service) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if s.redis != nil {
@@ -162,24 +169,25 @@ func (s *Service) Run(ctx context.Context) error {
 // Close closes idle connections to registries.
 func (s *Service) Close() { s.registry.Close() }
 
-// Forget drops everything kept for a namespace that was deleted.
+// Forget drops all cached data of a deleted namespace.
 func (s *Service) Forget(namespace verify.Namespace) {
 	s.cache.Forget(namespace)
 	s.revocation.Forget(namespace)
 	s.registry.Forget(namespace)
 }
 
-// SetFinder has namespaces looked up that the resources in force do not know; nil
-// takes them as they are. Call it before the first request.
+// SetFinder sets how to look up namespaces that are not in the current snapshot. With
+// nil they are not looked up. Call it before the first request.
 func (s *Service) SetFinder(finder tenant.Finder) {
 	s.Service = tenant.NewService(&s.set, s.engine, finder)
 }
 
-// Set holds the resources in force. A controller swaps them there itself; others
-// use [Service.Apply].
+// Set returns the holder of the current snapshot. A controller swaps snapshots itself;
+// others use [Service.Apply].
 func (s *Service) Set() *tenant.Set { return &s.set }
 
-// Outside gives compiled resources their way to registries and to revocation.
+// Outside returns the clients for registries and revocation that compiled resources
+// use.
 func (s *Service) Outside() compile.Outside {
 	return compile.Outside{
 		Registry:   s.registry.For,
@@ -187,11 +195,11 @@ func (s *Service) Outside() compile.Outside {
 	}
 }
 
-// External fetches what resources keep outside of the cluster. A controller says
-// itself what is wanted; [Service.Apply] does it for others.
+// External returns the fetcher of external data. A controller tells it what to fetch;
+// for others [Service.Apply] does so.
 func (s *Service) External() *external.Fetcher { return s.external }
 
-// RedisStats counts what came of asking Redis; nil without one.
+// RedisStats returns the counters of Redis commands, nil without Redis.
 func (s *Service) RedisStats() *cache.Stats {
 	if s.redis == nil {
 		return nil
@@ -199,11 +207,11 @@ func (s *Service) RedisStats() *cache.Stats {
 	return &s.redis.Stats
 }
 
-// PassTTL is how long a verdict that allows is kept.
+// PassTTL returns how long an Allowed verdict is cached.
 func (s *Service) PassTTL() time.Duration { return s.engine.PassTTL() }
 
-// Apply compiles objects, puts them in force, and returns what their owners should
-// correct. It waits a limited time for what is fetched for the first time; that
+// Apply compiles objects, makes them current, and returns problems that their owners
+// should fix. It waits a limited time for the first fetch of external data, which
 // needs [Service.Run].
 func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resource.Problem {
 	s.applying.Lock()
@@ -221,12 +229,12 @@ func (s *Service) Apply(ctx context.Context, objects resource.Objects) []resourc
 	return s.swap()
 }
 
-// Reapply puts the same objects in force again whenever something fetched for them
-// has changed, and calls report with the problems.
+// Reapply recompiles the last objects whenever external data changes, and calls
+// report with the problems.
 func (s *Service) Reapply(report func([]resource.Problem)) {
 	s.external.Notify(func(verify.Namespace) {
 		if s.set.Ready() != nil {
-			return // the first Apply is waiting for it
+			return // the first Apply is waiting for the data
 		}
 		s.applying.Lock()
 		defer s.applying.Unlock()

@@ -1,32 +1,54 @@
-// Package tenant answers for images by namespace: the snapshot in force says what
-// applies in the namespace, the engine whether it holds. It refuses to take a
-// namespace that it does not know for one that declares nothing.
+// Package tenant decides about images by namespace: the current snapshot has the
+// rules of the namespace, and the engine evaluates them. It refuses to treat an
+// unknown namespace as one without resources.
 package tenant
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// ErrNotReady means that no resources have been compiled yet: nothing may be
-// allowed, and nothing denied for good.
+// ErrNotReady means that no resources have been compiled yet. Verdicts are Undecided
+// until then.
 var ErrNotReady = errors.New("resources are not loaded yet, try again")
 
-// Set holds the Snapshot that is in force. Its zero value is not ready. It is
-// safe for concurrent use; readers never wait.
+// Set holds the current Snapshot. Its zero value is not ready. It is safe for
+// concurrent use; readers never block.
 type Set struct {
 	current atomic.Pointer[compile.Snapshot]
+
+	mu      sync.Mutex
+	swapped chan struct{} // closed by the next Swap; nil without waiters
 }
 
-// Swap puts a snapshot in force. Requests under way finish with the one that
-// they began with.
-func (s *Set) Swap(snapshot *compile.Snapshot) { s.current.Store(snapshot) }
+// Swap replaces the current snapshot. Requests in flight finish with the snapshot
+// that they began with.
+func (s *Set) Swap(snapshot *compile.Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current.Store(snapshot)
+	if s.swapped != nil {
+		close(s.swapped)
+		s.swapped = nil
+	}
+}
 
-// For returns what applies in a namespace now; verify.Cluster stands for
-// cluster resources alone. It returns [ErrNotReady] before the first Swap.
+// watch returns the current snapshot, and a channel that the next Swap closes.
+func (s *Set) watch() (*compile.Snapshot, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.swapped == nil {
+		s.swapped = make(chan struct{})
+	}
+	return s.current.Load(), s.swapped
+}
+
+// For returns the current configuration of a namespace, or of cluster resources alone
+// for [verify.Cluster]. It returns [ErrNotReady] before the first Swap.
 func (s *Set) For(namespace verify.Namespace) (*verify.Config, error) {
 	snapshot := s.current.Load()
 	if snapshot == nil {
@@ -35,10 +57,10 @@ func (s *Set) For(namespace verify.Namespace) (*verify.Config, error) {
 	return snapshot.For(namespace), nil
 }
 
-// Snapshot returns what is in force, nil before the first Swap.
+// Snapshot returns the current snapshot, nil before the first Swap.
 func (s *Set) Snapshot() *compile.Snapshot { return s.current.Load() }
 
-// Ready returns nil once a snapshot is in force.
+// Ready returns nil after the first Swap, and [ErrNotReady] before.
 func (s *Set) Ready() error {
 	if s.current.Load() == nil {
 		return ErrNotReady

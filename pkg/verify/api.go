@@ -210,9 +210,13 @@ type Result struct {
 	Overloaded bool
 }
 
+// Decided reports whether the verdict is final: asking again gives the same answer
+// until resources or evidence change.
+func (r Result) Decided() bool { return r.Verdict.Outcome != policy.Undecided }
+
 // Stage is how long one step of a verification took.
 type Stage struct {
-	Name     string        `json:"name"`
-	Duration time.Duration `json:"duration"`
-	Detail   string        `json:"detail,omitempty"`
+	Name     string
+	Duration time.Duration
+	Detail   string
 }

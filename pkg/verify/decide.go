@@ -1,33 +1,38 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// ranked is a finding with its place among the evidence, so that results do
-// not depend on which check happened to end first.
+// ranked is a finding with its position in the evidence, so that results do not depend
+// on the order in which checks end.
 type ranked struct {
 	rank    int
 	finding policy.Finding
 }
 
-// board collects findings from parallel checks and notices when they suffice.
+// board collects findings from parallel checks and detects when they suffice.
 type board struct {
 	tasks   []task
 	settled func() // stops the searches
+	// enforced is called when only layers that warn need more evidence. It may be
+	// called repeatedly.
+	enforced func()
 
 	mu     sync.Mutex
 	found  map[*Verifier][]ranked
 	closed bool
 }
 
-// add notes what v found, unless the verdict is already settled: what comes
-// later is only the echo of stopping.
+// add records a finding of v, unless the verdict is already settled: later findings
+// are only errors from canceled searches.
 func (b *board) add(v *Verifier, rank int, finding policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,16 +40,25 @@ func (b *board) add(v *Verifier, rank int, finding policy.Finding) {
 		return
 	}
 	b.found[v] = append(b.found[v], ranked{rank: rank, finding: v.finding(finding)})
+	done := true
 	for _, t := range b.tasks {
-		if !t.known && !t.rules.Settled(b.findings(t)) {
+		if t.known || t.rules.Settled(b.findings(t)) {
+			continue
+		}
+		if !t.warns {
 			return
 		}
+		done = false
+	}
+	if !done {
+		b.enforced()
+		return
 	}
 	b.closed = true
 	b.settled()
 }
 
-// findings returns what the verifiers of one task found, in order.
+// findings returns the findings of one task's verifiers, in order.
 func (b *board) findings(t task) []policy.Finding {
 	findings := slices.Clone(t.missing)
 	for _, v := range t.verifiers {
@@ -57,8 +71,7 @@ func (b *board) findings(t task) []policy.Finding {
 	return findings
 }
 
-// decide returns the verdict of every task on what was found, and the findings of
-// all, each verifier's once.
+// decide returns the verdict of every task, and all findings, each verifier's once.
 func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,13 +94,13 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	return verdicts, findings
 }
 
-// combine joins the verdicts of the layers: one that denies denies all, else one
-// that is undecided leaves all undecided. No layers, no pass.
+// combine merges the verdicts of the layers. The result is Denied if any is, else
+// Undecided if any is. Without layers it is Denied.
 func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 	var all policy.Verdict
 	var undecided *policy.Verdict
 	for i, t := range tasks {
-		v := t.softened(verdict(i))
+		v := t.effective(verdict(i))
 		switch v.Outcome {
 		case policy.Allowed:
 			if i == 0 {
@@ -95,6 +108,7 @@ func combine(tasks []task, verdict func(int) policy.Verdict) policy.Verdict {
 			} else {
 				all.Reason += "; " + v.Reason
 				all.Doubtful = all.Doubtful || v.Doubtful
+				all.Unverified = all.Unverified && v.Unverified
 				all.Warning = strings.Join(slices.DeleteFunc([]string{all.Warning, v.Warning}, func(w string) bool { return w == "" }), "; ")
 			}
 		case policy.Undecided:
@@ -130,8 +144,19 @@ func (e *Engine) ttl(verdict policy.Verdict) time.Duration {
 	return 0
 }
 
-// failure is the verdict on an image whose verification ended with err, which
-// names the image.
+// Unanswered returns the result for an image whose configuration is unknown because of
+// err: Denied if err is permanent, else Undecided.
+func Unanswered(namespace Namespace, ref image.Reference, err error) Result {
+	return Result{Namespace: namespace, Reference: ref, Digest: ref.Digest, Verdict: failure(err)}
+}
+
+// NamespaceNotFound returns the permanent error for a namespace that does not exist.
+func NamespaceNotFound(namespace Namespace) error {
+	return Permanent(policy.ReasonNamespaceNotFound, fmt.Errorf("namespace %s does not exist", namespace))
+}
+
+// failure returns the verdict on an image whose verification ended with err. err names
+// the image.
 func failure(err error) policy.Verdict {
 	outcome := policy.Undecided
 	if IsPermanent(err) {

@@ -19,11 +19,11 @@ import (
 // Options configure an [Engine]. A zero or negative value means the default, which
 // each field names.
 type Options struct {
-	// WorkTimeout bounds the work on one image. It outlives a caller who leaves, so
-	// that a retry finds a warm cache. Default 10 s.
+	// WorkTimeout bounds the work on one image. Work continues after the caller leaves,
+	// so that a retry finds a warm cache. Default 10 s.
 	WorkTimeout time.Duration
-	// InFlight and InFlightPerAccount bound the images in flight; past them the answer
-	// is Undecided at once. Defaults 512 and 128.
+	// InFlight and InFlightPerAccount bound the images in flight. Further images are
+	// Undecided immediately. Defaults 512 and 128.
 	InFlight, InFlightPerAccount int
 	// PassTTL and DenyTTL are how long a verdict is cached: a pass is exact for its
 	// digest and generation, a deny should soon notice a new signature. Defaults 1 h
@@ -62,15 +62,15 @@ func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 // PassTTL returns how long a verdict that allows is cached.
 func (e *Engine) PassTTL() time.Duration { return e.options.PassTTL }
 
-// Verify decides whether config allows ref, before ctx ends. It never fails: without
-// an answer the verdict is Undecided and says why.
+// Verify decides whether config allows ref, before ctx ends. If it cannot, the verdict
+// is Undecided and says why.
 func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
 	return e.verify(ctx, config, ref, mode{})
 }
 
-// Warm is Verify at low priority, for images that nobody waits for: it only uses spare
-// capacity. While half of the images in flight are taken, of all or of the account's
-// own, the result is Undecided and Overloaded at once.
+// Warm is Verify at low priority: it only uses spare capacity. While half of the
+// in-flight limit is in use, in total or of the account, the result is immediately
+// Undecided and Overloaded.
 func (e *Engine) Warm(ctx context.Context, config *Config, ref image.Reference) Result {
 	return e.verify(ctx, config, ref, mode{lowPriority: true})
 }
@@ -81,8 +81,8 @@ func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Referenc
 	return e.verify(ctx, config, ref, mode{refresh: true, lowPriority: true})
 }
 
-// verify is the whole way of one image: plan, pin, look in the cache, and else gather
-// evidence and decide.
+// verify handles one image: it plans, pins, looks in the cache, and on a miss gathers
+// evidence and decides.
 func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
 	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
 	tasks := config.plan(ref)
@@ -115,7 +115,7 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	return result
 }
 
-// pin gives ref its digest. The digest of a tag is cached for a moment. The descriptor
+// pin returns ref with its digest. The digest of a tag is cached briefly. The descriptor
 // of a digest reference is read later, in parallel with other requests.
 func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, how mode, trace *trace) (Subject, error) {
 	if ref.Digest != "" {
@@ -137,8 +137,8 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor}, nil
 }
 
-// resolve asks the registry for a descriptor. It rejects a digest other than sha256,
-// and one that ref does not have.
+// resolve fetches the descriptor of ref. It rejects digests that are not sha256 or
+// differ from the digest of ref.
 func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
 	if registry == nil {
 		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("resolve %s: no registry is configured", ref))
@@ -155,33 +155,53 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 	return descriptor, nil
 }
 
-// examine gathers the evidence for subject, has every verifier check it, and decides.
-// Layers with the same registry share the evidence.
+// examine gathers the evidence for subject, runs every verifier on it, and decides.
+// Layers with the same registry share the evidence. Verifiers that only warnings need
+// have a separate search, so that they do not consume the limits of the others; it ends
+// at most [warnGrace] after everything else is decided.
 func (e *Engine) examine(work context.Context, tasks []task, subject Subject, trace *trace) Entry {
 	ctx, cancel := context.WithCancel(work)
 	defer cancel()
-	board := &board{tasks: tasks, found: map[*Verifier][]ranked{}, settled: cancel}
-	var searches sync.WaitGroup
-	for registry, verifiers := range byRegistry(tasks) {
-		s := &search{registry: registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}
-		searches.Go(func() { s.run(ctx) })
+	grace := sync.OnceFunc(func() { time.AfterFunc(warnGrace, cancel) })
+	board := &board{tasks: tasks, found: map[*Verifier][]ranked{}, settled: cancel, enforced: grace}
+	var enforced, all sync.WaitGroup
+	for group, verifiers := range searches(tasks) {
+		s := &search{registry: group.registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}
+		if !group.warns {
+			enforced.Add(1)
+		}
+		all.Go(func() {
+			if !group.warns {
+				defer enforced.Done()
+			}
+			s.run(ctx)
+		})
 	}
-	searches.Wait()
+	enforced.Wait()
+	grace()
+	all.Wait()
 	defer trace.start("decide", "")()
 	verdicts, findings := board.decide()
 	verdict := combine(tasks, func(i int) policy.Verdict {
-		if t := tasks[i]; t.indexManifests && !t.known && verdicts[i].Outcome == policy.Denied {
-			verdict, more := e.examineManifests(work, t, subject, verdicts[i], trace)
-			findings = append(findings, more...)
-			return verdict
+		t := tasks[i]
+		if !t.indexManifests || t.known || verdicts[i].Outcome != policy.Denied {
+			return verdicts[i]
 		}
-		return verdicts[i]
+		ctx := work
+		if t.warns {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(work, warnGrace)
+			defer cancel()
+		}
+		appealed, more := e.examineManifests(ctx, t, subject, verdicts[i], trace)
+		findings = append(findings, more...)
+		return appealed
 	})
 	return Entry{Verdict: verdict, Findings: findings}
 }
 
-// Recall answers as Verify does if the answer is in memory or follows from config
-// alone, and otherwise reports false. It never waits.
+// Recall returns the result of Verify if it is in memory or follows from config alone,
+// and otherwise false. It never blocks.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	if result, ok := e.remembered(config, ref); ok {
 		return result, true
@@ -191,7 +211,7 @@ func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	return Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
 }
 
-// remembered returns the verdict in memory. It skips the plan: a cached verdict needed
+// remembered returns the verdict in memory. It skips planning: a cached verdict needed
 // evidence, and under the same generation still does.
 func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) {
 	pinned := ref
@@ -206,10 +226,9 @@ func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) 
 	return Result{Namespace: config.Namespace, Reference: pinned, Digest: pinned.Digest, Verdict: entry.Verdict, Findings: entry.Findings, Cached: true}, ok
 }
 
-// Resolve pins ref to the digest that its tag names now, with the credentials of
-// config. It returns a reference with a digest as it is, without a network call. The
-// error is a [PermanentError] if the registry says that there is no such image, and
-// otherwise transient.
+// Resolve pins ref to the current digest of its tag, with the credentials of config. It
+// returns a reference with a digest unchanged, without a network call. The error is a
+// [PermanentError] if the image does not exist, and otherwise transient.
 func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
 	if ref.Digest != "" {
 		return ref, nil

@@ -152,7 +152,7 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		reason string
 	}{
 		"the zero configuration":               {&verify.Config{}, "no policy is loaded"},
-		"a zero layer":                         {config(verify.Layer{}), "default is Deny"},
+		"a zero layer":                         {config(verify.Layer{}), "defaultAction is Deny"},
 		"no rule matches":                      {config(verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
 		"a rule that requires nothing":         {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "no Verifier of type"},
 		"atLeast zero":                         {config(layer(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},

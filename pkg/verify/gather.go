@@ -242,16 +242,27 @@ func (s *search) tellAll(rank int, finding policy.Finding) {
 	}
 }
 
-// byRegistry groups the verifiers that have to run by their registry.
-func byRegistry(tasks []task) map[Registry][]*Verifier {
-	groups := map[Registry][]*Verifier{}
-	for _, t := range tasks {
-		if t.known {
-			continue
-		}
-		for _, v := range t.verifiers {
-			if group := groups[t.layer.Registry]; !slices.Contains(group, v) {
-				groups[t.layer.Registry] = append(group, v)
+// searchGroup says which verifiers share a search.
+type searchGroup struct {
+	registry Registry
+	warns    bool
+}
+
+// searches groups the verifiers that have to run by where they look, those that
+// only warnings need apart.
+func searches(tasks []task) map[searchGroup][]*Verifier {
+	groups := map[searchGroup][]*Verifier{}
+	for _, warns := range []bool{false, true} {
+		for _, t := range tasks {
+			if t.known || t.warns != warns {
+				continue
+			}
+			for _, v := range t.verifiers {
+				enforced := searchGroup{registry: t.layer.Registry}
+				group := searchGroup{registry: t.layer.Registry, warns: warns}
+				if !slices.Contains(groups[enforced], v) && !slices.Contains(groups[group], v) {
+					groups[group] = append(groups[group], v)
+				}
 			}
 		}
 	}

@@ -146,15 +146,16 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 			r := newRegistry()
 			r.tags["v1"] = appDigest
 			l := layer(t, r, anyA, verifier(t, "a", "k1"))
-			l.Rules[0].Warns, l.DefaultWarns = true, true
+			l.Warns = true
 			c.change(r, &l)
 			kept := newCache()
 			ask := func(layers ...verify.Layer) policy.Verdict {
 				return engine(kept, verify.Options{}).Verify(t.Context(), config(layers...), ref(t, "r.example.com/app"+c.spelling)).Verdict
 			}
-			verdict := ask(l)
+			verdict := ask(verify.Layer{Source: source, OnlyWarnings: true}, l)
 			require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
 			require.NotEmpty(t, verdict.Warning)
+			require.True(t, verdict.Unverified, "a warning proves nothing")
 			require.Contains(t, verdict.Reason, source.String()+" only warns: ")
 			if c.ttl == 0 {
 				require.Zero(t, kept.verdicts())
@@ -170,10 +171,10 @@ func TestPoliciesThatWarnAllowAndAreKeptAsDenies(t *testing.T) {
 			require.NotEqual(t, policy.Allowed, ask(strict, l).Outcome, "another layer is enforced")
 		})
 	}
-	broken := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
-	broken.Rules[0].Warns, broken.DefaultWarns, broken.Broken = true, true, "VerificationPolicy team-a/strict cannot be used"
-	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(broken), ref(t, "r.example.com/app:v1")).Verdict.Outcome,
-		"nobody knows whether a broken policy only warns")
+	alone := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
+	alone.Warns = true
+	require.Equal(t, policy.Denied, engine(newCache(), verify.Options{}).Verify(t.Context(), config(alone), ref(t, "r.example.com/app:v1")).Verdict.Outcome,
+		"layers that warn only add to one that allows")
 }
 
 func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {

@@ -29,6 +29,10 @@ const (
 // single request may hold that many, and must not be overloaded by itself.
 const MinInFlight = 32
 
+// warnGrace is how long policies that only warn may look for evidence once the
+// others have theirs: a warning must not cost an answer.
+const warnGrace = 500 * time.Millisecond
+
 // Defaults of [Options].
 const (
 	defaultWorkTimeout        = 10 * time.Second

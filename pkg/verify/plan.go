@@ -10,65 +10,79 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Config is what the resources of one namespace come to: who verifies, with
-// whose credentials, and what is demanded. It is immutable. The zero value
-// denies every image.
+// Config is the compiled configuration of one namespace: verifiers, registry access
+// and requirements. It is immutable. The zero value denies every image.
 type Config struct {
 	Namespace Namespace
-	// Account pays for the work. Namespaces with the same account share its limits;
-	// empty means that the namespace pays for itself.
+	// Account is the account that work counts against. Namespaces with the same
+	// account share its limits; empty means an account of the namespace's own.
 	Account Account
-	// UID of the Kubernetes namespace, so that one that is deleted and made again
-	// inherits nothing.
+	// UID is that of the Kubernetes namespace, so that a recreated namespace does not
+	// inherit cached results.
 	UID string
 	// Generation is a hash of every specification and trust material that can
 	// change a verdict.
 	Generation string
-	// Limits are what the account may take.
+	// Limits are those of the account.
 	Limits Limits
-	// Layers must all allow: the namespace's own policy, then each floor.
+	// Layers must all allow: the namespace's own policy, each floor, and then the
+	// policies that only warn, which can only add a warning.
 	Layers []Layer
 }
 
-// Limits are what an account may take; zero is the default of every account.
-// They change no verdict.
+// Limits bound the resources of an account; zero means the default. They affect
+// scheduling, never verdicts.
 type Limits struct {
-	InFlight          int // images at a time
-	RegistryPerSecond int // requests
-	CachePercent      int // of the memory for verdicts
+	InFlight          int // images
+	RegistryPerSecond int // registry requests
+	CachePercent      int // of the verdict cache
 }
 
-// Layer is one policy with the verifiers and the registry that it works with.
+// Layer is one policy with the verifiers and the registry that it uses.
 // The zero value denies every image.
 type Layer struct {
 	Source   policy.ObjectRef
 	Registry Registry
-	// Verifiers are those that apply, by name. Layers that share a verifier share
-	// the pointer, and what it found.
+	// Verifiers lists those that apply, by name. Layers that share a verifier share
+	// the pointer and its findings.
 	Verifiers []*Verifier
 	Rules     []Rule // the first one that matches the image decides
 	// Default is for images that no rule matches; only Allowed allows them.
 	Default policy.Outcome
-	// DefaultWarns says that the policy which states Default only warns.
-	DefaultWarns bool
-	// RequireMatching replaces Rules where there is no policy at all: every
+	// Warns says that the layer only adds a warning where it would deny.
+	Warns bool
+	// OnlyWarnings replaces Rules if all policies that apply only warn: every image is
+	// allowed, with the warnings of other layers.
+	OnlyWarnings bool
+	// RequireMatching replaces Rules if no policy applies: every
 	// verifier that matches the image must pass, and at least one must match.
 	RequireMatching bool
 	// Broken, if set, says which resource is unusable; the layer then denies all.
 	Broken string
 }
 
-// Rule is what a policy demands of the images it matches.
+// Rule states what a policy requires of the images that it matches.
 type Rule struct {
 	Source  policy.ObjectRef
 	Images  []image.Pattern
-	Require []Requirement
-	// Warns says that what the rule does not allow is allowed with a warning.
-	Warns bool
-	// IndexManifests allows an index that is not allowed itself if each of its
-	// manifests is.
+	Action  Action
+	Require []Requirement // for the action Require
+	// IndexManifests allows an index that fails itself if all of its manifests pass.
 	IndexManifests bool
 }
+
+// Action is what a rule does with the images that it matches. The zero value is
+// Require, which without requirements denies.
+type Action uint8
+
+const (
+	// Require allows an image for which every requirement holds.
+	Require Action = iota
+	// Allow allows an image without verifying anything.
+	Allow
+	// Deny denies an image.
+	Deny
+)
 
 // Requirement is one entry of a rule. Exactly one of AnyOf, AllOf, Types and Condition
 // is set.
@@ -79,22 +93,22 @@ type Requirement struct {
 	AtLeast      int              // distinct signers, 1 or more
 }
 
-// Verifier is one way to check evidence, for the images it matches.
+// Verifier checks one kind of evidence for the images that it matches.
 type Verifier struct {
 	Source  policy.ObjectRef
 	Type    string // "Cosign", "Notation"
 	Images  []image.Pattern
 	Checker Checker
-	// Broken, if set, says why the verifier is unusable: it then finds everything
-	// invalid, and Checker is not called.
+	// Broken, if set, says why the verifier is unusable: all evidence is then invalid,
+	// and Checker is not called.
 	Broken string
 }
 
-// account returns who pays, which is never empty.
+// account returns the account that work counts against. It is never empty.
 func (c *Config) account() Account { return cmp.Or(c.Account, c.Namespace.Account()) }
 
-// matches reports whether v is about ref. A broken verifier whose patterns are
-// unknown has none, and is about everything: it must deny, not vanish.
+// matches reports whether v applies to ref. A broken verifier without patterns matches
+// every image: it must deny, not vanish.
 func (v *Verifier) matches(ref image.Reference) bool {
 	return matchesAny(v.Images, ref) || (v.Broken != "" && len(v.Images) == 0)
 }
@@ -103,26 +117,26 @@ func matchesAny(patterns []image.Pattern, ref image.Reference) bool {
 	return slices.ContainsFunc(patterns, func(p image.Pattern) bool { return p.Match(ref) })
 }
 
-// task is what one layer asks for one image: a verdict known beforehand, or
-// rules that need evidence.
+// task is the work of one layer for one image: a verdict that needs no evidence, or
+// rules that do.
 type task struct {
 	layer   *Layer
 	verdict policy.Verdict // when known
 	known   bool
-	warns   bool // what is not allowed is, with a warning
-	// indexManifests says that an index may be allowed by its manifests.
+	warns   bool // a denial becomes a warning
+	// indexManifests says that the manifests of an index may prove it.
 	indexManifests bool
 	rules          policy.Requirements
-	verifiers      []*Verifier // that the rules look at and that match the image
-	// missing holds findings known without evidence: broken verifiers, and those
-	// that a rule names although they are not for this image.
+	verifiers      []*Verifier // those that the rules use and that match the image
+	// missing holds findings that need no evidence: for broken verifiers, and for
+	// those that a rule names although they do not match this image.
 	missing []policy.Finding
 }
 
-// plan says what each layer asks for ref. It is pure. Without layers there is
-// nothing that could allow.
+// plan returns the task of each layer for ref. It is pure. Without layers, the image is
+// denied.
 func (c *Config) plan(ref image.Reference) []task {
-	if len(c.Layers) == 0 {
+	if !slices.ContainsFunc(c.Layers, func(l Layer) bool { return !l.Warns }) {
 		return []task{known(nil, policy.Verdict{Reason: "no policy is loaded for " + c.Namespace.Describe()})}
 	}
 	tasks := make([]task, len(c.Layers))
@@ -133,14 +147,21 @@ func (c *Config) plan(ref image.Reference) []task {
 }
 
 func known(l *Layer, verdict policy.Verdict) task {
-	return task{layer: l, known: true, verdict: verdict}
+	return task{layer: l, known: true, verdict: verdict, warns: l != nil && l.Warns}
+}
+
+// unverified returns the verdict on an image that l allows without verification.
+func (l *Layer) unverified(source policy.ObjectRef, why string) task {
+	return known(l, policy.Verdict{Outcome: policy.Allowed, Policy: source, Unverified: true, Reason: "allowed without verification: " + why})
 }
 
 func (l *Layer) plan(ref image.Reference) task {
-	if l.Broken != "" {
+	switch {
+	case l.Broken != "":
 		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Broken})
-	}
-	if l.RequireMatching {
+	case l.OnlyWarnings:
+		return l.unverified(l.Source, fmt.Sprintf("%s and every other policy that applies only warn", l.Source))
+	case l.RequireMatching:
 		return l.planMatching(ref)
 	}
 	for _, rule := range l.Rules {
@@ -149,16 +170,13 @@ func (l *Layer) plan(ref image.Reference) task {
 		}
 	}
 	if l.Default == policy.Allowed {
-		return known(l, policy.Verdict{Outcome: policy.Allowed, Policy: l.Source,
-			Reason: fmt.Sprintf("no rule of %s matches %s, and its default is Allow", l.Source, ref.Name())})
+		return l.unverified(l.Source, fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Allow", l.Source, ref.Name()))
 	}
-	t := known(l, policy.Verdict{Policy: l.Source,
-		Reason: fmt.Sprintf("no rule of %s matches %s, and its default is Deny", l.Source, ref.Name())})
-	t.warns = l.DefaultWarns
-	return t
+	return known(l, policy.Verdict{Policy: l.Source,
+		Reason: fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Deny", l.Source, ref.Name())})
 }
 
-// planMatching is for levels without any policy: all that match must pass.
+// planMatching plans a layer without policies: all verifiers that match must pass.
 func (l *Layer) planMatching(ref image.Reference) task {
 	var names []string
 	for _, v := range l.Verifiers {
@@ -175,7 +193,16 @@ func (l *Layer) planMatching(ref image.Reference) task {
 }
 
 func (l *Layer) planRule(rule Rule, ref image.Reference) task {
-	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: rule.Warns, indexManifests: rule.IndexManifests}
+	switch rule.Action {
+	case Require:
+	case Allow:
+		return l.unverified(rule.Source, fmt.Sprintf("a rule of %s allows %s", rule.Source, ref.Name()))
+	case Deny:
+		return known(l, policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("a rule of %s denies %s", rule.Source, ref.Name())})
+	default:
+		return known(l, policy.Verdict{Policy: rule.Source, Reason: "internal error: unknown action"})
+	}
+	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
 		t.known, t.verdict = true, verdict
 		return t
@@ -190,15 +217,15 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 			t.add(l, name, ref)
 		}
 	}
-	// Nothing that is still to be found could change a requirement that only
-	// looks at verifiers that are missing: deny before any network call.
+	// No evidence can satisfy a requirement whose verifiers are all missing: deny
+	// before any network call.
 	if verdict := policy.Decide(t.rules, append(t.pending(), t.missing...)); verdict.Outcome == policy.Denied {
 		return deny(verdict)
 	}
 	return t
 }
 
-// requirement turns a demand into a policy requirement over names.
+// requirement converts a Requirement to a policy requirement over names.
 func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	switch {
 	case len(demand.AllOf) > 0:
@@ -210,8 +237,8 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 	}
 	var names []string
 	for _, v := range l.Verifiers {
-		// A broken verifier of unknown type may be one of these: its name belongs
-		// into the reason.
+		// A broken verifier of unknown type may be one of these: name it in the
+		// reason.
 		if (slices.Contains(demand.Types, v.Type) || v.Type == "") && v.matches(ref) {
 			names = append(names, v.Source.Name)
 		}
@@ -222,8 +249,8 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 	return policy.AnyOf(source, demand.AtLeast, names...)
 }
 
-// matching is a requirement over every verifier that matches. A broken one must
-// not look like one that has found nothing.
+// matching returns a requirement over every verifier that matches. A broken verifier
+// must not look like one without findings.
 func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.Reference) (policy.Requirement, error) {
 	var names []string
 	for _, v := range l.Verifiers {
@@ -241,7 +268,7 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 	return policy.Matching(source, demand.AtLeast, demand.Condition, names...)
 }
 
-// add looks name up and notes it as a verifier to run or as one that is missing.
+// add looks name up and records it as a verifier to run or as a missing one.
 func (t *task) add(l *Layer, name string, ref image.Reference) {
 	i := slices.IndexFunc(l.Verifiers, func(v *Verifier) bool { return v.Source.Name == name })
 	if i < 0 {
@@ -273,17 +300,17 @@ func (t *task) pending() []policy.Finding {
 	return findings
 }
 
-// finding completes f with who found it.
+// finding adds the verifier to f.
 func (v *Verifier) finding(f policy.Finding) policy.Finding {
 	f.Verifier, f.Source, f.Type = v.Source.Name, v.Source, v.Type
 	return f
 }
 
-// decided returns the verdict if the tasks can be answered without evidence:
+// decided returns the verdict if no task needs evidence for it:
 // one denies, or all allow.
 func decided(tasks []task) (policy.Verdict, bool) {
 	for _, t := range tasks {
-		if t.known && t.softened(t.verdict).Outcome != policy.Allowed {
+		if t.known && t.effective(t.verdict).Outcome != policy.Allowed {
 			return t.verdict, true
 		}
 	}
@@ -293,16 +320,16 @@ func decided(tasks []task) (policy.Verdict, bool) {
 	return combine(tasks, func(i int) policy.Verdict { return tasks[i].verdict }), true
 }
 
-// softened is what a verdict on t comes to if t only warns.
-func (t task) softened(verdict policy.Verdict) policy.Verdict {
+// effective applies t's enforcement to a verdict: a task that only warns never denies.
+func (t task) effective(verdict policy.Verdict) policy.Verdict {
 	if t.warns {
 		return verdict.Warn()
 	}
 	return verdict
 }
 
-// failed is the verdict on an image whose verification ended with err. It is a
-// warning if nothing but policies that warn asked for evidence.
+// failed returns the verdict on an image whose verification ended with err. It is a
+// warning if only policies that warn needed evidence.
 func failed(tasks []task, err error) policy.Verdict {
 	verdict := failure(err)
 	asked := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.known })
@@ -313,7 +340,7 @@ func failed(tasks []task, err error) policy.Verdict {
 	return verdict.Warn()
 }
 
-// missing are the findings that were known without evidence.
+// missing returns the findings that need no evidence.
 func missing(tasks []task) []policy.Finding {
 	var findings []policy.Finding
 	for _, t := range tasks {
@@ -322,8 +349,8 @@ func missing(tasks []task) []policy.Finding {
 	return findings
 }
 
-// registryOf returns the registry of the first task that needs one: the
-// namespace's own, unless its policy asks for no evidence.
+// registryOf returns the registry of the first task that needs one: the namespace's
+// own, unless its policy needs no evidence.
 func registryOf(tasks []task) Registry {
 	for _, t := range tasks {
 		if !t.known {
@@ -333,12 +360,12 @@ func registryOf(tasks []task) Registry {
 	return nil
 }
 
-// verdictKey is the key of the verdict on a reference that has a digest.
+// verdictKey returns the cache key of the verdict on a reference with a digest.
 func (c *Config) verdictKey(ref image.Reference) Key {
 	return Key{Namespace: c.Namespace, Kind: KindVerdict, UID: c.UID, Generation: c.Generation, Image: ref.Name() + "@" + ref.Digest.String()}
 }
 
-// tagKey is the key of what the tag of a reference names.
+// tagKey returns the cache key of the digest of a tag.
 func (c *Config) tagKey(ref image.Reference) Key {
 	return Key{Namespace: c.Namespace, Kind: KindTag, UID: c.UID, Generation: c.Generation, Image: ref.String()}
 }

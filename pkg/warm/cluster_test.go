@@ -98,11 +98,12 @@ func (w *world) declare(t *testing.T) {
 		require.NoError(t, w.Apply(t.Context(), objects...))
 	}
 	store := &v1alpha1.ClusterStore{ObjectMeta: named("registry")}
-	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1alpha1.CABundle{Inline: string(w.registry.CertificatePEM())}
+	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1alpha1.ClusterCABundle{Inline: string(w.registry.CertificatePEM())}
 	keys := &v1alpha1.ClusterTrustStore{ObjectMeta: named("keys")}
-	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.PublicKeys, string(w.key.PEM)
+	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(w.key.PEM)
 	release := &v1alpha1.ClusterVerifier{ObjectMeta: named("release")}
-	release.Spec.Cosign = &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}
+	release.Spec.Type = v1alpha1.VerifierTypeCosign
+	release.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}
 	read := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch"}}
 	}

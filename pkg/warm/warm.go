@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -242,10 +241,11 @@ func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	if j.renew {
 		verified = w.verifier.Refresh
 	}
-	verdict := verified(ctx, j.namespace, ref).Verdict
-	w.images.WithLabelValues(verdict.Outcome.String()).Inc()
-	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": verdict.Outcome.String(), "renewed": j.renew}).Debug("image verified for warm-up")
-	if verdict.Outcome != policy.Undecided {
+	result := verified(ctx, j.namespace, ref)
+	outcome := result.Verdict.Outcome.String()
+	w.images.WithLabelValues(outcome).Inc()
+	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": outcome, "renewed": j.renew}).Debug("image verified for warm-up")
+	if result.Decided() {
 		return 0
 	}
 	return wait.Jitter(min(firstPause<<min(j.tries, 20), longestPause), 0.5)

@@ -87,19 +87,25 @@ func newEnvironment(b *testing.B, options service.Options, namespaces int) *envi
 // resources gives every namespace its own trust store, verifier and policy.
 func resources(host, key string, namespaces int) resource.Objects {
 	var o resource.Objects
-	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{host}}, InsecurePlainHTTP: true}}
-	store.Name = "bench"
-	o.ClusterStores = append(o.ClusterStores, store)
+	o.Resources = append(o.Resources, clusterStore(host))
 	for i := range namespaces {
-		trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: key}}}
-		verifier := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}}}
-		rules := v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{
+		trust := &v1alpha1.TrustStore{Spec: inline(v1alpha1.TrustStoreTypePublicKeys, key)}
+		verifier := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
+			Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}}}
+		rules := &v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{
 			Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}}
 		trust.Name, verifier.Name, rules.Name = "keys", "release", "strict"
 		trust.Namespace, verifier.Namespace, rules.Namespace = string(team(i)), string(team(i)), string(team(i))
-		o.TrustStores, o.Verifiers, o.VerificationPolicies = append(o.TrustStores, trust), append(o.Verifiers, verifier), append(o.VerificationPolicies, rules)
+		o.Resources = append(o.Resources, trust, verifier, rules)
 	}
 	return o
+}
+
+// clusterStore permits a registry on a loopback address.
+func clusterStore(host string) *v1alpha1.ClusterStore {
+	store := &v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{host}}, InsecurePlainHTTP: true}}
+	store.Name = "bench"
+	return store
 }
 
 func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d", i)) }

@@ -32,8 +32,8 @@ type format struct {
 	sign     func(t testing.TB, r *fixture.Registry, img fixture.Image)
 }
 
-func inline(kind v1alpha1.TrustStoreType, text []byte) v1alpha1.TrustStoreSpec {
-	return v1alpha1.TrustStoreSpec{Type: kind, Source: v1alpha1.TrustSource{Inline: string(text)}}
+func inline(kind v1alpha1.TrustStoreType, text string) v1alpha1.TrustStoreSpec {
+	return v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: kind}, Source: v1alpha1.TrustSource{Inline: text}}
 }
 
 // formats are those of the field.
@@ -49,10 +49,11 @@ func formats(t testing.TB) []format {
 	require.NoError(t, err)
 	signer, err := ca.IssueSigner("release", fixture.CertificateOptions{})
 	require.NoError(t, err)
-	keys, identities := inline(v1alpha1.PublicKeys, key.PEM), inline(v1alpha1.SigstoreRoot, root)
-	certificates := inline(v1alpha1.Certificates, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Chain[0].Raw}))
-	const byKey, byCertificate = "{cosign: {keys: [{trustStore: trust}]}}", "{notation: {trustStores: [{trustStore: trust}], trustedIdentities: ['*']}}"
-	const keyless = "keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStore: {trustStore: trust}, signedCertificateTimestamps: Ignore}"
+	keys, identities := inline(v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)), inline(v1alpha1.TrustStoreTypeSigstoreRoot, string(root))
+	certificates := inline(v1alpha1.TrustStoreTypeCertificates, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Chain[0].Raw})))
+	const byKey = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: trust}]}}}"
+	const byCertificate = "{type: Notation, notation: {trustStoreRefs: [{name: trust}], trustedIdentities: ['*']}}"
+	const keyless = "keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStoreRef: {name: trust}, insecureIgnoreSCT: true}"
 	bundle := func(predicateType string) func(testing.TB, *fixture.Registry, fixture.Image) {
 		return func(t testing.TB, r *fixture.Registry, img fixture.Image) {
 			text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, predicateType, map[string]any{}), sigstore.SignOptions{})
@@ -82,8 +83,8 @@ func formats(t testing.TB) []format {
 			_, err := r.SignCosignBundle(t.Context(), img, key, fixture.CosignOptions{})
 			require.NoError(t, err)
 		}},
-		{"keyless, bundle", identities, "{cosign: {" + keyless + "}}", bundle(cosign.PredicateTypeSignature)},
-		{"keyless, tag", identities, "{cosign: {" + keyless + "}}", func(t testing.TB, r *fixture.Registry, img fixture.Image) {
+		{"keyless, bundle", identities, "{type: Cosign, cosign: {" + keyless + "}}", bundle(cosign.PredicateTypeSignature)},
+		{"keyless, tag", identities, "{type: Cosign, cosign: {" + keyless + "}}", func(t testing.TB, r *fixture.Registry, img fixture.Image) {
 			payload, err := fixture.CosignPayload(img.Reference, map[string]string{"n": fmt.Sprint(time.Now().UnixNano())})
 			require.NoError(t, err)
 			annotations, err := instance.Legacy(someone, vouched, payload, sigstore.SignOptions{})
@@ -91,7 +92,7 @@ func formats(t testing.TB) []format {
 			_, err = r.PushLegacy(t.Context(), img, payload, annotations)
 			require.NoError(t, err)
 		}},
-		{"attestation, bundle", identities, "{attestation: {predicateType: '" + provenance + "', expression: '!has(predicate.x)', " + keyless + "}}", bundle(provenance)},
+		{"attestation, bundle", identities, "{type: Attestation, attestation: {predicateType: '" + provenance + "', expression: '!has(predicate.x)', " + keyless + "}}", bundle(provenance)},
 		{"notation, JWS", certificates, byCertificate, notation(fixture.NotationOptions{})},
 		{"notation, COSE", certificates, byCertificate, notation(fixture.NotationOptions{COSE: true})},
 	}
@@ -115,12 +116,10 @@ func newSignedImage(t testing.TB, f format, options fixture.RegistryOptions, sig
 		f.sign(t, r, img)
 	}
 	w := &signedImage{registry: r, image: img}
-	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{r.Host()}}, InsecurePlainHTTP: true}}
-	store.Name = "bench"
-	trust, verifier := v1alpha1.TrustStore{Spec: f.trust}, v1alpha1.Verifier{}
+	trust, verifier := &v1alpha1.TrustStore{Spec: f.trust}, &v1alpha1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(f.verifier), &verifier.Spec), f.verifier)
 	trust.Name, verifier.Name, trust.Namespace, verifier.Namespace = "trust", "release", "team-0", "team-0"
-	w.objects = resource.Objects{ClusterStores: []v1alpha1.ClusterStore{store}, TrustStores: []v1alpha1.TrustStore{trust}, Verifiers: []v1alpha1.Verifier{verifier}}
+	w.objects = resource.Objects{Resources: []v1alpha1.Object{clusterStore(r.Host()), trust, verifier}}
 	return w
 }
 

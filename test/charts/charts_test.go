@@ -277,39 +277,6 @@ func TestChartAsksTheClusterNothingAndMakesNothingUp(t *testing.T) {
 	require.Equal(t, first, again)
 }
 
-func TestEveryValueIsDocumentedAndInTheSchema(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(chart, "README.md"))
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
-	require.NoError(t, err)
-	var values map[string]any
-	require.NoError(t, yaml.UnmarshalStrict(text, &values))
-	text, err = os.ReadFile(filepath.Join(chart, "values.schema.json"))
-	require.NoError(t, err)
-	var schema map[string]any
-	require.NoError(t, yaml.Unmarshal(text, &schema))
-	var walk func(string, map[string]any, map[string]any)
-	walk = func(path string, values, schema map[string]any) {
-		properties, _ := schema["properties"].(map[string]any)
-		if len(properties) == 0 {
-			require.Contains(t, string(readme), "| `"+path+"` |")
-			return
-		}
-		require.Equal(t, false, schema["additionalProperties"], path)
-		for name, value := range values {
-			inner, ok := properties[name].(map[string]any)
-			require.True(t, ok, "%s.%s is not in the schema", path, name)
-			nested, _ := value.(map[string]any)
-			walk(strings.TrimPrefix(path+"."+name, "."), nested, inner)
-		}
-		for name := range properties {
-			_, ok := values[name]
-			require.True(t, ok || name == "global", "%s.%s is in the schema only", path, name)
-		}
-	}
-	walk("", values, schema)
-}
-
 func TestKustomizeMakesWhatTheChartMakes(t *testing.T) {
 	built, err := tool(t, "kustomize", "build", filepath.Join(root, "config", "default"))
 	require.NoError(t, err, built)

@@ -77,7 +77,7 @@ spec:
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier
 metadata: {name: platform-signature}
-spec: {cosign: {keys: [{trustStore: platform-keys}]}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: platform-keys}]}}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy

@@ -3,19 +3,25 @@
 package docs
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -67,7 +73,7 @@ func granted(t *testing.T, name string) string {
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
 	if name == "docs/attestations.md" { // the others bring their own
-		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
@@ -147,7 +153,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	text := read(t, "docs/resources.md")
 	files, err := filepath.Glob(filepath.Join(root, "config/crd/landwaiter.dev_*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, files, 9)
+	require.Len(t, files, len(v1alpha1.Kinds()))
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -172,10 +178,71 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	}
 }
 
+// Each reason of a condition is a row of its table, and the tables have no others.
+func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
+	// Files have problems that no condition has.
+	onlyWithFiles := []string{"Duplicate", "Ignored", "Unwatched"}
+	text := read(t, "docs/resources.md")
+	for condition, declared := range reasons(t) {
+		explained := map[string]bool{}
+		for _, row := range regexp.MustCompile(`(?m)^\| `+"`(?:True|False|Unknown)` \\| `([A-Za-z]+)` \\| (.+) \\|$").FindAllStringSubmatch(tableOf(t, text, condition), -1) {
+			explained[row[1]] = true
+		}
+		for _, reason := range declared {
+			if slices.Contains(onlyWithFiles, reason) {
+				require.Contains(t, text, "`"+reason+"` (", "%s is not explained", reason)
+				continue
+			}
+			require.True(t, explained[reason], "%s: the reason %s is not explained", condition, reason)
+			delete(explained, reason)
+		}
+		delete(explained, string(policy.ReasonPending)) // of both conditions
+		require.Empty(t, explained, "%s has no such reasons", condition)
+	}
+}
+
+// tableOf is the table whose first column is a condition.
+func tableOf(t *testing.T, text, condition string) string {
+	t.Helper()
+	_, table, found := strings.Cut(text, "| `"+condition+"` | reason |")
+	require.True(t, found, "docs/resources.md has no table of %s", condition)
+	table, _, _ = strings.Cut(table, "\n\n")
+	return table
+}
+
+// reasons are the constants of pkg/policy by the condition that their group is for.
+func reasons(t *testing.T) map[string][]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "pkg/policy/reason.go"), nil, parser.ParseComments)
+	require.NoError(t, err)
+	found := map[string][]string{}
+	for _, declaration := range file.Decls {
+		group, ok := declaration.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		condition, ok := strings.CutPrefix(group.Doc.Text(), "Reasons of the condition ")
+		if !ok {
+			continue
+		}
+		condition = strings.TrimSuffix(strings.TrimSpace(condition), ".")
+		for _, spec := range group.Specs {
+			value, ok := spec.(*ast.ValueSpec)
+			require.True(t, ok)
+			literal, ok := value.Values[0].(*ast.BasicLit)
+			require.True(t, ok)
+			found[condition] = append(found[condition], strings.Trim(literal.Value, `"`))
+		}
+	}
+	require.Len(t, found, 2)
+	return found
+}
+
 func TestFilesThatDocumentsNameAreThere(t *testing.T) {
 	path := regexp.MustCompile("(?m)(?:^|[ `(])((?:library|config|charts|docs|test)/[a-z0-9_./-]*[a-z0-9])")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "docs/attestations.md", "charts/landwaiter/README.md", "library/verified-images/README.md", "CONTRIBUTING.md"} {
+	for _, name := range []string{"README.md", "docs/install.md", "docs/resources.md", "docs/attestations.md", "charts/landwaiter/README.md", "library/verified-images/README.md", "CONTRIBUTING.md", "CHANGELOG.md",
+		"docs/redis.md", "docs/performance.md", "docs/upgrade.md", "docs/troubleshooting.md", "docs/threat-model.md", "docs/metrics.md", "docs/reference/flags.md"} {
 		text := read(t, name)
 		for _, found := range path.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(filepath.Join(root, found[1]))

@@ -55,19 +55,21 @@ func TestWhoMayDoWhatWithResources(t *testing.T) {
 	bind(t, own, "edit", "editor")
 	bind(t, own, "view", "onlooker")
 	bind(t, own, "landwaiter-viewer", "viewer")
+	bind(t, "", "landwaiter-cluster-viewer", "cluster-viewer")
 	bind(t, "", "landwaiter-cluster-admin", "platform-admin")
 
 	read := []string{"get", "list", "watch"}
 	write := []string{"create", "update", "patch", "delete", "deletecollection"}
 	namespaced := []string{"verifiers", "stores", "truststores", "verificationpolicies"}
-	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterlimits"}
+	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterquotas"}
 	// What is not listed here must be refused.
 	type scope struct{ where, kinds string }
 	granted := map[string]map[scope][]string{
-		"team-admin": {{own, "namespaced"}: append(slices.Clone(read), write...)},
-		"editor":     {},
-		"onlooker":   {},
-		"viewer":     {{own, "namespaced"}: read},
+		"team-admin":     {{own, "namespaced"}: append(slices.Clone(read), write...)},
+		"editor":         {},
+		"onlooker":       {},
+		"viewer":         {{own, "namespaced"}: read},
+		"cluster-viewer": {{"", "cluster-wide"}: read},
 		"platform-admin": {
 			{own, "namespaced"}: append(slices.Clone(read), write...), {other, "namespaced"}: append(slices.Clone(read), write...),
 			{"", "namespaced"}: append(slices.Clone(read), write...), {"", "cluster-wide"}: append(slices.Clone(read), write...),
@@ -135,7 +137,7 @@ func TestProviderReadsNoSecretsBeyondWhatItWasGiven(t *testing.T) {
 
 // secretKeys is a configuration whose key is in a Secret.
 func secretKeys(ns string) string {
-	return header(ns, "TrustStore", "keys") + "spec: {type: PublicKeys, source: {secretRef: {name: cosign-pub, key: cosign.pub}}}\n" +
+	return header(ns, "TrustStore", "keys") + "spec: {type: PublicKeys, source: {secretKeyRef: {name: cosign-pub, key: cosign.pub}}}\n" +
 		verifier(ns, "release", "keys") + policy(ns, "release", `{rules: [{images: ["**"], require: [{anyOf: [release]}]}]}`)
 }
 
@@ -157,7 +159,7 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-material"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: stack.Namespace, Name: "landwaiter"}}}))
 	admitted(t, ns, w.byTeamA)
-	condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionTrue, "InForce")
+	condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionTrue, "Valid")
 
 	// A change of the Secret is a change of the verdict.
 	secret.Data["cosign.pub"] = w.teamB.PEM
@@ -165,7 +167,7 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 	denied(t, ns, w.byTeamA)
 	require.NoError(t, w.Client.Delete(within(t), secret))
 	said = condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "NotFound")
-	require.Contains(t, said.Message, "Secret "+ns+"/cosign-pub is not there")
+	require.Contains(t, said.Message, "Secret "+ns+"/cosign-pub does not exist")
 	denied(t, ns, w.byTeamA)
 }
 
@@ -186,17 +188,17 @@ func TestTeamAdminCannotReachAnotherTeam(t *testing.T) {
 	for name, text := range map[string]string{
 		"create there":       trustStore(teamB, "keys", w.teamA),
 		"create for all":     trustStore("", "keys", w.teamA),
-		"make a floor":       policy("", "mine", `{enforcement: Floor, default: Allow}`),
-		"refer by namespace": header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretRef: {namespace: " + teamB + ", name: theirs, key: cosign.pub}}}",
+		"make a floor":       policy("", "mine", `{scope: Floor, defaultAction: Allow}`),
+		"refer by namespace": header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretKeyRef: {namespace: " + teamB + ", name: theirs, key: cosign.pub}}}",
 		"pull with theirs":   header(teamA, "Store", "x") + "spec: {registries: [r.example.com], imagePullSecrets: [{namespace: " + teamB + ", name: theirs}]}",
-		"bring a namespace":  header(teamA, "Verifier", "x") + "spec: {cosign: {keys: [{namespace: " + teamB + ", trustStore: keys}]}}",
+		"bring a namespace":  header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB + ", name: keys}]}}}",
 	} {
 		require.Error(t, create(text), name)
 	}
-	// A name that tries to leave the namespace is just a name that is not there.
+	// A name that tries to leave the namespace is just a name of nothing.
 	for i, name := range []string{"../" + teamB + "/secrets/theirs", teamB + "/theirs", "theirs,metadata.namespace=" + teamB} {
 		store := fmt.Sprintf("trick-%d", i)
-		require.NoError(t, create(header(teamA, "TrustStore", store)+"spec: {type: PublicKeys, source: {secretRef: {name: "+fmt.Sprintf("%q", name)+", key: cosign.pub}}}"))
+		require.NoError(t, create(header(teamA, "TrustStore", store)+"spec: {type: PublicKeys, source: {secretKeyRef: {name: "+fmt.Sprintf("%q", name)+", key: cosign.pub}}}"))
 		condition(t, &v1alpha1.TrustStore{}, teamA, store, metav1.ConditionFalse, "Invalid")
 	}
 	for _, list := range []client.ObjectList{&v1alpha1.TrustStoreList{}, &corev1.SecretList{}} {

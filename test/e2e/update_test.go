@@ -27,11 +27,11 @@ import (
 func before(t *testing.T) (ns string, enforce func()) {
 	t.Helper()
 	ns = namespace(t)
-	apply(t, policy(ns, "before", `{default: Allow}`))
+	apply(t, policy(ns, "before", `{defaultAction: Allow}`))
 	admitted(t, ns, w.unsigned)
 	return ns, func() {
 		t.Helper()
-		apply(t, policy(ns, "before", `{default: Deny, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
+		apply(t, policy(ns, "before", `{defaultAction: Deny, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
 		denied(t, ns, w.unsigned)
 		admitted(t, ns, w.signed)
 	}
@@ -305,7 +305,7 @@ func (w *warnings) take() string {
 
 func TestWarningsReachWhoeverAppliesAPod(t *testing.T) {
 	ns := namespace(t)
-	apply(t, policy(ns, "rehearsed", `{mode: Warn, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
+	apply(t, policy(ns, "lax", `{defaultAction: Allow}`)+policy(ns, "rehearsed", `{enforcementAction: Warn, rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}`))
 	admitted(t, ns, w.unsigned)
 	sample(t, "constraint-warn.yaml")
 	config, heard := rest.CopyConfig(w.Config), &warnings{}

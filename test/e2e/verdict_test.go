@@ -39,13 +39,13 @@ func TestNamespacesOwnResourcesOverrideAndVerdictsDiffer(t *testing.T) {
 
 func TestFloorHoldsAgainstALaxNamespace(t *testing.T) {
 	ns := namespace(t)
-	apply(t, policy(ns, "lax", `{default: Allow}`))
+	apply(t, policy(ns, "lax", `{defaultAction: Allow}`))
 	admitted(t, ns, w.unsigned)
 	floor := `
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
 metadata: {name: e2e-floor}
-spec: {enforcement: Floor, default: Allow, rules: [{images: ["` + w.Registry.Host() + `/somebody/**"], require: [{anyOf: [platform-signature]}]}]}
+spec: {scope: Floor, defaultAction: Allow, rules: [{images: ["` + w.Registry.Host() + `/somebody/**"], require: [{anyOf: [platform-signature]}]}]}
 `
 	apply(t, floor)
 	t.Cleanup(func() {
@@ -54,7 +54,7 @@ spec: {enforcement: Floor, default: Allow, rules: [{images: ["` + w.Registry.Hos
 	})
 	denied(t, ns, w.unsigned, "ClusterVerificationPolicy e2e-floor")
 	admitted(t, ns, w.byTeamA) // the floor is not about it
-	condition(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-floor", metav1.ConditionTrue, "InForce")
+	condition(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-floor", metav1.ConditionTrue, "Valid")
 }
 
 func TestBrokenTrustStoreDeniesItsNamespaceOnlyAndSaysWhy(t *testing.T) {
@@ -67,17 +67,17 @@ func TestBrokenTrustStoreDeniesItsNamespaceOnlyAndSaysWhy(t *testing.T) {
 	admitted(t, other, w.byTeamA)
 	said := condition(t, &v1alpha1.TrustStore{}, broken, "keys", metav1.ConditionFalse, "Invalid")
 	require.Contains(t, said.Message, "PEM")
-	said = condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionFalse, "Invalid")
+	said = condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionFalse, "ReferenceNotReady")
 	require.Contains(t, said.Message, "TrustStore "+broken+"/keys")
-	condition(t, &v1alpha1.TrustStore{}, other, "keys", metav1.ConditionTrue, "InForce")
+	condition(t, &v1alpha1.TrustStore{}, other, "keys", metav1.ConditionTrue, "Valid")
 
 	eventOf(t, broken, "TrustStore", "keys", "Warning", "Invalid")
 
 	apply(t, trustStore(broken, "keys", w.teamA))
 	admitted(t, broken, w.byTeamA)
-	eventOf(t, broken, "TrustStore", "keys", "Normal", "InForce")
-	condition(t, &v1alpha1.TrustStore{}, broken, "keys", metav1.ConditionTrue, "InForce")
-	condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionTrue, "InForce")
+	eventOf(t, broken, "TrustStore", "keys", "Normal", "Valid")
+	condition(t, &v1alpha1.TrustStore{}, broken, "keys", metav1.ConditionTrue, "Valid")
+	condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionTrue, "Valid")
 }
 
 func TestEditsAndDeletesTakeEffectAtOnce(t *testing.T) {

@@ -83,10 +83,10 @@ func TestTagsInWorkloadsArePinned(t *testing.T) {
 
 func TestADryRunDeniesNothingAndReports(t *testing.T) {
 	ns := namespace(t)
-	apply(t, policy(ns, "lax", `{default: Allow}`))
+	apply(t, policy(ns, "lax", `{defaultAction: Allow}`))
 	admitted(t, ns, w.unsigned)
 	require.NoError(t, create(t, ns, w.unsigned))
-	apply(t, policy(ns, "lax", `{default: Deny}`))
+	apply(t, policy(ns, "lax", `{defaultAction: Deny}`))
 	sample(t, "constraint-dryrun.yaml")
 	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		constraint := &unstructured.Unstructured{}

@@ -236,25 +236,32 @@ func deniedFor(err error, reasons ...string) error {
 	return nil
 }
 
-// condition waits until a resource's Ready condition is as wanted and about the
+// condition waits until a resource's condition Ready is as wanted and about the
 // resource as it is, and returns it.
 func condition(t *testing.T, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
-	var ready *metav1.Condition
+	return conditionOf(t, v1alpha1.ConditionReady, object, namespace, name, status, reason)
+}
+
+// effective does the same for the condition Effective.
+func effective(t *testing.T, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	t.Helper()
+	return conditionOf(t, v1alpha1.ConditionEffective, object, namespace, name, status, reason)
+}
+
+func conditionOf(t *testing.T, kind string, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	t.Helper()
+	var found *metav1.Condition
 	err := cluster.Until(within(t), func(ctx context.Context) error {
-		asked, ok := object.(client.Object)
-		if !ok {
-			return fmt.Errorf("%T is no object", object)
-		}
-		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, asked); err != nil {
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
 			return err
 		}
-		ready = meta.FindStatusCondition(object.GetStatus().Conditions, v1alpha1.ConditionReady)
-		if ready == nil || ready.Status != status || ready.Reason != reason || ready.ObservedGeneration != object.GetGeneration() {
-			return fmt.Errorf("the condition is %+v, not %s %s", ready, status, reason)
+		found = meta.FindStatusCondition(object.CommonStatus().Conditions, kind)
+		if found == nil || found.Status != status || found.Reason != reason || found.ObservedGeneration != object.GetGeneration() {
+			return fmt.Errorf("the condition is %+v, not %s %s", found, status, reason)
 		}
 		return nil
 	})
 	require.NoError(t, err)
-	return *ready
+	return *found
 }

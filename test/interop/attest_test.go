@@ -46,8 +46,8 @@ func attesters() map[string]func(*testing.T) (tool, []string) {
 }
 
 func attesting(predicateType, expression string) v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Attestation: &v1alpha1.AttestationVerifier{PredicateType: predicateType, Expression: expression,
-		Keys: []v1alpha1.TrustStoreRef{{TrustStore: trusted}}}}
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeAttestation, Attestation: &v1alpha1.AttestationVerifier{
+		Signers: byKey().Cosign.Signers, PredicateType: predicateType, Expression: expression}}
 }
 
 func TestAcceptsWhatCosignAttestsAndDeniesItsTwin(t *testing.T) {

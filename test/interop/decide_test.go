@@ -37,26 +37,29 @@ func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSp
 // resources are what a cluster admin and a team would apply: the registry, the
 // trust material in a Secret, one verifier, and a policy that requires it.
 func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) resource.Objects {
-	kind := v1alpha1.PublicKeys
+	kind := v1alpha1.TrustStoreTypePublicKeys
 	switch {
 	case verifier.Notation != nil:
-		kind = v1alpha1.Certificates
+		kind = v1alpha1.TrustStoreTypeCertificates
 	case verifier.Cosign != nil && verifier.Cosign.Keyless != nil, verifier.Attestation != nil && verifier.Attestation.Keyless != nil:
-		kind = v1alpha1.SigstoreRoot
+		kind = v1alpha1.TrustStoreTypeSigstoreRoot
 	}
 	own := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
 	return resource.Objects{
 		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: team, UID: "uid-of-team-a"}}},
 		Secrets:    []corev1.Secret{{ObjectMeta: own("material"), Data: map[string][]byte{materialFile: material}}},
-		ClusterStores: []v1alpha1.ClusterStore{{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1alpha1.ClusterStoreSpec{
-			StoreSpec: v1alpha1.StoreSpec{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
-		}}},
-		TrustStores: []v1alpha1.TrustStore{{ObjectMeta: own(trusted), Spec: v1alpha1.TrustStoreSpec{
-			Type: kind, Source: v1alpha1.TrustSource{SecretRef: &v1alpha1.ObjectKeyRef{Name: "material", Key: materialFile}},
-		}}},
-		Verifiers: []v1alpha1.Verifier{{ObjectMeta: own("release"), Spec: verifier}},
-		VerificationPolicies: []v1alpha1.VerificationPolicy{{ObjectMeta: own("images"), Spec: v1alpha1.VerificationPolicySpec{
-			Rules: []v1alpha1.PolicyRule{{Images: []string{source.Host() + "/**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}},
-		}}},
+		Resources: []v1alpha1.Object{
+			&v1alpha1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1alpha1.ClusterStoreSpec{
+				StoreCommon: v1alpha1.StoreCommon{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
+			}},
+			&v1alpha1.TrustStore{ObjectMeta: own(trusted), Spec: v1alpha1.TrustStoreSpec{
+				TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: kind},
+				Source:           v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "material", Key: materialFile}},
+			}},
+			&v1alpha1.Verifier{ObjectMeta: own("release"), Spec: verifier},
+			&v1alpha1.VerificationPolicy{ObjectMeta: own("images"), Spec: v1alpha1.VerificationPolicySpec{
+				Rules: []v1alpha1.PolicyRule{{Images: []string{source.Host() + "/**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}},
+			}},
+		},
 	}
 }

@@ -88,12 +88,12 @@ const (
 // by is a keyless verifier of one identity; there is no certificate transparency
 // log.
 func by(issuer, subject string, change func(*v1alpha1.CosignVerifier)) v1alpha1.VerifierSpec {
-	verifier := &v1alpha1.CosignVerifier{Keyless: &v1alpha1.Keyless{TrustStore: &v1alpha1.TrustStoreRef{TrustStore: trusted},
-		Identities: []v1alpha1.Identity{{Issuer: issuer, Subject: subject}}, SignedCertificateTimestamps: v1alpha1.TransparencyLogIgnore}}
+	verifier := &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keyless: &v1alpha1.Keyless{TrustStoreRef: &v1alpha1.TrustStoreRef{Name: trusted},
+		Identities: []v1alpha1.Identity{{Issuer: issuer, Subject: subject}}, InsecureIgnoreSCT: true}}}
 	if change != nil {
 		change(verifier)
 	}
-	return v1alpha1.VerifierSpec{Cosign: verifier}
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: verifier}
 }
 
 func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 	require.NoError(t, err)
 	strange, err := stranger.TrustedRoot()
 	require.NoError(t, err)
-	noLog := func(v *v1alpha1.CosignVerifier) { v.TransparencyLog = v1alpha1.TransparencyLogIgnore }
+	noLog := func(v *v1alpha1.CosignVerifier) { v.Keyless.InsecureIgnoreTransparencyLog = true }
 	for name, c := range map[string]struct {
 		sign func(*testing.T, fixture.Image, string)
 		kind string
@@ -128,7 +128,7 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 				if c.how != nil {
 					c.how(v)
 				}
-				v.Keyless.SignedCertificateTimestamps = ""
+				v.Keyless.InsecureIgnoreSCT = false
 			}
 			requireDenied(t, "Untrusted", decide(t, registry, by(s.people(), alice, withSCT), s.root, img.Reference))
 			two := int32(2)
@@ -179,8 +179,8 @@ func TestAcceptsKeylessAttestationsOfRealServices(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(p.predicate), 0o600))
 			s.signV3(t, img, s.person(t, alice), "attest", "--type", p.kind, "--predicate", file)
 			attested := func(subject, expression string) v1alpha1.VerifierSpec {
-				return v1alpha1.VerifierSpec{Attestation: &v1alpha1.AttestationVerifier{PredicateType: p.predicateType, Expression: expression,
-					Keyless: by(s.people(), subject, nil).Cosign.Keyless}}
+				return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeAttestation, Attestation: &v1alpha1.AttestationVerifier{
+					Signers: by(s.people(), subject, nil).Cosign.Signers, PredicateType: p.predicateType, Expression: expression}}
 			}
 			require.Equal(t, "allowed", decide(t, registry, attested(alice, p.yes), s.root, img.Reference).Verdict.Outcome.String())
 			requireDenied(t, "Predicate", decide(t, registry, attested(alice, p.no), s.root, img.Reference))

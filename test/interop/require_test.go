@@ -34,13 +34,14 @@ func push(t *testing.T, registry *fixture.Registry, name, tag string) fixture.Im
 
 // byKey is a verifier of signatures made with the key of its trust store.
 func byKey() v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: trusted}}}}
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
+		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: trusted}}}}}}
 }
 
 // byCertificate is a verifier of notation signatures of the fixtures' signers.
 func byCertificate() v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Notation: &v1alpha1.NotationVerifier{
-		TrustStores:       []v1alpha1.TrustStoreRef{{TrustStore: trusted}},
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{
+		TrustStoreRefs:    []v1alpha1.TrustStoreRef{{Name: trusted}},
 		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
 	}}
 }

@@ -100,12 +100,15 @@ func team(i int) verify.Namespace { return verify.Namespace(fmt.Sprintf("team-%d
 func (s *soak) resources(i int, key *fixture.CosignKey, life int) resource.Objects {
 	named := metav1.ObjectMeta{Namespace: string(team(i)), Name: "release"}
 	return resource.Objects{
-		Namespaces:  []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: string(team(i)), UID: types.UID(fmt.Sprint(life))}}},
-		TrustStores: []v1alpha1.TrustStore{{ObjectMeta: named, Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(key.PEM)}}}},
-		Verifiers: []v1alpha1.Verifier{{ObjectMeta: named, Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{
-			Keys: []v1alpha1.TrustStoreRef{{TrustStore: "release"}}}}}},
-		VerificationPolicies: []v1alpha1.VerificationPolicy{{ObjectMeta: named, Spec: v1alpha1.VerificationPolicySpec{
-			Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}}},
+		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: string(team(i)), UID: types.UID(fmt.Sprint(life))}}},
+		Resources: []v1alpha1.Object{
+			&v1alpha1.TrustStore{ObjectMeta: named, Spec: v1alpha1.TrustStoreSpec{
+				TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypePublicKeys}, Source: v1alpha1.TrustSource{Inline: string(key.PEM)}}},
+			&v1alpha1.Verifier{ObjectMeta: named, Spec: v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
+				Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "release"}}}}}}},
+			&v1alpha1.VerificationPolicy{ObjectMeta: named, Spec: v1alpha1.VerificationPolicySpec{
+				Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}},
+		},
 	}
 }
 
@@ -113,13 +116,12 @@ func (s *soak) resources(i int, key *fixture.CosignKey, life int) resource.Objec
 func (s *soak) begin(t *testing.T) {
 	t.Helper()
 	var o resource.Objects
-	store := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{s.registry.Host()}}, InsecurePlainHTTP: true}}
+	store := &v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{s.registry.Host()}}, InsecurePlainHTTP: true}}
 	store.Name = "soak"
-	o.ClusterStores = append(o.ClusterStores, store)
+	o.Resources = append(o.Resources, store)
 	for i := range teams {
 		own := s.resources(i, s.keys[i], 0)
-		o.Namespaces, o.TrustStores = append(o.Namespaces, own.Namespaces...), append(o.TrustStores, own.TrustStores...)
-		o.Verifiers, o.VerificationPolicies = append(o.Verifiers, own.Verifiers...), append(o.VerificationPolicies, own.VerificationPolicies...)
+		o.Namespaces, o.Resources = append(o.Namespaces, own.Namespaces...), append(o.Resources, own.Resources...)
 	}
 	require.Empty(t, s.service.Apply(t.Context(), o))
 }

@@ -82,17 +82,16 @@ func TestARegistryThatHangsIsAnsweredInTimeAndLateWorkIsKept(t *testing.T) {
 	require.Equal(t, before, e.registry.Count(), "the retry finds what was worked out")
 }
 
-func TestAPodOfManyTagsFitsIntoTheSmallestLimits(t *testing.T) {
+func TestAPodOfManyTagsFitsIntoTheSmallestQuota(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	var keys []string
 	for i := range verify.MinInFlight + 8 {
 		keys = append(keys, "[team-a]"+e.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
 	}
 	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), func(o *resource.Objects) {
-		var limits v1alpha1.ClusterLimits
-		limits.Name = "small"
-		limits.Spec = v1alpha1.ClusterLimitsSpec{Namespaces: []string{"team-a"}, ImagesInWork: verify.MinInFlight}
-		o.ClusterLimits = append(o.ClusterLimits, limits)
+		quota := &v1alpha1.ClusterQuota{Spec: v1alpha1.ClusterQuotaSpec{Namespaces: []string{"team-a"}, MaxInFlight: verify.MinInFlight}}
+		quota.Name = "small"
+		o.Resources = append(o.Resources, quota)
 	}))
 	e.registry.SetLatency(10 * time.Millisecond)
 	answer := e.serve(t, 10*time.Second)(keys...)

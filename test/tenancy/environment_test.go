@@ -91,15 +91,15 @@ func (e *environment) apply(t *testing.T, resources ...func(*resource.Objects)) 
 func (e *environment) clusterStore(t *testing.T) func(*resource.Objects) {
 	t.Helper()
 	return func(o *resource.Objects) {
-		var store v1alpha1.ClusterStore
+		store := &v1alpha1.ClusterStore{}
 		store.Name = "fixture"
 		store.Spec.Registries = []string{e.registry.Host()}
 		if pem := e.registry.CertificatePEM(); pem != nil {
-			store.Spec.CABundle = &v1alpha1.CABundle{Inline: string(pem)}
+			store.Spec.CABundle = &v1alpha1.ClusterCABundle{Inline: string(pem)}
 		} else {
 			store.Spec.InsecurePlainHTTP = true
 		}
-		o.ClusterStores = append(o.ClusterStores, store)
+		o.Resources = append(o.Resources, store)
 	}
 }
 
@@ -109,18 +109,30 @@ func (e *environment) trusting(t *testing.T, namespace, signer string) func(*res
 	t.Helper()
 	pem := string(e.signer(t, signer).PEM)
 	return func(o *resource.Objects) {
-		trust := v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: pem}}
-		spec := v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "keys"}}}}
 		if namespace == "" {
-			store, verifier := v1alpha1.ClusterTrustStore{Spec: trust}, v1alpha1.ClusterVerifier{Spec: spec}
+			store, verifier := &v1alpha1.ClusterTrustStore{}, &v1alpha1.ClusterVerifier{Spec: byKey("keys")}
+			store.Spec.Type, store.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, pem
 			store.Name, verifier.Name = "keys", "release"
-			o.ClusterTrustStores, o.ClusterVerifiers = append(o.ClusterTrustStores, store), append(o.ClusterVerifiers, verifier)
+			o.Resources = append(o.Resources, store, verifier)
 			return
 		}
-		store, verifier := v1alpha1.TrustStore{Spec: trust}, v1alpha1.Verifier{Spec: spec}
-		store.Name, store.Namespace, verifier.Name, verifier.Namespace = "keys", namespace, "release", namespace
-		o.TrustStores, o.Verifiers = append(o.TrustStores, store), append(o.Verifiers, verifier)
+		verifier := &v1alpha1.Verifier{Spec: byKey("keys")}
+		verifier.Name, verifier.Namespace = "release", namespace
+		o.Resources = append(o.Resources, trustStore(namespace, "keys", v1alpha1.TrustStoreTypePublicKeys, pem), verifier)
 	}
+}
+
+// byKey trusts the keys of a trust store.
+func byKey(store string) v1alpha1.VerifierSpec {
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
+		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: store}}}}}}
+}
+
+func trustStore(namespace, name string, kind v1alpha1.TrustStoreType, text string) *v1alpha1.TrustStore {
+	store := &v1alpha1.TrustStore{}
+	store.Spec.Type, store.Spec.Source.Inline = kind, text
+	store.Namespace, store.Name = namespace, name
+	return store
 }
 
 // policy gives a namespace, or with "" the cluster, a policy from YAML.
@@ -129,14 +141,14 @@ func (e *environment) policy(t *testing.T, namespace, name, spec string) func(*r
 	return func(o *resource.Objects) {
 		document := fmt.Sprintf("metadata: {name: %s, namespace: %q}\nspec:\n  %s", name, namespace, strings.ReplaceAll(spec, "\n", "\n  "))
 		if namespace == "" {
-			var p v1alpha1.ClusterVerificationPolicy
-			require.NoError(t, yaml.UnmarshalStrict([]byte(document), &p))
-			o.ClusterVerificationPolicies = append(o.ClusterVerificationPolicies, p)
+			p := &v1alpha1.ClusterVerificationPolicy{}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(document), p))
+			o.Resources = append(o.Resources, p)
 			return
 		}
-		var p v1alpha1.VerificationPolicy
-		require.NoError(t, yaml.UnmarshalStrict([]byte(document), &p))
-		o.VerificationPolicies = append(o.VerificationPolicies, p)
+		p := &v1alpha1.VerificationPolicy{}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(document), p))
+		o.Resources = append(o.Resources, p)
 	}
 }
 

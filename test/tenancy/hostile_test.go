@@ -72,9 +72,9 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			h.Handle("", c.part, c.handler)
 			e := newEnvironment(t, fixture.RegistryOptions{})
 			store := func(o *resource.Objects) {
-				s := v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreSpec: v1alpha1.StoreSpec{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
+				s := &v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
 				s.Name = "hostile"
-				o.ClusterStores = append(o.ClusterStores, s)
+				o.Resources = append(o.Resources, s)
 			}
 			require.Empty(t, e.apply(t, store, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
 			ref, err := image.Parse(h.Host() + "/app@" + digest.FromString(victim).String())

@@ -26,17 +26,16 @@ func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec s
 	t.Helper()
 	text, err := instance.TrustedRoot()
 	require.NoError(t, err)
-	verifier := v1alpha1.Verifier{}
+	verifier := &v1alpha1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &verifier.Spec), spec)
 	verifier.Name, verifier.Namespace = "release", namespace
-	store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.SigstoreRoot, Source: v1alpha1.TrustSource{Inline: string(text)}}}
-	store.Name, store.Namespace = "root", namespace
+	store := trustStore(namespace, "root", v1alpha1.TrustStoreTypeSigstoreRoot, string(text))
 	return func(o *resource.Objects) {
-		o.TrustStores, o.Verifiers = append(o.TrustStores, store), append(o.Verifiers, verifier)
+		o.Resources = append(o.Resources, store, verifier)
 	}
 }
 
-const trustingSomeone = "{cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStore: {trustStore: root}, signedCertificateTimestamps: Ignore}}}"
+const trustingSomeone = "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStoreRef: {name: root}, insecureIgnoreSCT: true}}}"
 
 // signKeyless signs an image as a bundle, or in the legacy form.
 func (e *environment) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fixture.Image, legacy bool, options sigstore.SignOptions) {
@@ -99,15 +98,15 @@ func TestEveryKeylessFieldCounts(t *testing.T) {
 		"issuer by another expression":    {"issuer: " + vouched, `issuerRegExp: "https://other.*"`, logged, policy.Denied},
 		"subject by expression":           {"subject: " + someone, `subjectRegExp: "[a-z]+@example\\.com"`, logged, policy.Allowed},
 		"subject by part of it":           {"subject: " + someone, `subjectRegExp: "example"`, logged, policy.Denied},
-		"SCT demanded":                    {", signedCertificateTimestamps: Ignore", "", logged, policy.Denied},
-		"two logs":                        {"Ignore}", "Ignore, thresholds: {transparencyLogs: 2}}", logged, policy.Denied},
-		"two times":                       {"Ignore}", "Ignore, thresholds: {timestamps: 2}}", logged, policy.Denied},
-		"one log and one time":            {"Ignore}", "Ignore, thresholds: {transparencyLogs: 1, timestamps: 1}}", logged, policy.Allowed},
-		"log ignored: a timestamp counts": {"Ignore}}", "Ignore}, transparencyLog: Ignore}", timestamped, policy.Allowed},
-		"log ignored: no timestamp":       {"Ignore}}", "Ignore}, transparencyLog: Ignore}", logged, policy.Denied},
+		"SCT demanded":                    {", insecureIgnoreSCT: true", "", logged, policy.Denied},
+		"two logs":                        {"SCT: true}", "SCT: true, thresholds: {transparencyLogs: 2}}", logged, policy.Denied},
+		"two times":                       {"SCT: true}", "SCT: true, thresholds: {timestamps: 2}}", logged, policy.Denied},
+		"one log and one time":            {"SCT: true}", "SCT: true, thresholds: {transparencyLogs: 1, timestamps: 1}}", logged, policy.Allowed},
+		"log ignored: a timestamp counts": {"SCT: true}", "SCT: true, insecureIgnoreTransparencyLog: true}", timestamped, policy.Allowed},
+		"log ignored: no timestamp":       {"SCT: true}", "SCT: true, insecureIgnoreTransparencyLog: true}", logged, policy.Denied},
 		"log demanded":                    {"", "", timestamped, policy.Denied},
-		"repository demanded":             {"Ignore}}", "Ignore}, matchRepository: true}", logged, policy.Denied},
-		"annotation demanded":             {"Ignore}}", "Ignore}, annotations: {env: prod}}", logged, policy.Denied},
+		"repository demanded":             {"SCT: true}}", "SCT: true}, matchRepository: true}", logged, policy.Denied},
+		"annotation demanded":             {"SCT: true}}", "SCT: true}, annotations: {env: prod}}", logged, policy.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := trustingSomeone
@@ -128,25 +127,26 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 	img := e.signed(t, "app/logged")
 	e.signKeyless(t, instance, img, false, sigstore.SignOptions{})
 	for message, spec := range map[string]string{
-		"it must be SigstoreRoot":                           "{cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStore: {trustStore: keys}}}}",
-		"TrustStore team-a/nowhere is not there":            strings.Replace(trustingSomeone, "trustStore: root", "trustStore: nowhere", 1),
-		"Sigstore's public-good root, which cannot be used": "{cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
-		"without identities would trust everybody":          "{cosign: {keyless: {identities: [], trustStore: {trustStore: root}}}}",
-		"exactly one of issuer and issuerRegExp":            "{cosign: {keyless: {identities: [{subject: s}], trustStore: {trustStore: root}}}}",
-		"cannot be read":                                    "{cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStore: {trustStore: root}}}}",
-		"it must be at least 1":                             strings.Replace(trustingSomeone, "Ignore}", "Ignore, thresholds: {timestamps: 0}}", 1),
-		"signedCertificateTimestamps is \"Maybe\"":          strings.Replace(trustingSomeone, "signedCertificateTimestamps: Ignore", "signedCertificateTimestamps: Maybe", 1),
-		"logTrustStore must name":                           "{cosign: {keys: [{trustStore: keys}], transparencyLog: Required}}",
-		"logTrustStore is for":                              "{cosign: {keys: [{trustStore: keys}], logTrustStore: {trustStore: root}}}",
+		"it must be of type SigstoreRoot":                   "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStoreRef: {name: keys}}}}",
+		"TrustStore team-a/nowhere does not exist":          strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
+		"Sigstore's public-good root, which cannot be used": "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
+		"without identities would trust everybody":          "{type: Cosign, cosign: {keyless: {identities: [], trustStoreRef: {name: root}}}}",
+		"exactly one of issuer and issuerRegExp":            "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], trustStoreRef: {name: root}}}}",
+		"cannot be read":                                    "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStoreRef: {name: root}}}}",
+		"it must be at least 1":                             strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
+		"spec.cosign.keys.logTrustStoreRef":                 "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: keys}}}}",
+		"exactly one of keys, keyless; it has 2":            strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}]}, ", 1),
+		"exactly one of keys, keyless; it has 0":            "{type: Cosign, cosign: {}}",
+		"spec.type is Notation":                             strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
+		"spec.type is \"\"":                                 strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),
 	} {
 		keys := func(o *resource.Objects) {
-			store := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(e.signer(t, "a").PEM)}}}
-			store.Name, store.Namespace = "keys", "team-a"
-			o.TrustStores = append(o.TrustStores, store)
+			o.Resources = append(o.Resources, trustStore("team-a", "keys", v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
 		}
 		problems := e.apply(t, keyless(t, "team-a", instance, spec), keys, e.policy(t, "team-a", "p", releaseNeeded))
-		require.Len(t, problems, 1, message)
+		require.Len(t, problems, 2, message)
 		require.Contains(t, problems[0].Message, message)
+		require.Equal(t, policy.ReasonReferenceNotReady, problems[1].Reason, "the policy names the verifier")
 		verdict := e.outcome(t, "team-a", img)
 		requireOutcome(t, policy.Denied, verdict)
 		require.Contains(t, verdict.Reason, "Verifier team-a/release")

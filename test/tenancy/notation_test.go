@@ -19,18 +19,17 @@ import (
 // store gives a namespace a trust store with one certificate.
 func store(namespace, name string, kind v1alpha1.TrustStoreType, authority *fixture.Authority) func(*resource.Objects) {
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Chain[0].Raw})
-	made := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: kind, Source: v1alpha1.TrustSource{Inline: string(text)}}}
-	made.Namespace, made.Name = namespace, name
-	return func(o *resource.Objects) { o.TrustStores = append(o.TrustStores, made) }
+	made := trustStore(namespace, name, kind, string(text))
+	return func(o *resource.Objects) { o.Resources = append(o.Resources, made) }
 }
 
 // verifier gives a namespace a Verifier with a specification in YAML.
 func verifier(t *testing.T, namespace, name, spec string) func(*resource.Objects) {
 	t.Helper()
-	made := v1alpha1.Verifier{}
+	made := &v1alpha1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &made.Spec), spec)
 	made.Namespace, made.Name = namespace, name
-	return func(o *resource.Objects) { o.Verifiers = append(o.Verifiers, made) }
+	return func(o *resource.Objects) { o.Resources = append(o.Resources, made) }
 }
 
 const fixtureIdentity = `"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures, CN=release"`
@@ -66,24 +65,24 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 		_, err = e.registry.SignNotation(t.Context(), images[name], signed.by, signed.options)
 		require.NoError(t, err)
 	}
-	const base = "trustStores: [{trustStore: ca}], trustedIdentities: [" + fixtureIdentity + "]"
+	const base = "trustStoreRefs: [{name: ca}], trustedIdentities: [" + fixtureIdentity + "]"
 	for _, c := range []struct{ image, allowed, denied, says string }{
-		{"plain", base, "trustStores: [{trustStore: other}], trustedIdentities: [" + fixtureIdentity + "]", "does not lead to a trust store"},
-		{"plain", base, "trustStores: [{trustStore: ca}], trustedIdentities: [" + strings.Replace(fixtureIdentity, "release", "nightly", 1) + "]", "none of the trusted identities"},
-		{"plain", base, base + ", timestampAuthorities: [{trustStore: stamps}]", "has no timestamp"},
-		{"plain", base + ", timestampAuthorities: [{trustStore: stamps}], verifyTimestamp: AfterCertificateExpiry",
-			base + ", timestampAuthorities: [{trustStore: stamps}], verifyTimestamp: Always", "has no timestamp"},
-		{"stamped", base + ", timestampAuthorities: [{trustStore: stamps}]", base, "expired at"},
-		{"stamped", base + ", timestampAuthorities: [{trustStore: stamps}]", base + ", timestampAuthorities: [{trustStore: strange}]", "no trusted timestamp authority"},
+		{"plain", base, "trustStoreRefs: [{name: other}], trustedIdentities: [" + fixtureIdentity + "]", "does not lead to a trust store"},
+		{"plain", base, "trustStoreRefs: [{name: ca}], trustedIdentities: [" + strings.Replace(fixtureIdentity, "release", "nightly", 1) + "]", "none of the trusted identities"},
+		{"plain", base, base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", "has no timestamp"},
+		{"plain", base + ", timestamps: {trustStoreRefs: [{name: stamps}], verifyTimestamp: AfterCertificateExpiry}",
+			base + ", timestamps: {trustStoreRefs: [{name: stamps}], verifyTimestamp: Always}", "has no timestamp"},
+		{"stamped", base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", base, "expired at"},
+		{"stamped", base + ", timestamps: {trustStoreRefs: [{name: stamps}]}", base + ", timestamps: {trustStoreRefs: [{name: strange}]}", "no trusted timestamp authority"},
 		{"stamped", base + ", level: Permissive", base + ", level: Strict", "expired at"},
 		{"stamped", base + ", overrides: {authenticTimestamp: Log}", base + ", level: Permissive, overrides: {authenticTimestamp: Enforce}", "expired at"},
 		{"overdue", base + ", overrides: {expiry: Log}", base + ", overrides: {expiry: Enforce}", "the signature expired"},
 		{"overdue", base + ", level: Permissive", base + ", level: Permissive, overrides: {expiry: Enforce}", "the signature expired"},
 	} {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
-			problems := e.apply(t, verifier(t, "team-a", "release", "{notation: {"+spec+"}}"), store("team-a", "ca", v1alpha1.Certificates, root),
-				store("team-a", "other", v1alpha1.Certificates, other), store("team-a", "stamps", v1alpha1.TimestampAuthorities, stamps.Root),
-				store("team-a", "strange", v1alpha1.TimestampAuthorities, strange.Root))
+			problems := e.apply(t, verifier(t, "team-a", "release", "{type: Notation, notation: {"+spec+"}}"), store("team-a", "ca", v1alpha1.TrustStoreTypeCertificates, root),
+				store("team-a", "other", v1alpha1.TrustStoreTypeCertificates, other), store("team-a", "stamps", v1alpha1.TrustStoreTypeTimestampAuthorities, stamps.Root),
+				store("team-a", "strange", v1alpha1.TrustStoreTypeTimestampAuthorities, strange.Root))
 			require.Empty(t, problems)
 			verdict := e.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
 			require.Equal(t, want, verdict.Outcome, "%s: %s", spec, verdict.Reason)
@@ -114,8 +113,8 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 		require.NoError(t, err)
 	}
 	demand := func(more string) []func(*resource.Objects) {
-		return []func(*resource.Objects){store("team-a", "ca", v1alpha1.Certificates, root),
-			verifier(t, "team-a", "release", "{notation: {trustStores: [{trustStore: ca}], trustedIdentities: ['*']"+more+"}}")}
+		return []func(*resource.Objects){store("team-a", "ca", v1alpha1.TrustStoreTypeCertificates, root),
+			verifier(t, "team-a", "release", "{type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: ['*']"+more+"}}")}
 	}
 	verdict := func(img fixture.Image) policy.Verdict { return e.Verify(t.Context(), "team-a", img.Reference).Verdict }
 

@@ -15,10 +15,10 @@ import (
 // keyed gives team-a a verifier of a name with a key of the same name.
 func (e *environment) keyed(t *testing.T, name string) func(*resource.Objects) {
 	t.Helper()
-	add := verifier(t, "team-a", name, "{cosign: {keys: [{trustStore: "+name+"}]}}")
-	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Inline: string(e.signer(t, name).PEM)}}}
-	trust.Namespace, trust.Name = "team-a", name
-	return func(o *resource.Objects) { add(o); o.TrustStores = append(o.TrustStores, trust) }
+	verifier := &v1alpha1.Verifier{Spec: byKey(name)}
+	verifier.Namespace, verifier.Name = "team-a", name
+	trust := trustStore("team-a", name, v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, name).PEM))
+	return func(o *resource.Objects) { o.Resources = append(o.Resources, verifier, trust) }
 }
 
 // Each field of a policy flips the verdict on one image.
@@ -48,9 +48,11 @@ func TestEveryFieldOfAPolicyMatters(t *testing.T) {
 		{"both", rule("{anyOf: [a, b], atLeast: 2}"), rule("{anyOf: [a, b], atLeast: 3}")},
 		{"a", rule("{anyOf: [a]}"), rule("{anyOf: [a]}, {anyOf: [b]}")},
 		{"a", "rules: [{images: ['" + host + "/app/a'], require: [{anyOf: [a]}]}]", "rules: [{images: ['" + host + "/app/b'], require: [{anyOf: [a]}]}]"},
-		{"none", "default: Allow", "default: Deny"},
-		{"none", "mode: Warn\n" + rule("{anyOf: [a]}"), "mode: Enforce\n" + rule("{anyOf: [a]}")},
-		{"none", "mode: Warn\ndefault: Deny", "default: Deny"},
+		{"none", "defaultAction: Allow", "defaultAction: Deny"},
+		{"none", "enforcementAction: Warn\n" + rule("{anyOf: [a]}"), "enforcementAction: Deny\n" + rule("{anyOf: [a]}")},
+		{"none", "enforcementAction: Warn\ndefaultAction: Deny", "defaultAction: Deny"},
+		{"none", "rules: [{images: ['**'], action: Allow}]", "rules: [{images: ['**'], action: Deny}]"},
+		{"a", "rules: [{images: ['**'], action: Require, require: [{anyOf: [a]}]}]", "rules: [{images: ['**'], action: Deny}]"},
 		{"both", rule("{expression: 'findings.exists(f, f.verifier == \"a\") && findings.exists(f, f.verifier == \"b\")'}"),
 			rule("{expression: 'findings.exists(f, f.verifier == \"a\") && !findings.exists(f, f.verifier == \"b\")'}")},
 		{"a", rule("{expression: 'findings.all(f, f.facts.keyFingerprint.startsWith(\"sha256:\"))'}"), rule("{expression: 'findings.all(f, f.facts.issuer == \"x\")'}")},
@@ -74,7 +76,7 @@ func TestEveryFieldOfAPolicyMatters(t *testing.T) {
 		require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome, "nothing is proven, whatever %s says", broken)
 	}
 	// A tenant that only warns stays under the floor.
-	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", "mode: Warn\ndefault: Deny"), e.trusting(t, "", "cluster"),
-		e.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)))
+	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", "enforcementAction: Warn\ndefaultAction: Deny"), e.trusting(t, "", "cluster"),
+		e.policy(t, "", "floor", "scope: Floor\n"+releaseNeeded)))
 	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome)
 }

@@ -71,15 +71,15 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // token for it, and a verifier.
 func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*resource.Objects) {
 	t.Helper()
-	trust := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Type: v1alpha1.PublicKeys, Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{
-		Address: v.address, Path: "transit/keys/release", CABundle: v.authority, Token: v1alpha1.ObjectKeyRef{Name: "vault", Key: "token"}}}}}
-	trust.Namespace, trust.Name = namespace, "release"
+	trust := trustStore(namespace, "release", v1alpha1.TrustStoreTypePublicKeys, "")
+	trust.Spec.Source.Vault = &v1alpha1.VaultSource{VaultPath: v1alpha1.VaultPath{Address: v.address, Path: "transit/keys/release"},
+		CABundle: &v1alpha1.CABundle{Inline: v.authority}, TokenSecretKeyRef: v1alpha1.KeyRef{Name: "vault", Key: "token"}}
 	secret := corev1.Secret{StringData: map[string]string{"token": token}}
 	secret.Namespace, secret.Name = namespace, "vault"
-	add := verifier(t, namespace, "release", "{cosign: {keys: [{trustStore: release}]}}")
+	verifier := &v1alpha1.Verifier{Spec: byKey("release")}
+	verifier.Namespace, verifier.Name = namespace, "release"
 	return func(o *resource.Objects) {
-		add(o)
-		o.TrustStores, o.Secrets = append(o.TrustStores, trust), append(o.Secrets, secret)
+		o.Resources, o.Secrets = append(o.Resources, trust, verifier), append(o.Secrets, secret)
 	}
 }
 
@@ -115,12 +115,9 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
 	require.Equal(t, policy.ReasonUnreadable, problems()[0].Reason)
-	material := e.Set().Snapshot().Material("team-a")
-	require.Len(t, material, 1)
-	for _, m := range material {
-		require.Len(t, m.Fingerprints, 1)
-		require.NotNil(t, m.FetchedAt)
-	}
+	report := e.Set().Snapshot().Reports("team-a")[policy.ObjectRef{Kind: v1alpha1.KindTrustStore, Namespace: "team-a", Name: "release"}]
+	require.Len(t, report.Fingerprints, 1)
+	require.NotZero(t, report.FetchedAt)
 
 	v.rotate(string(e.signer(t, "old").PEM), string(e.signer(t, "new").PEM))
 	require.Eventually(t, allowed(fresh), 10*time.Second, time.Millisecond, "a new version")

@@ -74,8 +74,8 @@ func TestEditsChangeVerdictsAtOnceAndEditsBackAreWarm(t *testing.T) {
 func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	byCorp, byBoth, unsigned := e.signed(t, "x/corp", "corp"), e.signed(t, "x/both", "corp", "a"), e.signed(t, "x/none")
-	floor := e.policy(t, "", "floor", "enforcement: Floor\n"+releaseNeeded)
-	require.Empty(t, e.apply(t, e.trusting(t, "", "corp"), floor, e.policy(t, "lax", "p", "default: Allow"),
+	floor := e.policy(t, "", "floor", "scope: Floor\n"+releaseNeeded)
+	require.Empty(t, e.apply(t, e.trusting(t, "", "corp"), floor, e.policy(t, "lax", "p", "defaultAction: Allow"),
 		e.trusting(t, "strict", "a"), e.policy(t, "strict", "p", releaseNeeded),
 		e.trusting(t, "impostor", "a"), e.policy(t, "impostor", "p", releaseNeeded)))
 	requireOutcome(t, policy.Denied, e.outcome(t, "lax", unsigned))
@@ -91,9 +91,9 @@ func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	img := e.signed(t, "shared/app", "corp")
 	broken := func(o *resource.Objects) {
-		v := v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Keys: []v1alpha1.TrustStoreRef{{TrustStore: "gone"}}}}}
+		v := &v1alpha1.Verifier{Spec: byKey("gone")}
 		v.Name, v.Namespace = "release", "team-a"
-		o.Verifiers = append(o.Verifiers, v)
+		o.Resources = append(o.Resources, v)
 	}
 	problems := e.apply(t, e.trusting(t, "", "corp"), e.policy(t, "", "p", releaseNeeded), broken)
 	require.Len(t, problems, 1)

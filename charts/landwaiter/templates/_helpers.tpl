@@ -36,6 +36,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (printf "https://%s.%s.svc:443" (include "landwaiter.fullname" .) .Release.Namespace) .Values.provider.url -}}
 {{- end -}}
 
+{{/* Plurals of the kinds of a scope, as the chart's definitions have them, so that the
+roles know every kind. Takes a list: root, "Namespaced" or "Cluster", subresource. */}}
+{{- define "landwaiter.plurals" -}}
+{{- $root := index . 0 }}
+{{- $scope := index . 1 }}
+{{- $suffix := index . 2 }}
+{{- $plurals := list }}
+{{- range $path, $_ := $root.Files.Glob "files/crds/*.yaml" }}
+{{- $crd := $root.Files.Get $path | fromYaml }}
+{{- if eq $crd.spec.scope $scope }}
+{{- $plurals = append $plurals (printf "%s%s" $crd.spec.names.plural $suffix) }}
+{{- end }}
+{{- end }}
+{{- join ", " $plurals }}
+{{- end -}}
+
 {{/* Names of all Provider objects, as a list under the key "names". */}}
 {{- define "landwaiter.providers" -}}
 {{- $full := include "landwaiter.fullname" . -}}

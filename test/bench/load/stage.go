@@ -112,7 +112,7 @@ spec:
 apiVersion: landwaiter.dev/v1alpha1
 kind: Verifier
 metadata: {name: release, namespace: %[1]s}
-spec: {cosign: {keys: [{trustStore: keys}]}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: VerificationPolicy

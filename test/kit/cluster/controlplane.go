@@ -27,8 +27,8 @@ import (
 
 // Options say where things are and how Gatekeeper runs.
 type Options struct {
-	// Tools is the folder with kube-apiserver, kube-controller-manager, gatekeeper
-	// and gatekeeper.yaml, as test/tools/cluster/build.sh makes it.
+	// Tools is the folder with kube-apiserver, kube-controller-manager, kubectl,
+	// gatekeeper and gatekeeper.yaml, as test/tools/cluster/build.sh makes it.
 	Tools string
 	// Dir is an empty folder for data and logs.
 	Dir string

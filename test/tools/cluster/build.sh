@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the control plane and Gatekeeper pinned in this module into a per-user
 # cache, and prints the folder that holds them, with Gatekeeper's own manifests
-# beside them: kube-apiserver, kube-controller-manager, gatekeeper, gator and
-# gatekeeper.yaml.
+# beside them: kube-apiserver, kube-controller-manager, kubectl, gatekeeper, gator
+# and gatekeeper.yaml.
 #
 # The folder is ${XDG_CACHE_HOME:-$HOME/.cache}/landwaiter/tools/<hash>/bin, where
 # <hash> covers go.mod, go.sum and this file. About ten minutes on two cores the
@@ -16,7 +16,7 @@ bin="${XDG_CACHE_HOME:-$HOME/.cache}/landwaiter/tools/$hash/bin"
 gatekeeper=github.com/open-policy-agent/gatekeeper/v3
 
 if [[ ! -f "$bin/gatekeeper.yaml" ]]; then
-  echo "tools: building kube-apiserver, kube-controller-manager, gatekeeper and gator (ten minutes the first time)" >&2
+  echo "tools: building kube-apiserver, kube-controller-manager, kubectl, gatekeeper and gator (ten minutes the first time)" >&2
   mkdir -p "$(dirname "$bin")"
   # The scratch folder sits beside the target so that the final rename is
   # atomic: another run sees either nothing or everything.
@@ -25,7 +25,8 @@ if [[ ! -f "$bin/gatekeeper.yaml" ]]; then
   # kubectl cannot parse the version of an API server that was built without one.
   version=$(cd "$here" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
   (cd "$here" && nice go build -p "${JOBS:-2}" -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$scratch/" \
-    k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager "$gatekeeper" "$gatekeeper/cmd/gator") >&2
+    k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl \
+    "$gatekeeper" "$gatekeeper/cmd/gator") >&2
   install -m 0644 "$(cd "$here" && go list -m -f '{{.Dir}}' "$gatekeeper")/deploy/gatekeeper.yaml" "$scratch/gatekeeper.yaml"
   rm -rf "$bin"
   mv "$scratch" "$bin"

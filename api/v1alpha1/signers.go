@@ -1,6 +1,32 @@
 package v1alpha1
 
-// Keyless trusts signers by what an identity provider said of them.
+// Signers says whose signatures count: of keys, or of identities.
+type Signers struct {
+	// Keys trusts whoever has one of these keys.
+	// +optional
+	Keys *Keys `json:"keys,omitempty"`
+
+	// Keyless trusts identities instead of keys.
+	// +optional
+	Keyless *Keyless `json:"keyless,omitempty"`
+}
+
+// Keys trusts signatures by public keys.
+type Keys struct {
+	// TrustStoreRefs name trust stores of type PublicKeys. A signature by any of
+	// their keys is valid.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
+
+	// LogTrustStoreRef names a trust store of type SigstoreRoot. If given, signatures
+	// must also be in one of its transparency logs.
+	// +optional
+	LogTrustStoreRef *TrustStoreRef `json:"logTrustStoreRef,omitempty"`
+}
+
+// Keyless trusts signers by what an identity provider says of them.
 type Keyless struct {
 	// Identities of which a signer must match one.
 	// +listType=atomic
@@ -8,15 +34,20 @@ type Keyless struct {
 	// +kubebuilder:validation:MaxItems=16
 	Identities []Identity `json:"identities"`
 
-	// TrustStore of type SigstoreRoot. Left out it is Sigstore's public-good root.
+	// TrustStoreRef names a trust store of type SigstoreRoot. If omitted, it is
+	// Sigstore's public-good root.
 	// +optional
-	TrustStore *TrustStoreRef `json:"trustStore,omitempty"`
+	TrustStoreRef *TrustStoreRef `json:"trustStoreRef,omitempty"`
 
-	// SignedCertificateTimestamps says whether certificates must be in a
-	// certificate transparency log: Required (the default), or Ignore for a
-	// certificate authority without one.
+	// InsecureIgnoreTransparencyLog accepts signatures that are in no transparency
+	// log; a timestamp authority must vouch for the time instead.
 	// +optional
-	SignedCertificateTimestamps TransparencyLogMode `json:"signedCertificateTimestamps,omitempty"`
+	InsecureIgnoreTransparencyLog bool `json:"insecureIgnoreTransparencyLog,omitempty"`
+
+	// InsecureIgnoreSCT accepts certificates without a signed certificate timestamp,
+	// for a certificate authority without a certificate transparency log.
+	// +optional
+	InsecureIgnoreSCT bool `json:"insecureIgnoreSCT,omitempty"`
 
 	// Expression in CEL that must be true of the signer. It sees issuer, subject and
 	// claims: the certificate's extensions, such as claims.sourceRepositoryURI.
@@ -25,9 +56,9 @@ type Keyless struct {
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
 
-	// Thresholds are how many different logs and authorities must vouch; 1 each if
-	// left out.
+	// Thresholds are how many different logs and authorities must vouch.
 	// +optional
+	// +kubebuilder:default={}
 	Thresholds *Thresholds `json:"thresholds,omitempty"`
 }
 
@@ -37,22 +68,25 @@ type Thresholds struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8
+	// +kubebuilder:default=1
 	TransparencyLogs *int32 `json:"transparencyLogs,omitempty"`
 	// SignedCertificateTimestamps that the certificate must have.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8
+	// +kubebuilder:default=1
 	SignedCertificateTimestamps *int32 `json:"signedCertificateTimestamps,omitempty"`
 	// Timestamps, of logs or timestamp authorities, that the signature must have.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=8
+	// +kubebuilder:default=1
 	Timestamps *int32 `json:"timestamps,omitempty"`
 }
 
 // Identity matches a signer's certificate.
-// +kubebuilder:validation:XValidation:rule="has(self.issuer) != has(self.issuerRegExp)",message="set exactly one of issuer and issuerRegExp"
-// +kubebuilder:validation:XValidation:rule="has(self.subject) != has(self.subjectRegExp)",message="set exactly one of subject and subjectRegExp"
+// +kubebuilder:validation:ExactlyOneOf=issuer;issuerRegExp
+// +kubebuilder:validation:ExactlyOneOf=subject;subjectRegExp
 type Identity struct {
 	// Issuer is the identity provider's URL.
 	// +optional

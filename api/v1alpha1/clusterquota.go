@@ -1,0 +1,71 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterQuotaSpec says how much each of some namespaces may use, instead of what
+// the flags give to every namespace.
+// +kubebuilder:validation:XValidation:rule="[has(self.maxInFlight), has(self.registryRequestsPerSecond), has(self.cacheSharePercent)].exists(x, x)",message="set at least one of maxInFlight, registryRequestsPerSecond and cacheSharePercent in spec"
+type ClusterQuotaSpec struct {
+	// Namespaces that the quota is for; each has it for itself. If several objects
+	// list a namespace, the first by name applies.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespaces []string `json:"namespaces"`
+
+	// MaxInFlight is how many images that are not cached may be verified at a time
+	// (--in-flight-per-namespace), and at most half of --in-flight. One request can
+	// have 32 in flight.
+	// +optional
+	// +kubebuilder:validation:Minimum=32
+	// +kubebuilder:validation:Maximum=65536
+	MaxInFlight int32 `json:"maxInFlight,omitempty"`
+
+	// RegistryRequestsPerSecond is the rate of requests to registries, with a burst of
+	// twice as many (--registry-requests-per-second).
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	RegistryRequestsPerSecond int32 `json:"registryRequestsPerSecond,omitempty"`
+
+	// CacheSharePercent is the share of the memory for verdicts, in percent; the
+	// default is 12.5. It reserves nothing, and shares may add up to more than 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	CacheSharePercent int32 `json:"cacheSharePercent,omitempty"`
+}
+
+// ClusterQuota says how much some namespaces may use. It has no namespaced twin: no
+// namespace raises its own quota.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcq
+// +kubebuilder:printcolumn:name="Namespaces",type=string,JSONPath=`.spec.namespaces`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterQuota struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterQuotaSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status ClusterQuotaStatus `json:"status,omitempty"`
+}
+
+// CommonStatus implements [Object].
+func (q *ClusterQuota) CommonStatus() *Status { return &q.Status.Status }
+
+// ClusterQuotaList is a list of ClusterQuotas.
+// +kubebuilder:object:root=true
+type ClusterQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterQuota `json:"items"`
+}

@@ -1,0 +1,151 @@
+package v1alpha1_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// enums gives, for each enumeration, a specification with its value at %s.
+func enums() map[string]string {
+	all := map[string]string{
+		"Verifier spec.notation.trustStoreRefs[].kind":            "{type: Notation, notation: {trustStoreRefs: [{kind: %s, name: k}], trustedIdentities: ['*']}}",
+		"Verifier spec.notation.level":                            fmt.Sprintf(notationOf, "level: %s"),
+		"Verifier spec.notation.revocation":                       fmt.Sprintf(notationOf, "revocation: %s"),
+		"Verifier spec.notation.timestamps.verifyTimestamp":       fmt.Sprintf(notationOf, "timestamps: {trustStoreRefs: [{name: t}], verifyTimestamp: %s}"),
+		"Verifier spec.notation.timestamps.trustStoreRefs[].kind": fmt.Sprintf(notationOf, "timestamps: {trustStoreRefs: [{kind: %s, name: k}]}"),
+		"Verifier spec.notation.overrides.expiry":                 fmt.Sprintf(notationOf, "overrides: {expiry: %s}"),
+		"Verifier spec.notation.overrides.authenticTimestamp":     fmt.Sprintf(notationOf, "overrides: {authenticTimestamp: %s}"),
+		"Verifier spec.notation.overrides.revocation":             fmt.Sprintf(notationOf, "overrides: {revocation: %s}"),
+		"TrustStore spec.type":                                    "{type: %s, source: {inline: x}}",
+		"TrustStore spec.hash":                                    "{type: PublicKeys, hash: %s, source: {inline: x}}",
+		"Store spec.identity.provider":                            "{registries: [r], identity: {provider: %s, secretRef: {name: s}}}",
+		"ClusterStore spec.identity.provider":                     "{registries: [r], identity: {provider: %s}}",
+		"VerificationPolicy spec.defaultAction":                   "{defaultAction: %s}",
+		"VerificationPolicy spec.enforcementAction":               "{enforcementAction: %s}",
+		"VerificationPolicy spec.rules[].require[].types[]":       "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
+		"VerificationPolicy spec.rules[].index":                   "{rules: [{images: ['**'], require: [{types: [Cosign]}], index: %s}]}",
+		"ClusterVerificationPolicy spec.scope":                    "{scope: %s}",
+	}
+	for field, frame := range map[string]string{"cosign": "{type: Cosign, cosign: {%s}}", "attestation": "{type: Attestation, attestation: {predicateType: p, %s}}"} {
+		at := "Verifier spec." + field
+		all[at+".keys.trustStoreRefs[].kind"] = fmt.Sprintf(frame, "keys: {trustStoreRefs: [{kind: %s, name: k}]}")
+		all[at+".keys.logTrustStoreRef.kind"] = fmt.Sprintf(frame, "keys: {trustStoreRefs: [{name: k}], logTrustStoreRef: {kind: %s, name: k}}")
+		all[at+".keyless.trustStoreRef.kind"] = fmt.Sprintf(frame, "keyless: {identities: [{issuer: i, subject: s}], trustStoreRef: {kind: %s, name: k}}")
+	}
+	return all
+}
+
+// together are the enumerations of which a value decides what else a specification
+// has: their values with one that is valid.
+func together() map[string]map[string]string {
+	return map[string]map[string]string{
+		"Verifier spec.type":                     {"Cosign": cosign, "Notation": notation, "Attestation": attested},
+		"VerificationPolicy spec.rules[].action": {"Require": "require: [{types: [Cosign]}]", "Allow": "index: Itself", "Deny": "index: Itself"},
+	}
+}
+
+// valid returns a specification with a value of the enumeration at path, and whether
+// there is one.
+func valid(kind, path, value string) (string, bool) {
+	for _, id := range []string{kind + " " + path, strings.TrimPrefix(kind, "Cluster") + " " + path} {
+		if beside, ok := together()[id]; ok {
+			if path == "spec.type" {
+				return fmt.Sprintf("{type: %s, %s}", value, cmp.Or(beside[value], cosign)), true
+			}
+			return fmt.Sprintf("{rules: [{images: ['**'], action: %s, %s}]}", value, cmp.Or(beside[value], "index: Itself")), true
+		}
+		if frame, ok := enums()[id]; ok {
+			return fmt.Sprintf(frame, value), true
+		}
+	}
+	return "", false
+}
+
+func TestEnumerationsAcceptTheirValuesOnly(t *testing.T) {
+	for kind, c := range crds(t) {
+		spec := c.schema.Properties["spec"]
+		walk("spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
+			for _, value := range s.Enum {
+				text, ok := valid(kind, path, fmt.Sprint(value))
+				require.True(t, ok, "no test for the enumeration of %s at %s", kind, path)
+				require.Empty(t, c.check(t, object(kind, text)), "%s %s %v", kind, path, value)
+			}
+			if len(s.Enum) == 0 {
+				return
+			}
+			for _, value := range []string{"Bogus", strings.ToLower(fmt.Sprint(s.Enum[0])), "''"} {
+				text, _ := valid(kind, path, value)
+				errs := c.check(t, object(kind, text))
+				require.NotEmpty(t, errs, "%s %s %s", kind, path, value)
+				require.Equal(t, path, at(errs[0]))
+				require.Contains(t, errs[0].Error(), fmt.Sprintf("supported values: %q", s.Enum[0]))
+			}
+		})
+	}
+}
+
+func texts[T ~string](values ...T) []string {
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = string(value)
+	}
+	return list
+}
+
+// constants are the values of each enumeration, by the last part of its path.
+func constants() map[string][]string {
+	trustStoreKinds := texts(v1alpha1.TrustStoreKindTrustStore, v1alpha1.TrustStoreKindClusterTrustStore)
+	verifierTypes := texts(v1alpha1.VerifierTypeCosign, v1alpha1.VerifierTypeNotation, v1alpha1.VerifierTypeAttestation)
+	overrides := texts(v1alpha1.OverrideActionEnforce, v1alpha1.OverrideActionLog)
+	return map[string][]string{
+		"Verifier type":                        verifierTypes,
+		"Verifier kind":                        trustStoreKinds,
+		"Verifier level":                       texts(v1alpha1.NotationLevelStrict, v1alpha1.NotationLevelPermissive),
+		"Verifier revocation":                  texts(v1alpha1.RevocationModeIgnore, v1alpha1.RevocationModeCheck),
+		"Verifier verifyTimestamp":             texts(v1alpha1.TimestampModeAlways, v1alpha1.TimestampModeAfterCertificateExpiry),
+		"Verifier overrides":                   overrides,
+		"TrustStore type":                      texts(v1alpha1.TrustStoreTypePublicKeys, v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeTimestampAuthorities, v1alpha1.TrustStoreTypeSigstoreRoot),
+		"TrustStore hash":                      texts(v1alpha1.HashAlgorithmSHA256, v1alpha1.HashAlgorithmSHA384, v1alpha1.HashAlgorithmSHA512),
+		"Store provider":                       texts(v1alpha1.RegistryProviderECR, v1alpha1.RegistryProviderACR, v1alpha1.RegistryProviderGAR),
+		"VerificationPolicy defaultAction":     texts(v1alpha1.DefaultActionDeny, v1alpha1.DefaultActionAllow),
+		"VerificationPolicy enforcementAction": texts(v1alpha1.EnforcementActionDeny, v1alpha1.EnforcementActionWarn),
+		"VerificationPolicy action":            texts(v1alpha1.RuleActionRequire, v1alpha1.RuleActionAllow, v1alpha1.RuleActionDeny),
+		"VerificationPolicy types[]":           verifierTypes,
+		"VerificationPolicy index":             texts(v1alpha1.IndexModeItself, v1alpha1.IndexModeItselfOrEveryManifest),
+		"VerificationPolicy scope":             texts(v1alpha1.PolicyScopeFallback, v1alpha1.PolicyScopeFloor),
+	}
+}
+
+func TestEnumerationsAreTheConstantsOfTheTypes(t *testing.T) {
+	for kind, c := range crds(t) {
+		spec := c.schema.Properties["spec"]
+		walk("spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
+			if len(s.Enum) == 0 {
+				return
+			}
+			name := path[strings.LastIndex(path, ".")+1:]
+			if strings.Contains(path, ".overrides.") {
+				name = "overrides"
+			}
+			id := strings.TrimPrefix(kind, "Cluster") + " " + name
+			values, ok := constants()[id]
+			require.True(t, ok, "%s %s: no constants for %s", kind, path, id)
+			require.ElementsMatch(t, values, texts(words(s.Enum)...), "%s %s", kind, path)
+		})
+	}
+}
+
+func words(values []apiextensions.JSON) []string {
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = fmt.Sprint(value)
+	}
+	return list
+}

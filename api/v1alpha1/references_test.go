@@ -1,0 +1,150 @@
+package v1alpha1_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+)
+
+// fieldsOf are the names of an object's fields.
+func fieldsOf(s *apiextensions.JSONSchemaProps) []string {
+	return slices.Sorted(maps.Keys(s.Properties))
+}
+
+func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
+
+// The type of a reference says whose object it names: one of a namespaced kind has
+// no field for another namespace, and one of a cluster kind requires it.
+func TestReferencesDifferByTypeOnly(t *testing.T) {
+	found := map[string]bool{}
+	for kind, c := range crds(t) {
+		inCluster := strings.HasPrefix(kind, "Cluster")
+		spec := c.schema.Properties["spec"]
+		walk("spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
+			name := path[strings.LastIndex(path, ".")+1:]
+			lower := strings.ToLower(name)
+			var fields, required []string
+			switch {
+			case s.Type == "array":
+				return // its entries follow
+			case strings.HasSuffix(lower, "truststoreref"), strings.HasSuffix(lower, "truststorerefs[]"):
+				fields, required = []string{"kind", "name"}, []string{"name"}
+			case strings.HasSuffix(lower, "keyref"):
+				fields, required = []string{"key", "name"}, []string{"key", "name"}
+			case strings.HasSuffix(lower, "secretref"), name == "imagePullSecrets[]":
+				fields, required = []string{"name"}, []string{"name"}
+			default:
+				require.NotContains(t, s.Properties, "namespace", "%s %s is no reference by its name", kind, path)
+				require.NotContains(t, s.Properties, "name", "%s %s is no reference by its name", kind, path)
+				require.False(t, strings.HasSuffix(lower, "ref") || strings.HasSuffix(lower, "refs[]"), "%s %s is none of the known references", kind, path)
+				return
+			}
+			if inCluster && !strings.Contains(lower, "truststore") {
+				fields, required = sorted(append(fields, "namespace")), sorted(append(required, "namespace"))
+			}
+			require.Equal(t, fields, fieldsOf(s), "%s %s", kind, path)
+			require.Equal(t, required, sorted(s.Required), "%s %s", kind, path)
+			found[kind] = true
+		})
+	}
+	for _, kind := range slices.Concat(both("Verifier"), both("Store"), both("TrustStore")) {
+		require.True(t, found[kind], "%s has no reference", kind)
+	}
+}
+
+// stripped copies a schema without descriptions and without what a cluster kind's
+// references have in addition.
+func stripped(s apiextensions.JSONSchemaProps) apiextensions.JSONSchemaProps {
+	made := *s.DeepCopy()
+	made.Description = ""
+	if _, reference := made.Properties["namespace"]; reference {
+		delete(made.Properties, "namespace")
+		made.Required = slices.DeleteFunc(made.Required, func(name string) bool { return name == "namespace" })
+	}
+	for name, property := range made.Properties {
+		made.Properties[name] = stripped(property)
+	}
+	if made.Items != nil && made.Items.Schema != nil {
+		inner := stripped(*made.Items.Schema)
+		made.Items.Schema = &inner
+	}
+	return made
+}
+
+// optional takes a name from what the object at path requires.
+func optional(t *testing.T, s *apiextensions.JSONSchemaProps, name string, path ...string) {
+	t.Helper()
+	if len(path) == 0 {
+		require.Contains(t, s.Required, name)
+		s.Required = slices.DeleteFunc(s.Required, func(n string) bool { return n == name })
+		return
+	}
+	inner, ok := s.Properties[path[0]]
+	require.True(t, ok, path[0])
+	optional(t, &inner, name, path[1:]...)
+	s.Properties[path[0]] = inner
+}
+
+// A namespaced kind and its Cluster twin have the same fields with the same rules.
+// Besides references, this is all in which they differ.
+func TestTwinsShareWhatTheyHaveInCommon(t *testing.T) {
+	all := crds(t)
+	// Only a cluster admin may say these.
+	extra := map[string][]string{"Verifier": nil, "Store": {"insecurePlainHTTP"}, "TrustStore": nil, "VerificationPolicy": {"scope"}}
+	// A cluster resource may leave these out and use the identity of the pod.
+	credentials := map[string][]string{"Store": {"identity"}, "TrustStore": {"source", "kms"}}
+	for kind, fields := range extra {
+		own, twin := stripped(all[kind].schema.Properties["spec"]), stripped(all["Cluster"+kind].schema.Properties["spec"])
+		for _, name := range fields {
+			require.Contains(t, twin.Properties, name)
+			delete(twin.Properties, name)
+		}
+		if path, ok := credentials[kind]; ok {
+			optional(t, &own, "secretRef", path...)
+			own, twin = normalised(own), normalised(twin)
+		}
+		require.Equal(t, own, twin, kind)
+	}
+}
+
+// normalised makes lists without entries nil.
+func normalised(s apiextensions.JSONSchemaProps) apiextensions.JSONSchemaProps {
+	if len(s.Required) == 0 {
+		s.Required = nil
+	}
+	for name, property := range s.Properties {
+		s.Properties[name] = normalised(property)
+	}
+	return s
+}
+
+func TestWhatWeakensSaysSo(t *testing.T) {
+	// In an enumeration these words let something pass. The Notary Project's own words
+	// keep their place, and Ignore of revocation is what its specification has.
+	notary := []string{"spec.notation.level", "spec.notation.revocation", "spec.notation.overrides.expiry", "spec.notation.overrides.authenticTimestamp", "spec.notation.overrides.revocation"}
+	insecure := map[string]bool{}
+	for kind, c := range crds(t) {
+		spec := c.schema.Properties["spec"]
+		walk("spec", &spec, func(path string, s *apiextensions.JSONSchemaProps) {
+			name := path[strings.LastIndex(path, ".")+1:]
+			lower := strings.ToLower(name)
+			if strings.Contains(lower, "ignore") || strings.Contains(lower, "skip") || strings.Contains(lower, "plain") || strings.Contains(lower, "unsafe") {
+				require.True(t, strings.HasPrefix(name, "insecure"), "%s %s weakens and does not begin with insecure", kind, path)
+			}
+			if strings.HasPrefix(name, "insecure") {
+				require.Equal(t, "boolean", s.Type, "%s %s", kind, path)
+				insecure[name] = true
+			}
+			for _, value := range words(s.Enum) {
+				if slices.Contains([]string{"Ignore", "Skip", "Log", "Permissive", "None", "Off"}, value) {
+					require.Contains(t, notary, path, "%s %s: %s weakens without an insecure name", kind, path, value)
+				}
+			}
+		})
+	}
+	require.Equal(t, map[string]bool{"insecureIgnoreTransparencyLog": true, "insecureIgnoreSCT": true, "insecurePlainHTTP": true}, insecure)
+}

@@ -1,0 +1,174 @@
+package compile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Externals returns the external sources that resources reference, by the namespace
+// of the resources, sorted and without duplicates. The Secrets that they name must be
+// in o, because credentials are part of a source. Externals skips resources with
+// errors: compiling reports those.
+func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
+	all, m := map[verify.Namespace][]external.Source{}, newMaterial(o, nil)
+	for namespace, l := range groupByLevel(o) {
+		found := map[external.Source]bool{}
+		for _, t := range l.trustStores {
+			if source, err := externalSource(namespace, t.spec, m); err == nil && source != nil {
+				found[*source] = true
+			}
+		}
+		for _, s := range l.stores {
+			sources, _ := loginSources(namespace, s.spec, m) // compiling reports errors
+			for _, source := range sources {
+				found[source] = true
+			}
+		}
+		for _, v := range l.verifiers {
+			if usesPublicGood(v.spec) {
+				found[publicGood(namespace)] = true
+			}
+		}
+		if len(found) > 0 {
+			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
+				return strings.Compare(a.String()+string(a.Credentials), b.String()+string(b.Credentials))
+			})
+		}
+	}
+	return all
+}
+
+// publicGood returns the source of Sigstore's public-good root, the default of keyless
+// verifiers.
+func publicGood(owner verify.Namespace) external.Source {
+	return external.Source{Owner: owner, Kind: external.TUF}
+}
+
+func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
+	signers := signersOf(spec)
+	return signers != nil && signers.Keyless != nil && signers.Keyless.TrustStoreRef == nil
+}
+
+// externalSource returns the source from which a trust store's material is fetched,
+// nil if the material is in the cluster.
+func externalSource(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (*external.Source, error) {
+	switch s := spec.Source; {
+	case s.KMS != nil:
+		credentials, err := secretCredentials(s.KMS.SecretRef, m)
+		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, Credentials: credentials}, fieldError("spec.source.kms.secretRef", err)
+	case s.Vault != nil:
+		return vaultSource(owner, spec.Type, *s.Vault, m)
+	case s.TUF != nil:
+		if (s.TUF.Mirror == "") != (s.TUF.Root == "") {
+			return nil, errors.New("spec.source.tuf needs both mirror and root, or neither for the public-good repository")
+		}
+		authority, err := m.caBundle("spec.source.tuf.caBundle", s.TUF.CABundle)
+		return &external.Source{Owner: owner, Kind: external.TUF, Address: s.TUF.Mirror, Root: s.TUF.Root, Authority: string(authority)}, err
+	}
+	return nil, nil //nolint:nilnil // most material is in the cluster
+}
+
+func vaultSource(owner verify.Namespace, material v1alpha1.TrustStoreType, v v1alpha1.ClusterVaultSource, m material) (*external.Source, error) {
+	token, err := m.key(kindSecret, v.TokenSecretKeyRef)
+	if err != nil {
+		return nil, fieldError("spec.source.vault.tokenSecretKeyRef", err)
+	}
+	authority, err := m.caBundle("spec.source.vault.caBundle", v.CABundle)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := plaintext(map[string]string{"token": string(token), "namespace": v.VaultNamespace})
+	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), Credentials: credentials}
+	if material != v1alpha1.TrustStoreTypePublicKeys {
+		source.Kind = external.VaultCertificates
+	}
+	return source, err
+}
+
+// secretCredentials returns the whole content of a Secret, empty if ref is nil.
+func secretCredentials(ref *v1alpha1.ClusterSecretRef, m material) (external.Secret, error) {
+	if ref == nil {
+		return "", nil
+	}
+	source, err := locate(kindSecret, ref.Namespace, ref.Name)
+	if err != nil {
+		return "", err
+	}
+	content, err := m.object(source)
+	if err != nil {
+		return "", err
+	}
+	texts := make(map[string]string, len(content))
+	size := 0
+	for name, value := range content {
+		texts[name] = string(value)
+		if size += len(value); size > maxMaterialBytes {
+			return "", fmt.Errorf("%s is larger than %d bytes", source, maxMaterialBytes)
+		}
+	}
+	return plaintext(texts)
+}
+
+// plaintext encodes credentials for use within the process. It does not encrypt.
+func plaintext(texts map[string]string) (external.Secret, error) {
+	text, err := json.Marshal(texts)
+	return external.Secret(text), err
+}
+
+// loginSources returns the sources of a store's registry credentials, one per host.
+func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m material) ([]external.Source, error) {
+	if spec.Identity == nil {
+		return nil, nil
+	}
+	switch spec.Identity.Provider {
+	case v1alpha1.RegistryProviderECR, v1alpha1.RegistryProviderACR, v1alpha1.RegistryProviderGAR:
+	default:
+		return nil, fmt.Errorf("spec.identity.provider is %q, it must be ECR, ACR or GAR", spec.Identity.Provider)
+	}
+	credentials, err := secretCredentials(spec.Identity.SecretRef, m)
+	if err != nil {
+		return nil, fieldError("spec.identity.secretRef", err)
+	}
+	list, err := hosts(spec.Registries)
+	if err != nil {
+		return nil, err
+	}
+	return mapSlice(list, func(host string) external.Source {
+		return external.Source{Owner: owner, Kind: external.Registry, Path: string(spec.Identity.Provider), Address: host, Credentials: credentials}
+	}), nil
+}
+
+// logins returns the fetched credentials for a store's registries, and bytes that
+// identify the cloud identity. The fingerprint covers the identity instead of the
+// tokens, which change every hour.
+func logins(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m material) (map[string]registry.Credential, []byte, error) {
+	sources, err := loginSources(owner, spec, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := map[string]registry.Credential{}
+	var identity []byte
+	for _, source := range sources {
+		identity = fmt.Appendf(identity, "%q %q\n", source.String(), string(source.Credentials))
+		known, err := m.get(source)
+		if err != nil {
+			return nil, identity, fieldError("spec.identity", err)
+		}
+		found, err := registry.ParseDockerConfig(known.Content)
+		if err != nil {
+			return nil, identity, fieldError("spec.identity", err)
+		}
+		maps.Copy(all, found)
+	}
+	return all, identity, nil
+}

@@ -1,0 +1,186 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Kinds of core/v1 objects that resources refer to.
+const (
+	kindNamespace = "Namespace"
+	kindSecret    = "Secret"
+	kindConfigMap = "ConfigMap"
+)
+
+// entry is one resource of either scope. A namespaced kind and its Cluster twin have
+// the same entry type.
+type entry[S any] struct {
+	source     policy.ObjectRef
+	generation int64
+	spec       S
+	broken     error // the content could not be read
+}
+
+// objects holds the resources of one level (a namespace or the cluster), each kind
+// sorted by name.
+type objects struct {
+	namespace verify.Namespace
+	uid       string
+	broken    error // the Namespace object itself could not be read
+	material  material
+
+	verifiers   []entry[v1alpha1.VerifierSpec]
+	stores      []entry[v1alpha1.ClusterStoreSpec]
+	trustStores []entry[v1alpha1.ClusterTrustStoreSpec]
+	policies    []entry[v1alpha1.ClusterVerificationPolicySpec]
+	quotas      []entry[v1alpha1.ClusterQuotaSpec] // cluster level only
+}
+
+// groupByLevel groups objects by level. The result always has the cluster.
+func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
+	levels := map[verify.Namespace]*objects{verify.Cluster: {}}
+	at := func(namespace string) *objects {
+		l := levels[verify.Namespace(namespace)]
+		if l == nil {
+			l = &objects{namespace: verify.Namespace(namespace)}
+			levels[l.namespace] = l
+		}
+		return l
+	}
+	for i := range o.Namespaces {
+		at(o.Namespaces[i].Name).uid = string(o.Namespaces[i].UID)
+	}
+	for _, object := range o.Resources {
+		at(object.GetNamespace()).add(resource.RefOf(object), object, nil)
+	}
+	for _, b := range o.Broken {
+		// A broken object keeps its place, so that it denies there instead of counting
+		// as deleted. Broken Secrets and ConfigMaps are found where they are used.
+		if kind, ok := v1alpha1.KindNamed(b.Source.Kind); ok {
+			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
+		} else if b.Source.Kind == kindNamespace {
+			at(b.Source.Name).broken = b.Err
+		}
+	}
+	for _, l := range levels {
+		l.sort()
+	}
+	return levels
+}
+
+// add adds a resource. It has the only switch over kinds.
+func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken error) {
+	switch o := object.(type) {
+	case interface{ Qualified() v1alpha1.VerifierSpec }:
+		l.verifiers = append(l.verifiers, newEntry(source, object, o.Qualified(), broken))
+	case interface {
+		Qualified() v1alpha1.ClusterStoreSpec
+	}:
+		l.stores = append(l.stores, newEntry(source, object, o.Qualified(), broken))
+	case interface {
+		Qualified() v1alpha1.ClusterTrustStoreSpec
+	}:
+		l.trustStores = append(l.trustStores, newEntry(source, object, o.Qualified(), broken))
+	case interface {
+		Qualified() v1alpha1.ClusterVerificationPolicySpec
+	}:
+		l.policies = append(l.policies, newEntry(source, object, o.Qualified(), broken))
+	case *v1alpha1.ClusterQuota:
+		l.quotas = append(l.quotas, newEntry(source, object, o.Spec, broken))
+	default:
+		panic(fmt.Sprintf("compile: %T is in the table of kinds but has no compile step", object))
+	}
+}
+
+func newEntry[S any](source policy.ObjectRef, object v1alpha1.Object, spec S, broken error) entry[S] {
+	return entry[S]{source: source, generation: object.GetGeneration(), spec: spec, broken: broken}
+}
+
+func (l *objects) sort() {
+	sortByName(l.verifiers)
+	sortByName(l.stores)
+	sortByName(l.trustStores)
+	sortByName(l.policies)
+	sortByName(l.quotas)
+}
+
+func sortByName[S any](entries []entry[S]) {
+	slices.SortStableFunc(entries, func(x, y entry[S]) int { return cmp.Compare(x.source.Name, y.source.Name) })
+}
+
+// generations returns each resource of the level with its generation.
+func (l *objects) generations() map[policy.ObjectRef]int64 {
+	all := map[policy.ObjectRef]int64{}
+	addGenerations(all, l.verifiers)
+	addGenerations(all, l.stores)
+	addGenerations(all, l.trustStores)
+	addGenerations(all, l.policies)
+	addGenerations(all, l.quotas)
+	return all
+}
+
+func addGenerations[S any](all map[policy.ObjectRef]int64, entries []entry[S]) {
+	for _, e := range entries {
+		all[e.source] = e.generation
+	}
+}
+
+// tooMany returns an error if a namespace has more than [maxResources] resources. The
+// cluster has no limit: its admins are trusted.
+func (l *objects) tooMany() error {
+	n := len(l.verifiers) + len(l.stores) + len(l.trustStores) + len(l.policies)
+	if l.namespace != verify.Cluster && n > maxResources {
+		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.namespace, n, maxResources)
+	}
+	return nil
+}
+
+// level is the compiled form of one level's objects.
+type level struct {
+	objects *objects
+	broken  string // why the level cannot be used, "" if it can
+
+	trustStores map[string]*trustStore
+	verifiers   []verifier
+	stores      []store
+	hosts       map[string]registry.HostRule       // cluster level only
+	quotas      map[verify.Namespace]verify.Limits // cluster level only
+	policies    []compiledPolicy                   // without floors
+	floors      []compiledPolicy                   // cluster level only
+	problems    []resource.Problem
+
+	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
+	// fingerprint, "" if it did not exist.
+	uses map[string]string
+	// shared is set for the cluster level.
+	shared shared
+}
+
+// shared holds, for each kind, the fingerprint of the cluster's resources that
+// namespaces use.
+type shared struct {
+	verifiers, stores, policies, floors, hosts string
+}
+
+// kindOf returns the name of a kind at the level of namespace.
+func kindOf(namespace verify.Namespace, kind string) string {
+	if namespace == verify.Cluster {
+		return "Cluster" + kind
+	}
+	return kind
+}
+
+// label names the level for users.
+func (l *level) label() string {
+	if l.objects.namespace == verify.Cluster {
+		return "cluster"
+	}
+	return "namespace"
+}

@@ -1,0 +1,349 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Condition is one status condition of a resource.
+type Condition struct {
+	True    bool
+	Reason  policy.Reason
+	Message string
+}
+
+// Report is the status of one resource in a snapshot.
+type Report struct {
+	Generation int64 // of the compiled resource
+	Ready      Condition
+	Effective  Condition
+	// Fingerprints and FetchedAt describe a trust store's material.
+	Fingerprints []string
+	FetchedAt    time.Time // zero for material in the cluster
+}
+
+// Reports returns the status of each resource of a namespace, or of the cluster. It
+// returns nil for a namespace that is not in s.
+func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Report {
+	v, ok := s.namespaces[namespace]
+	if !ok {
+		return nil
+	}
+	own := v.chain[0]
+	views := []*view{v}
+	if namespace == verify.Cluster {
+		own, views = s.cluster, s.views()
+	}
+	problems := map[policy.ObjectRef]resource.Problem{}
+	for _, p := range v.problems {
+		if _, earlier := problems[p.Source]; !earlier {
+			problems[p.Source] = p
+		}
+	}
+	u := s.usage(views)
+	reports := map[policy.ObjectRef]Report{}
+	for source, generation := range own.objects.generations() {
+		r := Report{Generation: generation, Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable"}}
+		problem, broken := problems[source]
+		if broken {
+			r.Ready = Condition{Reason: problem.Reason, Message: problem.Message + consequence(source.Kind)}
+		}
+		r.Effective = s.effective(own, u, source, broken)
+		if t, ok := own.trustStores[source.Name]; ok && t.source == source && t.err == nil {
+			r.Fingerprints, r.FetchedAt = t.fingerprints(), t.fetchedAt
+		}
+		reports[source] = r
+	}
+	return reports
+}
+
+// views returns the views of all existing namespaces or, if there are none, the view
+// for requests without a namespace.
+func (s *Snapshot) views() []*view {
+	var all []*view
+	for _, namespace := range s.Namespaces() {
+		if namespace != verify.Cluster {
+			all = append(all, s.namespaces[namespace])
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, s.namespaces[verify.Cluster])
+	}
+	return all
+}
+
+// consequence describes the effect of a problem with a resource. It is empty for
+// quotas: nothing depends on them, and their problems say what applies instead.
+func consequence(kind string) string {
+	if kind == v1alpha1.KindClusterQuota {
+		return ""
+	}
+	return "; what depends on it is denied"
+}
+
+// usage records which resources affect decisions in some namespaces.
+type usage struct {
+	views   []*view
+	applies map[policy.ObjectRef]bool // selected for a namespace
+	used    map[policy.ObjectRef]bool // verifiers that a policy requires, trust stores that a verifier names
+}
+
+func (s *Snapshot) usage(views []*view) usage {
+	u := usage{views: views, applies: map[policy.ObjectRef]bool{}, used: map[policy.ObjectRef]bool{}}
+	floors := s.cluster.floors
+	for _, v := range views {
+		for _, choice := range v.choices {
+			for _, source := range choice.Applied {
+				u.applies[source] = true
+			}
+		}
+		for _, layer := range v.config.Layers {
+			for _, verifier := range required(layer) {
+				u.used[verifier.Source] = true
+			}
+		}
+		// A trust store counts as used even if no policy requires the verifier that
+		// names it: deleting it would break that verifier.
+		for _, verifier := range v.chain[0].verifiers {
+			u.trust(verifier)
+		}
+	}
+	if len(floors) > 0 {
+		for _, v := range s.cluster.verifiers {
+			u.applies[v.Source] = true
+		}
+		for _, st := range s.cluster.stores {
+			u.applies[st.Source] = true
+		}
+	}
+	for _, v := range s.cluster.verifiers {
+		u.trust(v)
+	}
+	return u
+}
+
+func (u usage) trust(v verifier) {
+	for _, source := range v.uses {
+		u.used[source] = true
+	}
+}
+
+// required returns the verifiers that a layer's policies require.
+func required(l verify.Layer) []*verify.Verifier {
+	if l.RequireMatching {
+		return l.Verifiers
+	}
+	return slices.DeleteFunc(slices.Clone(l.Verifiers), func(v *verify.Verifier) bool {
+		return !slices.ContainsFunc(l.Rules, func(r verify.Rule) bool {
+			return slices.ContainsFunc(r.Require, func(r verify.Requirement) bool { return selects(r, v) })
+		})
+	})
+}
+
+func selects(r verify.Requirement, v *verify.Verifier) bool {
+	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
+}
+
+// effective returns the condition Effective: whether a resource of own affects
+// decisions.
+func (s *Snapshot) effective(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
+	switch strings.TrimPrefix(source.Kind, "Cluster") {
+	case v1alpha1.KindVerifier:
+		return s.effectiveVerifier(own, u, source, broken)
+	case v1alpha1.KindStore:
+		return s.effectiveStore(own, u, source, broken)
+	case v1alpha1.KindTrustStore:
+		if !u.used[source] {
+			return Condition{Reason: policy.ReasonUnused, Message: "no Verifier names it"}
+		}
+		return inForce(broken, "used by Verifiers")
+	case v1alpha1.KindVerificationPolicy:
+		return s.effectivePolicy(own, u, source, broken)
+	}
+	return s.effectiveQuota(source, broken)
+}
+
+// inForce returns the condition of a resource that affects decisions.
+func inForce(broken bool, message string) Condition {
+	if broken {
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it cannot be used, so what depends on it is denied; see the condition Ready"}
+	}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: message}
+}
+
+func overridden(source policy.ObjectRef) Condition {
+	kind := strings.TrimPrefix(source.Kind, "Cluster")
+	return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("every namespace has a %s of its own", kind)}
+}
+
+func (s *Snapshot) effectiveVerifier(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
+	switch {
+	case !u.applies[source]:
+		return overridden(source)
+	case !u.used[source]:
+		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it"}
+	}
+	return inForce(broken, s.scopeMessage(own, source, mapSlice(s.cluster.verifiers, func(v verifier) policy.ObjectRef { return v.Source })))
+}
+
+func (s *Snapshot) effectiveStore(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
+	if !u.applies[source] {
+		return overridden(source)
+	}
+	taken := map[string]bool{}
+	for _, st := range own.stores {
+		if st.Source != source {
+			for _, host := range st.Registries {
+				taken[host] = true
+			}
+			continue
+		}
+		if len(st.Registries) > 0 && !slices.ContainsFunc(st.Registries, func(host string) bool { return !taken[host] }) {
+			return Condition{Reason: policy.ReasonOverridden, Message: "Stores that come first by name list all of its registries"}
+		}
+		break
+	}
+	return inForce(broken, s.scopeMessage(own, source, mapSlice(s.cluster.stores, func(s store) policy.ObjectRef { return s.Source })))
+}
+
+func (s *Snapshot) effectivePolicy(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
+	if !u.applies[source] {
+		return overridden(source)
+	}
+	all := slices.Concat(own.policies, own.floors)
+	p := all[slices.IndexFunc(all, func(p compiledPolicy) bool { return p.source == source })]
+	message := s.scopeMessage(own, source, mapSlice(s.cluster.policies, sourceOf))
+	if p.floor {
+		message = "a floor: must hold in every namespace, in addition to the namespace's own policy"
+	} else if order := mapSlice(own.policies, func(p compiledPolicy) string { return p.source.Name }); len(order) > 1 {
+		message += "; the rules of several policies are tried in the order of names: " + joinNames(order)
+	}
+	switch {
+	case p.warns && p.broken == "":
+		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: onlyWarns(p)}
+	case broken:
+		return inForce(true, "")
+	}
+	why := ""
+	for _, verifiers := range u.verifiersFor(s, p) {
+		if why = unsatisfiable(p, verifiers); why == "" {
+			break
+		}
+	}
+	if why != "" {
+		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
+	}
+	return inForce(false, message)
+}
+
+// verifiersFor returns the verifiers that p may name, for each namespace in which p
+// decides.
+func (u usage) verifiersFor(s *Snapshot, p compiledPolicy) [][]verifier {
+	if p.floor {
+		return [][]verifier{s.cluster.verifiers}
+	}
+	var lists [][]verifier
+	for _, v := range u.views {
+		if slices.ContainsFunc(v.policies.deciding, func(d compiledPolicy) bool { return d.source == p.source }) {
+			lists = append(lists, v.verifiers)
+		}
+	}
+	return lists
+}
+
+func onlyWarns(p compiledPolicy) string {
+	if p.floor {
+		return "a floor that only warns: it denies nothing until its enforcementAction is Deny"
+	}
+	return "it adds warnings and denies nothing until its enforcementAction is Deny; other policies decide as if it did not exist"
+}
+
+// unsatisfiable describes the first requirement of p that no image can meet, "" if
+// there is none.
+func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
+	for i, rule := range p.rules {
+		for j, r := range rule.Require {
+			possible, bounded := 0, true
+			distinct := map[string]bool{}
+			candidates := 0
+			for _, v := range verifiers {
+				if !selects(r, v.Verifier) {
+					continue
+				}
+				candidates++
+				if v.signers == nil {
+					bounded = false
+				}
+				for _, signer := range v.signers {
+					distinct[signer] = true
+				}
+			}
+			possible = len(distinct)
+			field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
+			switch {
+			case candidates == 0:
+				return field + " can never be met: none of the Verifiers that it requires applies"
+			case bounded && possible < r.AtLeast:
+				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)
+			}
+		}
+	}
+	return ""
+}
+
+func (s *Snapshot) effectiveQuota(source policy.ObjectRef, broken bool) Condition {
+	for _, e := range s.cluster.objects.quotas {
+		if e.source != source {
+			continue
+		}
+		_, err := compileQuota(e)
+		if err != nil {
+			return Condition{Reason: policy.ReasonAppliesNowhere, Message: "it cannot be used, so its namespaces have the default quota"}
+		}
+		for _, name := range e.spec.Namespaces {
+			if s.Has(verify.Namespace(name)) && s.quotaOf(verify.Namespace(name)) == source {
+				return Condition{True: true, Reason: policy.ReasonInForce, Message: "in force for each of its namespaces"}
+			}
+		}
+	}
+	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists, or a quota earlier by name applies to them"}
+}
+
+// quotaOf returns the quota that applies to a namespace.
+func (s *Snapshot) quotaOf(namespace verify.Namespace) policy.ObjectRef {
+	for _, e := range s.cluster.objects.quotas {
+		if _, err := compileQuota(e); err == nil && slices.Contains(e.spec.Namespaces, string(namespace)) {
+			return e.source
+		}
+	}
+	return policy.ObjectRef{}
+}
+
+// scopeMessage describes where a resource applies, and which cluster resources it
+// overrides there.
+func (s *Snapshot) scopeMessage(own *level, source policy.ObjectRef, cluster []policy.ObjectRef) string {
+	if own == s.cluster {
+		return fmt.Sprintf("in force in namespaces without a %s of their own", strings.TrimPrefix(source.Kind, "Cluster"))
+	}
+	message := "in force in its namespace"
+	if len(cluster) > 0 {
+		message += fmt.Sprintf("; because the namespace has a %s, these no longer apply there: %s",
+			source.Kind, joinNames(mapSlice(cluster, func(source policy.ObjectRef) string { return source.String() })))
+	}
+	return message
+}
+
+// joinNames joins the first [maxNames] names of a list.
+func joinNames(list []string) string {
+	if len(list) <= maxNames {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames], ", "), len(list)-maxNames)
+}

@@ -1,0 +1,146 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// signersOf returns the Signers of a Cosign or Attestation verifier, nil for others.
+func signersOf(spec v1alpha1.VerifierSpec) *v1alpha1.Signers {
+	switch {
+	case spec.Cosign != nil:
+		return &spec.Cosign.Signers
+	case spec.Attestation != nil:
+		return &spec.Attestation.Signers
+	}
+	return nil
+}
+
+// signers is a compiled Signers field.
+type signers struct {
+	cosign.Signers
+	keys []string // fingerprints of the trusted keys; nil for keyless identities, which are unbounded
+	used []string // fingerprints of the trust stores
+}
+
+func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+	s, err := compileSigners("spec.cosign", spec.Signers, stores)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	checker, err := cosign.New(cosign.Options{Signers: s.Signers, Annotations: spec.Annotations, MatchRepository: spec.MatchRepository})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("spec.cosign: %w", err)
+	}
+	return checker, s.keys, s.used, nil
+}
+
+func attestationChecker(spec v1alpha1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+	s, err := compileSigners("spec.attestation", spec.Signers, stores)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("spec.attestation: %w", err)
+	}
+	return checker, s.keys, s.used, nil
+}
+
+func compileSigners(field string, spec v1alpha1.Signers, stores trustStores) (compiled signers, err error) {
+	switch {
+	case spec.Keys != nil && spec.Keyless != nil, spec.Keys == nil && spec.Keyless == nil:
+		return compiled, fmt.Errorf("%s must have exactly one of keys, keyless; it has %d", field, countTrue(spec.Keys != nil, spec.Keyless != nil))
+	case spec.Keyless != nil:
+		err = compiled.trustIdentities(field+".keyless", *spec.Keyless, stores)
+	default:
+		err = compiled.trustKeys(field+".keys", *spec.Keys, stores)
+	}
+	return compiled, err
+}
+
+func (s *signers) trustKeys(field string, spec v1alpha1.Keys, stores trustStores) error {
+	if len(spec.TrustStoreRefs) == 0 {
+		return fmt.Errorf("%s.trustStoreRefs is empty: without a key nothing can be verified", field)
+	}
+	for i, ref := range spec.TrustStoreRefs {
+		store, err := stores.find(ref, v1alpha1.TrustStoreTypePublicKeys)
+		if err != nil {
+			return fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err)
+		}
+		s.used = append(s.used, store.fingerprint)
+		for _, key := range store.keys {
+			s.Keys = append(s.Keys, cosignKey(store, key))
+			s.keys = append(s.keys, key.Fingerprint)
+		}
+	}
+	slices.Sort(s.keys)
+	s.keys = slices.Compact(s.keys)
+	if spec.LogTrustStoreRef == nil {
+		s.InsecureIgnoreLog = true // a key alone proves who signed, not when
+		return nil
+	}
+	store, err := stores.find(*spec.LogTrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
+	if err != nil {
+		return fmt.Errorf("%s.logTrustStoreRef: %w", field, err)
+	}
+	if len(store.root.RekorLogs()) == 0 {
+		return fmt.Errorf("%s.logTrustStoreRef: %s has no transparency log", field, store.source)
+	}
+	s.Log, s.used = store.root, append(s.used, store.fingerprint)
+	return nil
+}
+
+func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores trustStores) error {
+	store, err := stores.publicGood, error(nil)
+	if spec.TrustStoreRef != nil {
+		store, err = stores.find(*spec.TrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
+	} else if store.err != nil {
+		err = fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w", store.err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s.trustStoreRef: %w", field, err)
+	}
+	k := &cosign.Keyless{Root: store.root, Name: store.source.String(), Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
+	for _, identity := range spec.Identities {
+		k.Identities = append(k.Identities, cosign.Identity{Issuer: identity.Issuer, IssuerRegExp: identity.IssuerRegExp,
+			Subject: identity.Subject, SubjectRegExp: identity.SubjectRegExp})
+	}
+	if spec.Thresholds != nil {
+		if k.Thresholds, err = thresholds(field+".thresholds", *spec.Thresholds); err != nil {
+			return err
+		}
+	}
+	s.InsecureIgnoreLog, s.Keyless, s.used = spec.InsecureIgnoreTransparencyLog, k, []string{store.fingerprint}
+	return nil
+}
+
+// thresholds converts thresholds. A threshold that is set must be at least 1.
+func thresholds(field string, spec v1alpha1.Thresholds) (cosign.Thresholds, error) {
+	var compiled cosign.Thresholds
+	for name, count := range map[string]struct {
+		from *int32
+		to   *int
+	}{
+		"transparencyLogs": {spec.TransparencyLogs, &compiled.Log}, "signedCertificateTimestamps": {spec.SignedCertificateTimestamps, &compiled.SCT},
+		"timestamps": {spec.Timestamps, &compiled.Timestamps},
+	} {
+		if count.from == nil {
+			continue
+		}
+		if *count.from < 1 {
+			return compiled, fmt.Errorf("%s.%s is %d, it must be at least 1", field, name, *count.from)
+		}
+		*count.to = int(*count.from)
+	}
+	return compiled, nil
+}
+
+func cosignKey(store *trustStore, key trust.PublicKey) cosign.Key {
+	return cosign.Key{Name: store.source.String(), Public: key.Key, Fingerprint: key.Fingerprint, Hash: store.hash}
+}

@@ -1,4 +1,4 @@
-# `make help` lists the targets. Needed: Go 1.26, gcc (race detector), bash.
+# `make help` lists the targets. Prerequisites: Go 1.26, gcc (race detector), bash.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -19,12 +19,12 @@ TAGS      ?=
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: ## Run everything in one process until Ctrl-C (DEMO_ARGS=--once ends by itself)
+demo: ## Run a registry and the provider in one process until Ctrl-C (DEMO_ARGS=--once exits by itself)
 	go build -buildvcs=false -o bin/demo ./test/demo
 	bin/demo $(DEMO_ARGS)
 
-# No -trimpath, here or anywhere: with it every dependency is compiled a second
-# time beside what `go test` has compiled, minutes for paths in stack traces.
+# No -trimpath anywhere: with it every dependency is compiled a second time, apart
+# from what `go test` has compiled. That takes minutes and only shortens stack traces.
 build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key management services)
 	go build -buildvcs=false -tags '$(TAGS)' -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
 
@@ -40,21 +40,24 @@ lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first 
 	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
 	"$$(test/lint/build.sh)" run ./...
 
-verify: lint ## Check format, lint, generated files, go.mod files and the architecture
+verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml charts/*/files/crds/*.yaml | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml charts/*/files/crds/*.yaml charts/*/README.md docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
 	@for module in . config/tools test/lint test/tools test/tools/charts test/tools/cluster; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
+	@if git rev-parse --git-dir >/dev/null 2>&1; then \
+	  dirty=$$(git status --porcelain); [[ -z "$$dirty" ]] || { printf 'verify: everything passes; commit these files to finish:\n%s\n' "$$dirty" >&2; exit 1; }; fi
 
-generate: ## Write deep copies, CRDs and config/default from api/ and charts/
+generate: ## Write deep copies, CRDs, config/default and the generated parts of docs
 	go -C config/tools build -o "$(CURDIR)/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
+	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@folders=$$({ grep -rlE --include='*_test.go' '^func Fuzz' api cmd pkg test || true; } | xargs -r -n1 dirname | sort -u); \
@@ -70,7 +73,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	(( count > 0 )) || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
 	echo "fuzz: $$count targets passed"
 
-bench: build ## Measure the figures of docs/performance.md, also into bin/*.json (builds the cluster of make e2e once)
+bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (builds the cluster of make e2e once)
 	@test/tools/packages.sh
 	go build -o bin/table ./test/bench/table
 	go build -o bin/load ./test/bench/load
@@ -83,18 +86,18 @@ interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore
 	LANDWAITER_SIGSTORE_BIN="$$servers" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
 	  go test -race -timeout 10m -tags interop ./test/interop/...
 
-e2e: ## Run against a real kube-apiserver and Gatekeeper (built once: ten minutes)
+e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minutes)
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
 	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/e2e ./test/soak
 
-soak: ## Let everything go on and fail at once for SOAK (default 10m), and look what grows
+soak: ## Run load, changes and faults at once for SOAK (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh
 	LANDWAITER_SOAK="$(SOAK)" go test -race -count=1 -timeout 60m -tags e2e -v ./test/soak
 
-dev: build ## Leave the same cluster up until Ctrl-C, for kubectl
+dev: build ## Run the cluster of make e2e until Ctrl-C, for kubectl
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go run ./test/dev
 
@@ -102,5 +105,5 @@ image: ## Build the container images IMAGE and IMAGE-full with DOCKER
 	$(DOCKER) build --build-arg VERSION="$(VERSION)" -t "$(IMAGE)" .
 	$(DOCKER) build --build-arg VERSION="$(VERSION)" --build-arg TAGS="$(CLOUDS)" -t "$(IMAGE)-full" .
 
-clean: ## Remove what the targets built in this folder
+clean: ## Remove bin
 	rm -rf bin

@@ -117,7 +117,7 @@ func (s *Snapshot) affects(own, was *level) bool {
 		changed(func(s shared) string { return s.hosts }) ||
 		changed(func(s shared) string { return s.floors }) ||
 		(floors || len(own.verifiers) == 0) && changed(func(s shared) string { return s.verifiers }) ||
-		(floors || len(own.stores) == 0) && changed(func(s shared) string { return s.stores }) ||
+		(floors || len(own.stores) == 0) && changed(func(s shared) string { return s.stores + s.credentials }) ||
 		!slices.ContainsFunc(own.policies, compiledPolicy.decides) && changed(func(s shared) string { return s.policies })
 }
 
@@ -205,6 +205,8 @@ func sharedFingerprints(l *level) shared {
 		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
 		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
+
+		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials })),
 	}
 }
 

@@ -167,6 +167,9 @@ type level struct {
 // namespaces use.
 type shared struct {
 	verifiers, stores, policies, floors, hosts string
+	// credentials also changes with the tokens of an identity, which change no verdict
+	// but without which no registry answers.
+	credentials string
 }
 
 // kindOf returns the name of a kind at the level of namespace.

@@ -2,12 +2,16 @@ package compile_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -143,4 +147,24 @@ func TestReportsShowWhatATrustStoreHolds(t *testing.T) {
 	require.True(t, report.FetchedAt.IsZero())
 	require.Empty(t, snapshot.Reports("team-b"))
 	require.Equal(t, policy.ReasonValid, report.Ready.Reason)
+}
+
+func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T) {
+	cluster := object("ClusterStore", "", "ecr", "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR}")
+	source := compile.Externals(objects(t, cluster))[verify.Cluster][0]
+	token := func(value string) compile.Fetched {
+		login := fmt.Sprintf(`{"auths":{"123456789012.dkr.ecr.eu-west-1.amazonaws.com":{"username":"AWS","password":%q}}}`, value)
+		return compile.Fetched{source: external.Value{Content: []byte(login), FetchedAt: time.Now()}}
+	}
+	outside := compile.Outside{Registry: func(a registry.Access) verify.Registry { return &noRegistry{access: a} }}
+	password := func(s *compile.Snapshot) any {
+		stores := s.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores
+		return stores[0].Credentials["123456789012.dkr.ecr.eu-west-1.amazonaws.com"]
+	}
+	was, problems := compile.New(objects(t, cluster, namespace("team-a", "1")), token("one"), outside)
+	require.Empty(t, problems)
+	got, problems := was.WithCluster(objects(t, cluster), token("two"))
+	require.Empty(t, problems)
+	require.NotEqual(t, password(was), password(got))
+	require.Equal(t, was.For("team-a").Generation, got.For("team-a").Generation, "a token changes no verdict")
 }

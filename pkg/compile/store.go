@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -16,6 +15,7 @@ import (
 type store struct {
 	registry.Store
 	fingerprint string
+	credentials string // a hash of the credentials, tokens included
 }
 
 func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m material) (store, error) {
@@ -24,14 +24,16 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 	if err != nil {
 		s.Broken = fmt.Sprintf("%s cannot be used: %v", e.source, err)
 	}
-	secret := sha256.New()
-	secret.Write(identity)
-	if identity == nil { // tokens of an identity rotate
-		for _, host := range sortedKeys(s.Credentials) {
-			fmt.Fprintf(secret, "%q %q\n", host, s.Credentials[host])
-		}
+	var secrets []string
+	for _, host := range sortedKeys(s.Credentials) {
+		secrets = append(secrets, fmt.Sprintf("%q %q", host, s.Credentials[host]))
 	}
-	s.fingerprint = fingerprint(e.source, e.spec, append(secret.Sum(nil), s.RootCAs...), err)
+	s.credentials = digestOf(secrets)
+	login := s.credentials
+	if identity != nil { // its tokens rotate, and change no verdict
+		login = digestOf([]string{string(identity)})
+	}
+	s.fingerprint = fingerprint(e.source, e.spec, append([]byte(login), s.RootCAs...), err)
 	return s, err
 }
 

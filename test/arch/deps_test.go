@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listed is what `go list -json` tells of a package.
+// listed is a package in the output of `go list -json`.
 type listed struct {
 	ImportPath string
-	Deps       []string // everything it needs, directly or not
+	Deps       []string // all dependencies, transitively
 }
 
 func readDeps(t *testing.T, packages ...string) map[string][]string {
@@ -40,9 +40,9 @@ func readDeps(t *testing.T, packages ...string) map[string][]string {
 	}
 }
 
-// heavy lists what a package up to L2 must not carry even through others:
-// clients of Kubernetes, and outside api any part of it. klog is allowed,
-// because a library below pkg/cosign logs with it.
+// heavy lists dependencies that a package up to L2 must not have, even transitively:
+// Kubernetes clients, and outside api any Kubernetes package. klog is allowed, because a
+// dependency of pkg/cosign logs with it.
 func (l layers) heavy(pkg string, deps []string) []string {
 	if l[pkg] > evidenceLayer {
 		return nil
@@ -68,8 +68,8 @@ func TestEvidenceCarriesNoKubernetes(t *testing.T) {
 	}
 }
 
-// forTests lists what a program must not carry of the tests: their code, registries
-// in memory, and libraries for tests.
+// forTests lists test dependencies that a program must not have: test code, in-memory
+// registries, and test libraries.
 func forTests(deps []string) []string {
 	var found []string
 	for _, dep := range deps {

@@ -17,16 +17,16 @@ const (
 )
 
 var (
-	// ownPath is a path of this repository in running text; one with something
-	// before it belongs to somebody else's.
+	// ownPath matches a path of this repository in running text. A path with a prefix
+	// belongs to another repository.
 	ownPath    = regexp.MustCompile(`(?:^|[^\w/.-])((?:api|cmd|config|pkg|test)/[\w./-]*\w)`)
 	localLink  = regexp.MustCompile(`\]\(([^)#:\s]+)(?:#[^)\s]*)?\)`)
 	makeUse    = regexp.MustCompile("`make ([a-z0-9]+)[^`]*`")
 	makeTarget = regexp.MustCompile(`(?m)^([a-z0-9]+):.*$`)
 )
 
-// documents are the texts that describe the tree as it is. CHANGELOG.md is not
-// one of them: it describes the tree as it was.
+// documents returns the texts that describe the current tree. CHANGELOG.md is not one:
+// it describes earlier trees.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	names := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The packages whose Checkers judge evidence. In them an error is the only way to say
-// no and nil the only way to say fine: a Finding would say fine by its zero value.
+// The packages whose Checkers verify evidence. Their helpers report success only by a
+// nil error and failure by an error, never by a Finding.
 var checkerPackages = []string{"pkg/cosign", "pkg/notation"}
 
 const (
@@ -61,7 +61,7 @@ func (s source) strayFindings() []string {
 	return found
 }
 
-// mayAnswer tells whether a function may have a Finding as its result.
+// mayAnswer reports whether a function may return a Finding.
 func mayAnswer(function *ast.FuncDecl) bool {
 	return makesValid(function) || function.Recv != nil && function.Name.Name == answer
 }
@@ -70,7 +70,7 @@ func makesValid(function *ast.FuncDecl) bool {
 	return function != nil && function.Recv == nil && function.Name.Name == makeValid
 }
 
-// stray tells whether a name of pkg must not be used in the body of function.
+// stray reports whether the body of function must not use a name of pkg.
 func stray(pkg, name string, function *ast.FuncDecl) bool {
 	switch {
 	case pkg == findings && (name == "Finding" || name == "Valid"):

@@ -16,13 +16,13 @@ const (
 	logger         = "github.com/sirupsen/logrus"
 	fixtures       = "test/kit/fixture"
 	firstThatLogs  = 4 // below, facts are returned
-	evidenceLayer  = 2 // this and below know nothing of Kubernetes, but for resources
+	evidenceLayer  = 2 // this and below must not import Kubernetes, except for resources
 	resources      = "pkg/resource"
 	maxMeanImports = 3.3
 	maxDepth       = 7
 )
 
-// row is a line of the table: | `pkg/image` | L0 | what it does |
+// row matches a line of the table: | `pkg/image` | L0 | what it does |
 var row = regexp.MustCompile("(?m)^\\| `((?:cmd|pkg|api)/[^`]+)` \\| L([0-9]) \\| *(\\S.*?) *\\|$")
 
 // layers maps a package to its layer.
@@ -49,8 +49,8 @@ func readTable(t *testing.T) layers {
 	return table
 }
 
-// broken lists what a package's imports break: only lower layers, no
-// Kubernetes below L3, no logger below L4, nothing of test.
+// broken lists the rules that a package's imports violate: only lower layers, no
+// Kubernetes below L3, no logger below L4, no test packages.
 func (l layers) broken(pkg string, imports []string) []string {
 	var found []string
 	layer, listed := l[pkg]

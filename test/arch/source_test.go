@@ -40,7 +40,7 @@ func (s source) long() []string {
 	return found
 }
 
-// inits lists func init, which runs before anyone asked for it.
+// inits lists func init, which runs without being called.
 func (s source) inits() []string {
 	var found []string
 	s.functions(func(f *ast.FuncDecl) {
@@ -52,7 +52,7 @@ func (s source) inits() []string {
 }
 
 // undocumented lists exported names without a comment. A comment on a group of
-// constants, variables or types speaks for the whole group.
+// constants, variables or types covers the whole group.
 func (s source) undocumented() []string {
 	var found []string
 	for _, decl := range s.syntax.Decls {

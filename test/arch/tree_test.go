@@ -1,8 +1,7 @@
-// Package arch holds the source tree to the rules that ARCHITECTURE.md states:
-// the table of packages, the direction of imports, the size of files and
-// functions, and what the documents say exists. It reads source text and asks
-// `go list` for what a package needs through others, so it builds nothing. It
-// does not judge whether a package does its job; their own tests do.
+// Package arch checks the source tree against the rules in ARCHITECTURE.md: the table of
+// packages, the direction of imports, the size of files and functions, and the paths that
+// documents mention. It reads source text and runs `go list` for transitive dependencies,
+// so it builds nothing. It does not test what packages do.
 package arch
 
 import (
@@ -40,7 +39,7 @@ type source struct {
 	positions *token.FileSet
 }
 
-// tree is every Go file of the module.
+// tree lists every Go file of the module.
 type tree []source
 
 func readTree(t *testing.T) tree {
@@ -91,12 +90,12 @@ func parseSource(name string, content []byte) (source, error) {
 	return s, nil
 }
 
-// shipped are the files that are in a program: no tests.
+// shipped returns the files that are part of a program: no tests.
 func (t tree) shipped() tree {
 	return slices.DeleteFunc(slices.Clone(t), func(s source) bool { return s.test })
 }
 
-// written are the shipped files that a person wrote.
+// written returns the shipped files that are not generated.
 func (t tree) written() tree {
 	return slices.DeleteFunc(t.shipped(), func(s source) bool { return s.generated })
 }
@@ -124,7 +123,7 @@ func own(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// below tells whether a path is a folder or lies in it.
+// below reports whether a path is a folder or lies in it.
 func below(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, folder+"/")
 }

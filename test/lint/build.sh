@@ -14,7 +14,7 @@ bin="${XDG_CACHE_HOME:-$HOME/.cache}/landwaiter/tools/$hash/bin"
 if [[ ! -x "$bin/golangci-lint" ]]; then
   echo "lint: building golangci-lint (minutes the first time)" >&2
   mkdir -p "$bin"
-  # The scratch folder sits beside the target so that the final rename is
+  # The scratch folder is next to the target so that the final rename is
   # atomic: another run sees either no binary or a whole one.
   scratch=$(mktemp -d "$bin/.build-XXXXXX")
   trap 'rm -rf "$scratch"' EXIT

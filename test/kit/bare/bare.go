@@ -1,4 +1,4 @@
-// Package bare is the baseline that benchmarks compare the provider with.
+// Package bare provides the baseline for benchmarks of the provider.
 package bare
 
 import (
@@ -9,7 +9,7 @@ import (
 )
 
 // Handler returns a handler that only decodes the request and answers with body: the
-// least that any provider costs.
+// minimum cost of any provider.
 func Handler(body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request externaldata.ProviderRequest
@@ -18,6 +18,6 @@ func Handler(body []byte) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // a client that left needs no answer
+		_, _ = w.Write(body) // the client may have left
 	})
 }

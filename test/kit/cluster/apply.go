@@ -45,8 +45,8 @@ func DecodeFile(path string) ([]*unstructured.Unstructured, error) {
 	return Decode(text)
 }
 
-// Apply makes objects be as given, with c's rights; definitions of resources and
-// namespaces come first, and are waited for.
+// Apply applies objects with c's rights. It applies CustomResourceDefinitions and
+// namespaces first, and waits for them.
 func (c *Cluster) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	var first, rest []*unstructured.Unstructured
 	for _, object := range objects {
@@ -67,7 +67,7 @@ func (c *Cluster) Apply(ctx context.Context, objects ...*unstructured.Unstructur
 
 func (c *Cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
 	configuration := client.ApplyConfigurationFromUnstructured(object.DeepCopy())
-	err := Until(ctx, func(ctx context.Context) error { // its kind may just have been defined
+	err := Until(ctx, func(ctx context.Context) error { // its CRD may just have been created
 		return c.Client.Apply(ctx, configuration, client.FieldOwner(owner), client.ForceOwnership)
 	})
 	if err != nil {

@@ -2,8 +2,8 @@ package cluster
 
 import "syscall"
 
-// attributes make a process end with the one that started it, also when that is
-// killed, and keep Ctrl-C for that one.
+// attributes make a process end with its parent, even if that is killed, and keep
+// Ctrl-C for the parent.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

@@ -4,5 +4,5 @@ package cluster
 
 import "syscall"
 
-// attributes keep Ctrl-C for the process that started this one.
+// attributes keep Ctrl-C for the parent process.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

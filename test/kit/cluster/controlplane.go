@@ -25,20 +25,20 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Options say where things are and how Gatekeeper runs.
+// Options configure a [Cluster].
 type Options struct {
 	// Tools is the folder with kube-apiserver, kube-controller-manager, kubectl,
 	// gatekeeper and gatekeeper.yaml, as test/tools/cluster/build.sh makes it.
 	Tools string
 	// Dir is an empty folder for data and logs.
 	Dir string
-	// Progress is told what starts; nil is silent.
+	// Progress receives progress messages; nil discards them.
 	Progress io.Writer
-	// CacheTTL is how long Gatekeeper keeps answers of providers. Default 0.
+	// CacheTTL is how long Gatekeeper caches provider responses. Default 0.
 	CacheTTL time.Duration
 	// AuditInterval is the time between audits. Default 2 s.
 	AuditInterval time.Duration
-	// Workloads lets Deployments, ReplicaSets and Jobs make their pods.
+	// Workloads runs the controllers of Deployments, ReplicaSets and Jobs.
 	Workloads bool
 	// WithoutGatekeeper starts the control plane alone.
 	WithoutGatekeeper bool
@@ -46,7 +46,7 @@ type Options struct {
 
 // Cluster is a running control plane with Gatekeeper.
 type Cluster struct {
-	// Config is that of an administrator, who may impersonate anybody.
+	// Config is that of an administrator, who may impersonate any user.
 	Config *rest.Config
 	// Client is the administrator's.
 	Client client.Client
@@ -54,14 +54,14 @@ type Cluster struct {
 	options    Options
 	ca         *fixture.Authority // of the API server
 	token      string
-	processes  []*Process // in the order in which they started
+	processes  []*Process // in start order
 	gatekeeper gatekeeper
 	kubeconfig string
 }
 
 const startTimeout = 90 * time.Second
 
-// Start starts everything and returns once a webhook of Gatekeeper has answered.
+// Start starts the cluster and returns once Gatekeeper's webhook answers.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -101,8 +101,8 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// Stop ends what Start started, the last first. Nothing of it is worth an orderly
-// end, which takes Gatekeeper alone more than ten seconds.
+// Stop kills the processes in reverse order. It skips a graceful shutdown, which takes
+// Gatekeeper alone more than ten seconds.
 func (c *Cluster) Stop() {
 	for _, process := range slices.Backward(c.processes) {
 		process.Kill()
@@ -110,10 +110,10 @@ func (c *Cluster) Stop() {
 	c.processes = nil
 }
 
-// LogDir is where processes log.
+// LogDir returns the folder of the processes' logs.
 func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }
 
-// Kubeconfig is a file with which an administrator reaches the API server.
+// Kubeconfig returns the path of the administrator's kubeconfig file.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
 // start starts a process that ends with the cluster.
@@ -166,7 +166,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	return err
 }
 
-// apiServerFiles writes what kube-apiserver reads, and returns the paths.
+// apiServerFiles writes the files of kube-apiserver, and returns their paths.
 func (c *Cluster) apiServerFiles() (map[string]string, error) {
 	serving, err := c.ca.IssueServer("127.0.0.1", "localhost", "kubernetes.default.svc")
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *Cluster) apiServerFiles() (map[string]string, error) {
 	return paths, nil
 }
 
-// healthy asks kube-apiserver whether it is ready.
+// healthy returns nil if kube-apiserver is ready.
 func (c *Cluster) healthy(ctx context.Context) error {
 	httpClient, err := rest.HTTPClientFor(c.Config)
 	if err != nil {
@@ -223,7 +223,7 @@ func answers(ctx context.Context, httpClient *http.Client, url string) error {
 	return nil
 }
 
-// newScheme returns the types that the clients know.
+// newScheme returns the types that the clients use.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
@@ -233,7 +233,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// NewClient returns a client for another configuration than the administrator's.
+// NewClient returns a client for a configuration other than the administrator's.
 func (c *Cluster) NewClient(config *rest.Config) (client.Client, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -246,7 +246,7 @@ func (c *Cluster) NewClient(config *rest.Config) (client.Client, error) {
 	return made, nil
 }
 
-// controllers are those of kube-controller-manager that run.
+// controllers lists the controllers of kube-controller-manager to run.
 func (c *Cluster) controllers() string {
 	names := "clusterrole-aggregation-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,garbage-collector-controller"
 	if c.options.Workloads {

@@ -21,7 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Where Gatekeeper is, and under which name its certificate is known.
+// Gatekeeper's namespace and the names of its certificate.
 const (
 	GatekeeperNamespace = "gatekeeper-system"
 	GatekeeperSecret    = "gatekeeper-webhook-server-cert"
@@ -30,7 +30,7 @@ const (
 	gatekeeperAccount   = "gatekeeper-admin"
 )
 
-// gatekeeper is the state of the one that runs.
+// gatekeeper is the state of the running Gatekeeper.
 type gatekeeper struct {
 	webhook, health, metrics int // ports
 	certificates, kubeconfig string
@@ -39,8 +39,8 @@ type gatekeeper struct {
 	process                  *Process
 }
 
-// installGatekeeper applies what its own release has, but for the Deployments,
-// and with webhooks that lead to a process.
+// installGatekeeper applies the manifests of Gatekeeper's release except Deployments,
+// with webhooks that point to a process.
 func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 	g := &c.gatekeeper
 	ports, err := FreePorts(3)
@@ -79,10 +79,10 @@ func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 	return c.applyWebhooks(ctx, g.authority.CertificatePEM)
 }
 
-// auditDir is where audits keep listed objects.
+// auditDir is the folder in which audits cache listed objects.
 func (c *Cluster) auditDir() string { return filepath.Join(c.options.Dir, "gatekeeper-audit") }
 
-// plain are the manifests that are applied as they are.
+// plain returns the manifests that are applied unchanged.
 func (g *gatekeeper) plain() []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, object := range g.manifests {
@@ -95,8 +95,8 @@ func (g *gatekeeper) plain() []*unstructured.Unstructured {
 	return objects
 }
 
-// fakePod makes the Pod that Gatekeeper takes itself for: without it, what it
-// reports about templates has no owner.
+// fakePod creates the Pod that Gatekeeper believes to run in: it owns Gatekeeper's
+// status objects for templates.
 func (c *Cluster) fakePod(ctx context.Context) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: gatekeeperPod, Namespace: GatekeeperNamespace}}
 	none, no := false, true
@@ -150,8 +150,8 @@ func (c *Cluster) GatekeeperCertificate() (tls.Certificate, error) {
 // GatekeeperCA returns the authority of its certificate.
 func (c *Cluster) GatekeeperCA() []byte { return c.gatekeeper.authority.CertificatePEM }
 
-// RotateGatekeeperCA gives Gatekeeper a new authority and a new certificate. The
-// API server trusts both authorities while Gatekeeper changes over.
+// RotateGatekeeperCA gives Gatekeeper a new authority and certificate. The API server
+// trusts both authorities until Gatekeeper uses the new one.
 func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
 	g := &c.gatekeeper
 	next, err := fixture.NewAuthority("gatekeeper-ca")
@@ -165,8 +165,8 @@ func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
 	return c.writeGatekeeperCertificate(ctx)
 }
 
-// GatekeeperServes returns nil once Gatekeeper shows a certificate of authority,
-// which is also what it shows to providers.
+// GatekeeperServes returns nil once Gatekeeper serves a certificate of authority. It
+// uses the same one as a client of providers.
 func (c *Cluster) GatekeeperServes(ctx context.Context, authority *x509.Certificate) error {
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
 	connection, err := dialer.DialContext(ctx, "tcp", loopback(c.gatekeeper.webhook))
@@ -182,9 +182,8 @@ func (c *Cluster) GatekeeperServes(ctx context.Context, authority *x509.Certific
 	return nil
 }
 
-// writeGatekeeperCertificate issues a certificate, and puts it into the Secret
-// from which providers know the authority, and into the files that Gatekeeper
-// serves, as a kubelet would some time later.
+// writeGatekeeperCertificate issues a certificate. It writes it to the Secret from which
+// providers read the authority, and to Gatekeeper's files, as kubelet would do later.
 func (c *Cluster) writeGatekeeperCertificate(ctx context.Context) error {
 	g := &c.gatekeeper
 	certificate, err := g.authority.IssueServerAndClient(GatekeeperName, "localhost", "127.0.0.1")
@@ -209,8 +208,8 @@ func (c *Cluster) writeGatekeeperCertificate(ctx context.Context) error {
 	return nil
 }
 
-// applyWebhooks makes the API server call Gatekeeper, and deny where it does not
-// answer, as the install guide asks for.
+// applyWebhooks makes the API server call Gatekeeper, and deny if it does not answer, as
+// the install guide requires.
 func (c *Cluster) applyWebhooks(ctx context.Context, authorities []byte) error {
 	g := &c.gatekeeper
 	for _, object := range g.manifests {
@@ -242,7 +241,7 @@ func (c *Cluster) applyWebhooks(ctx context.Context, authorities []byte) error {
 			return err
 		}
 	}
-	return Until(ctx, func(ctx context.Context) error { // the API server asks before it makes anything
+	return Until(ctx, func(ctx context.Context) error { // the API server calls the webhook before it creates anything
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-probe"}}
 		return c.Client.Create(ctx, namespace, client.DryRunAll)
 	})

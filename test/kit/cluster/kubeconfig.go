@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// WriteKubeconfig writes a file with which the owner of a token reaches the API
-// server.
+// WriteKubeconfig writes a kubeconfig file for the owner of a token.
 func (c *Cluster) WriteKubeconfig(path, token string) error {
 	config := api.NewConfig()
 	config.Clusters["landwaiter"] = &api.Cluster{Server: c.Config.Host, CertificateAuthorityData: c.ca.CertificatePEM}
@@ -26,18 +25,17 @@ func (c *Cluster) WriteKubeconfig(path, token string) error {
 	return nil
 }
 
-// As returns the configuration of a user in groups, besides system:authenticated.
+// As returns the configuration of a user in groups and system:authenticated.
 func (c *Cluster) As(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
 	return config
 }
 
-// tokenSeconds is how long a service account's token lasts: longer than any run.
+// tokenSeconds is the lifetime of a service account's token: longer than any run.
 const tokenSeconds = 12 * 60 * 60
 
-// AccountKubeconfig writes a file with which a process is a service account: it
-// has the rights of that account and no others.
+// AccountKubeconfig writes a kubeconfig file for a service account.
 func (c *Cluster) AccountKubeconfig(ctx context.Context, namespace, name, path string) error {
 	clients, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -46,7 +44,7 @@ func (c *Cluster) AccountKubeconfig(ctx context.Context, namespace, name, path s
 	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	var token *authenticationv1.TokenRequest
-	err = Until(ctx, func(ctx context.Context) (err error) { // the account may be made a moment later
+	err = Until(ctx, func(ctx context.Context) (err error) { // the account may be created later
 		token, err = clients.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 		return err
 	})

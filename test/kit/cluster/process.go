@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Command says how to start a process.
+// Command describes how to start a process.
 type Command struct {
 	Name string // of the log file
 	Path string // of the binary, or a name to find in PATH
 	Args []string
-	Env  []string // added to nothing: processes inherit PATH and HOME only
+	Env  []string // in addition to PATH and HOME, which processes inherit
 }
 
 // Process is a running program whose output goes to a log file.
@@ -28,7 +28,7 @@ type Process struct {
 	err       error // of Wait, once ended is closed
 }
 
-// StartProcess starts a program that logs to dir/NAME.log, which is appended to.
+// StartProcess starts a program. It appends the output to dir/NAME.log.
 func StartProcess(dir string, c Command) (*Process, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
@@ -54,13 +54,13 @@ func StartProcess(dir string, c Command) (*Process, error) {
 	return p, nil
 }
 
-// Ended is closed when the process has ended, by itself or by Kill.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// PID returns the process's number.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Kill ends the process at once.
+// Kill kills the process.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.ended
@@ -76,11 +76,11 @@ func (p *Process) Tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// poll is the interval between checks whether a process has started.
+// poll is the interval between readiness checks.
 const poll = 25 * time.Millisecond
 
-// Await calls ready until it returns nil, ctx ends, or the process ends, which
-// is an error with the end of its log.
+// Await calls ready until it returns nil, ctx ends, or the process ends. In the last
+// case the error has the end of its log.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -123,7 +123,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer func() { _ = listener.Close() }() // after all are found, so that they differ
+		defer func() { _ = listener.Close() }() // only after all ports are chosen, so that they differ
 		address, ok := listener.Addr().(*net.TCPAddr)
 		if !ok {
 			return nil, fmt.Errorf("find a free port: %s is none", listener.Addr())

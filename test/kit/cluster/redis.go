@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Redis is a running redis-server with one user, who may use keys that begin with
-// "landwaiter:" and no others.
+// Redis is a running redis-server with one user, who may only use keys that begin with
+// "landwaiter:".
 type Redis struct {
 	*Process
 	// URL is that of the user, with the password.
@@ -32,8 +32,8 @@ const redisPassword = "only-on-loopback"
 // RedisCommands are the ACL rules of Landwaiter's user in Redis, as in docs/redis.md.
 const RedisCommands = "+getrange +strlen +set +unlink +scan +ping +hello +auth +select"
 
-// StartRedis starts a redis-server that keeps nothing on disk and logs to
-// dir/redis.log. extra are more arguments of it.
+// StartRedis starts a redis-server without persistence that logs to dir/redis.log.
+// extra holds further arguments.
 func StartRedis(ctx context.Context, dir string, extra ...string) (*Redis, error) {
 	ports, err := FreePorts(1)
 	if err != nil {
@@ -43,12 +43,12 @@ func StartRedis(ctx context.Context, dir string, extra ...string) (*Redis, error
 	return r, r.Restart(ctx)
 }
 
-// newRedis is a redis-server that Restart starts.
+// newRedis returns a redis-server that is not running. Restart starts it.
 func newRedis(dir string, port int, commands string, extra ...string) *Redis {
 	return &Redis{dir: dir, port: port, commands: commands, extra: extra, Password: redisPassword, URL: fmt.Sprintf("redis://landwaiter:%s@%s/0", redisPassword, loopback(port))}
 }
 
-// Restart starts it again, empty, at the same place, after it was killed.
+// Restart starts a killed server again, empty, at the same address.
 func (r *Redis) Restart(ctx context.Context) (err error) {
 	if err := os.MkdirAll(r.dir, 0o750); err != nil {
 		return fmt.Errorf("start redis: %w", err)
@@ -63,7 +63,7 @@ func (r *Redis) Restart(ctx context.Context) (err error) {
 	return r.Await(ctx, r.answers)
 }
 
-// answers sends PING. A request for a password counts as an answer.
+// answers sends PING. A request for a password counts as a response.
 func (r *Redis) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -95,7 +95,7 @@ func (r *Redis) Extra(extra ...string) { r.extra = extra }
 // Address is host:port.
 func (r *Redis) Address() string { return loopback(r.port) }
 
-// Pause stops the process in its tracks, Resume lets it go on.
+// Pause suspends the process (SIGSTOP). Resume continues it.
 func (r *Redis) Pause() error { return r.signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause.

@@ -10,31 +10,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ClusterCommands is what Landwaiter's user may do in a Redis Cluster besides
-// RedisCommands, as docs/redis.md has it.
+// ClusterCommands are the ACL rules of Landwaiter's user in a Redis Cluster, in addition
+// to RedisCommands, as in docs/redis.md.
 const ClusterCommands = "+cluster|slots +asking"
 
 const (
-	// operator is a user who may do everything: what sets servers up and looks into
-	// them, which Landwaiter's user may not.
+	// operator is a user with all rights, who sets up and inspects servers.
 	operator = "operator"
-	// clusterSlots is how many slots a Redis Cluster has.
+	// clusterSlots is the number of slots in a Redis Cluster.
 	clusterSlots = 16384
-	// clusterMasters is how few masters can outvote one that is gone.
+	// clusterMasters is the minimum number of masters that can outvote a failed one.
 	clusterMasters = 3
 )
 
-// RedisCluster is a Redis Cluster of three masters without replicas. What lies on
-// one that is gone is gone, and the others go on.
+// RedisCluster is a Redis Cluster of three masters without replicas. If one fails, its
+// entries are lost and the others continue.
 type RedisCluster struct {
-	// Masters have a third of the slots each, in order.
+	// Masters are in slot order; each has a third of the slots.
 	Masters []*Redis
 	// URL is that of the user, with the password and all masters.
 	URL string
 }
 
-// StartRedisCluster starts one whose masters log below dir. Where it fails,
-// nothing of it is left running.
+// StartRedisCluster starts a cluster whose masters log below dir. If it fails, it leaves
+// nothing running.
 func StartRedisCluster(ctx context.Context, dir string) (*RedisCluster, error) {
 	ports, err := FreePorts(2 * clusterMasters)
 	if err != nil {
@@ -62,14 +61,14 @@ func (c *RedisCluster) start(ctx context.Context, dir string, ports []int) error
 	return c.join(ctx, ports)
 }
 
-// join makes the servers one cluster, and waits until each says that it is.
+// join forms a cluster of the servers, and waits until each reports it as complete.
 func (c *RedisCluster) join(ctx context.Context, ports []int) error {
 	for i, master := range c.Masters {
 		first, last := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
 		if err := master.Do(ctx, "cluster", "addslotsrange", first, last); err != nil {
 			return err
 		}
-		// An epoch each: the cluster would settle that by itself, a while later.
+		// Set distinct epochs: the cluster would resolve conflicts itself, but later.
 		if err := master.Do(ctx, "cluster", "set-config-epoch", i+1); err != nil {
 			return err
 		}
@@ -88,7 +87,7 @@ func (c *RedisCluster) join(ctx context.Context, ports []int) error {
 	return nil
 }
 
-// joined says whether a server sees all masters and all slots.
+// joined checks that a server sees all masters and all slots.
 func (r *Redis) joined(ctx context.Context) error {
 	client := r.Operator()
 	defer client.Close()
@@ -104,8 +103,8 @@ func (r *Redis) joined(ctx context.Context) error {
 	return nil
 }
 
-// Operator returns a client of this server alone, of a user who may do everything;
-// servers of a RedisCluster or RedisSentinel have one.
+// Operator returns a client for this server only, of a user with all rights. Only servers
+// of a RedisCluster or RedisSentinel have such a user.
 func (r *Redis) Operator() *redis.Client {
 	return redis.NewClient(operatorAt(r.port))
 }
@@ -114,7 +113,7 @@ func operatorAt(port int) *redis.Options {
 	return &redis.Options{Addr: loopback(port), Username: operator, Password: redisPassword, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1}
 }
 
-// Refused returns what rules refused to users of this server since it started.
+// Refused returns the ACL denials of this server since it started.
 func (r *Redis) Refused(ctx context.Context) ([]string, error) { return refusedAt(ctx, r.port) }
 
 func refusedAt(ctx context.Context, port int) (refused []string, err error) {
@@ -130,7 +129,7 @@ func refusedAt(ctx context.Context, port int) (refused []string, err error) {
 	return refused, nil
 }
 
-// Do does one command as the operator.
+// Do runs one command as the operator.
 func (r *Redis) Do(ctx context.Context, command ...any) error {
 	client := r.Operator()
 	defer client.Close()
@@ -140,7 +139,7 @@ func (r *Redis) Do(ctx context.Context, command ...any) error {
 	return nil
 }
 
-// Kill ends all servers at once.
+// Kill kills all servers.
 func (c *RedisCluster) Kill() {
 	for _, master := range c.Masters {
 		if master.Process != nil {

@@ -12,35 +12,35 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SentinelRules is what Landwaiter's user may do on a Sentinel, as docs/redis.md
-// has it: ask where the master is, and be told when another server becomes it.
+// SentinelRules are the ACL rules of Landwaiter's user on a Sentinel, as in
+// docs/redis.md: look up the master, and subscribe to failovers.
 const SentinelRules = "resetchannels &+switch-master &+replica-reconf-done +sentinel|get-master-addr-by-name +sentinel|sentinels +subscribe +ping +hello +auth"
 
-// sentinelPassword is that of Landwaiter's user on the Sentinel, another than in
-// Redis: mixing them up must not work.
+// sentinelPassword is the password of Landwaiter's user on the Sentinel. It differs from
+// the one in Redis, so that mixing them up fails.
 const sentinelPassword = "only-for-sentinel"
 
-// RedisSentinel is a master, its replica, and a Sentinel that makes the replica the
-// master soon after the master is gone.
+// RedisSentinel is a master, its replica, and a Sentinel that promotes the replica soon
+// after the master fails.
 type RedisSentinel struct {
 	Master, Replica *Redis
 	Sentinel        *Process
 	// URL is that of the user, with the passwords for Redis and for the Sentinel. It
-	// also names a Sentinel that is not there.
+	// also names a Sentinel that does not exist.
 	URL string
 
 	dir  string
 	port int
 }
 
-// StartRedisSentinel starts one whose processes log below dir. Where it fails,
-// nothing of it is left running.
+// StartRedisSentinel starts a RedisSentinel whose processes log below dir. If it fails, it
+// leaves nothing running.
 func StartRedisSentinel(ctx context.Context, dir string) (*RedisSentinel, error) {
 	ports, err := FreePorts(4)
 	if err != nil {
 		return nil, err
 	}
-	// Diskless replication waits for more replicas to come, by default for seconds.
+	// By default, diskless replication waits seconds for further replicas.
 	extra := []string{"--repl-diskless-sync-delay", "0", "--masteruser", operator, "--masterauth", redisPassword,
 		"--user", operator, "on", ">" + redisPassword, "~*", "&*", "+@all"}
 	s := &RedisSentinel{dir: filepath.Join(dir, "sentinel"), port: ports[2],
@@ -65,14 +65,14 @@ func (s *RedisSentinel) start(ctx context.Context) error {
 	if err := s.Replica.Await(ctx, s.Replica.follows); err != nil {
 		return err
 	}
-	// Not before: it asks the master for its replicas at once, and then every ten seconds.
+	// Not earlier: it asks the master for its replicas at the start, and then every ten seconds.
 	if err := s.startSentinel(); err != nil {
 		return err
 	}
 	return s.Sentinel.Await(ctx, s.watches)
 }
 
-// startSentinel writes the configuration, which a Sentinel keeps its state in.
+// startSentinel writes the configuration, in which a Sentinel also keeps its state.
 func (s *RedisSentinel) startSentinel() (err error) {
 	config := []string{
 		"port " + fmt.Sprint(s.port), "bind 127.0.0.1", "dir " + s.dir, "user default off",
@@ -93,7 +93,7 @@ func (s *RedisSentinel) startSentinel() (err error) {
 	return err
 }
 
-// follows says whether a replica has what its master has.
+// follows checks that a replica is in sync with its master.
 func (r *Redis) follows(ctx context.Context) error {
 	client := r.Operator()
 	defer client.Close()
@@ -107,7 +107,7 @@ func (r *Redis) follows(ctx context.Context) error {
 	return nil
 }
 
-// watches says whether the Sentinel could replace the master.
+// watches checks that the Sentinel could replace the master.
 func (s *RedisSentinel) watches(ctx context.Context) error {
 	client := redis.NewSentinelClient(operatorAt(s.port))
 	defer client.Close()
@@ -121,8 +121,8 @@ func (s *RedisSentinel) watches(ctx context.Context) error {
 	return nil
 }
 
-// Refused returns what rules refused since it started: Landwaiter's user on the
-// Sentinel, and on the master and its replica as far as they run.
+// Refused returns the ACL denials since the start, of the Sentinel, and of the master and
+// its replica if they run.
 func (s *RedisSentinel) Refused(ctx context.Context) (all []string, err error) {
 	for _, port := range []int{s.port, s.Master.port, s.Replica.port} {
 		refused, err := refusedAt(ctx, port)
@@ -134,7 +134,7 @@ func (s *RedisSentinel) Refused(ctx context.Context) (all []string, err error) {
 	return all, nil
 }
 
-// Kill ends all processes at once.
+// Kill kills all processes.
 func (s *RedisSentinel) Kill() {
 	for _, server := range []*Redis{s.Master, s.Replica} {
 		if server.Process != nil {

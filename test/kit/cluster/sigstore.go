@@ -34,10 +34,10 @@ type Sigstore struct {
 	processes []*Process
 }
 
-// StartSigstore starts the servers of binaries; they keep and log what they do in
-// dir. There can be one at a time: the timestamp authority serves its metrics on
-// port 2112 and nowhere else. issuers are types of identity providers by their address: "email" or
-// "github-workflow". Tokens are for the audience "sigstore".
+// StartSigstore starts the servers in the folder binaries, with data and logs in dir. Only
+// one instance can run at a time, because the timestamp authority always serves its
+// metrics on port 2112. issuers maps addresses of identity providers to their types:
+// "email" or "github-workflow". Tokens are for the audience "sigstore".
 func StartSigstore(ctx context.Context, binaries, dir string, issuers map[string]string) (_ *Sigstore, err error) {
 	ports, err := FreePorts(8)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Sigstore) Stop() {
 	}
 }
 
-// keyOfLog makes the key with which the log signs its checkpoints.
+// keyOfLog makes the log's key for signing checkpoints.
 func (s *Sigstore) keyOfLog(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o750); err != nil {
 		return fmt.Errorf("make a folder for the log: %w", err)
@@ -141,7 +141,7 @@ func writeIssuers(file string, issuers map[string]string) error {
 	return nil
 }
 
-// get returns what is at an address on loopback.
+// get returns the body of a URL on loopback.
 func get(ctx context.Context, address string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

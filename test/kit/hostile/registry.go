@@ -1,6 +1,6 @@
-// Package hostile is a registry that behaves as badly as a test asks for, on a
-// loopback address. It serves every repository path alike; requests without a
-// handler get a 404. It allocates nothing for what it streams.
+// Package hostile provides a misbehaving registry for tests, on a loopback address. It
+// treats all repository paths alike; requests without a handler get a 404. It streams
+// large responses without allocating them.
 package hostile
 
 import (
@@ -40,7 +40,7 @@ func New() *Registry {
 // Host returns its address as it appears in image names.
 func (r *Registry) Host() string { return strings.TrimPrefix(r.server.URL, "http://") }
 
-// Close ends it, and every request that hangs in it.
+// Close stops the registry and ends hanging requests.
 func (r *Registry) Close() {
 	r.server.CloseClientConnections()
 	r.server.Close()
@@ -91,7 +91,7 @@ func Manifest(content string) http.HandlerFunc {
 	return ManifestAs(content, digest.FromString(content))
 }
 
-// ManifestAs answers with content and claims that it has the given digest.
+// ManifestAs answers with content and claims the given digest for it.
 func ManifestAs(content string, claimed digest.Digest) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
@@ -134,7 +134,7 @@ func EndlessPages(perPage int) http.HandlerFunc {
 	}
 }
 
-// LongList answers with one list of n referrers, made beforehand.
+// LongList answers with one list of n referrers.
 func LongList(n int) http.HandlerFunc {
 	entry := fmt.Sprintf(`{"mediaType":"%s","digest":"%s","size":2}`, ocispec.MediaTypeImageManifest, digest.FromString("one"))
 	list := `{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageIndex + `","manifests":[` + strings.Repeat(entry+",", n-1) + entry + "]}"

@@ -12,8 +12,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 )
 
-// Log takes an entry of Rekor v1, whatever its body says, and returns it with the
-// log's promise and a proof.
+// Log adds an entry of Rekor v1 without checking its body. It returns the entry with a
+// signed entry timestamp and an inclusion proof.
 func (s *Sigstore) Log(body []byte, at time.Time) (*protorekor.TransparencyLogEntry, error) {
 	id, err := s.virtual.RekorLogID()
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Sigstore) Log(body []byte, at time.Time) (*protorekor.TransparencyLogEn
 	return entry, s.complete(entry)
 }
 
-// complete gives an entry its kind and the log's promise.
+// complete adds the kind and the signed entry timestamp to an entry.
 func (s *Sigstore) complete(entry *protorekor.TransparencyLogEntry) error {
 	var kind struct{ Kind, APIVersion string }
 	if err := json.Unmarshal(entry.GetCanonicalizedBody(), &kind); err != nil {

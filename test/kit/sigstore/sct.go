@@ -82,7 +82,7 @@ func (t *transparent) trusted(logs map[string]*root.TransparencyLog) error {
 	return nil
 }
 
-// issue makes a certificate for identity, in the logs of the given numbers.
+// issue makes a certificate for identity with SCTs of the logs with the given numbers.
 func (t *transparent) issue(identity, issuer string, scts []int) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *transparent) issue(identity, issuer string, scts []int) (*x509.Certific
 	if err != nil {
 		return nil, nil, err
 	}
-	// The list goes last, so that without it the certificate is the bare one.
+	// The list is the last extension, so that removing it yields the precertificate.
 	list, err := t.timestamps(bare, scts)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +117,7 @@ func (t *transparent) sign(template *x509.Certificate, key *ecdsa.PublicKey) (*x
 	return x509.ParseCertificate(der)
 }
 
-// timestamps is the extension with SCTs for a certificate (RFC 6962 sections 3.2
+// timestamps returns the extension with SCTs for a certificate (RFC 6962 sections 3.2
 // and 3.3).
 func (t *transparent) timestamps(bare *x509.Certificate, logs []int) (pkix.Extension, error) {
 	var scts []*ct.SignedCertificateTimestamp
@@ -134,7 +134,7 @@ func (t *transparent) timestamps(bare *x509.Certificate, logs []int) (pkix.Exten
 		if err != nil {
 			return pkix.Extension{}, fmt.Errorf("write an SCT: %w", err)
 		}
-		key := t.key // of no log
+		key := t.key // of an unknown log
 		if number != Forged {
 			key = t.logs[number]
 		}

@@ -1,7 +1,7 @@
-// Package sigstore is a whole Sigstore instance for tests, in process and new each
-// time: a certificate authority, a transparency log and a timestamp authority,
-// over the virtual one of sigstore-go. Certificates carry SCTs, of certificate
-// transparency logs of their own, where a signature asks for them.
+// Package sigstore provides in-process Sigstore instances for tests: a certificate
+// authority, a transparency log and a timestamp authority, based on the virtual instance
+// of sigstore-go. If the options of a signature say so, certificates have SCTs of separate
+// certificate transparency logs.
 package sigstore
 
 import (
@@ -75,7 +75,7 @@ func (s *Sigstore) TrustedRoot() ([]byte, error) {
 	return text, nil
 }
 
-// withRawIDs decodes log IDs, which the virtual instance leaves in hex.
+// withRawIDs decodes log IDs, which the virtual instance encodes in hex.
 func withRawIDs(logs map[string]*root.TransparencyLog) (map[string]*root.TransparencyLog, error) {
 	for id, log := range logs {
 		raw, err := hex.DecodeString(id)
@@ -91,13 +91,13 @@ func withRawIDs(logs map[string]*root.TransparencyLog) (map[string]*root.Transpa
 type SignOptions struct {
 	// Time is when the log integrated the entry; zero is now.
 	Time time.Time
-	// WithoutLog and WithoutTimestamp leave out what vouches for it.
+	// WithoutLog and WithoutTimestamp omit the log entry and the timestamp.
 	WithoutLog, WithoutTimestamp bool
-	// Stamped are times of further timestamps in a bundle, all by one authority,
-	// which makes no others.
+	// Stamped holds the times of additional timestamps in a bundle, all by one separate
+	// authority.
 	Stamped []time.Time
-	// SCTs are the numbers (0 and 1) of certificate transparency logs that have the
-	// certificate of a bundle, or Forged. Without any it carries none.
+	// SCTs holds the numbers (0 and 1) of the certificate transparency logs that issue
+	// SCTs for a bundle's certificate, or Forged. The default is no SCT.
 	SCTs []int
 }
 
@@ -136,8 +136,8 @@ func (o SignOptions) time() time.Time {
 	return o.Time
 }
 
-// Bundle signs a statement for identity, an e-mail address, as issuer vouches,
-// and returns a Sigstore bundle v0.3 (sigstore_bundle.proto).
+// Bundle signs a statement for identity, an e-mail address vouched for by issuer, and
+// returns a Sigstore bundle v0.3 (sigstore_bundle.proto).
 func (s *Sigstore) Bundle(identity, issuer string, statement []byte, options SignOptions) ([]byte, error) {
 	e, signature, err := s.statement(identity, issuer, statement, options)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Sigstore) Legacy(identity, issuer string, payload []byte, options SignO
 	return annotations, nil
 }
 
-// mustJSON encodes value. It panics if it cannot, which is a bug of the test.
+// mustJSON encodes value. It panics on errors, which are bugs in the test.
 func mustJSON(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

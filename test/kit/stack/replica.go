@@ -13,18 +13,18 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
-// replicaTimeout bounds how long a provider takes to be ready.
+// replicaTimeout bounds the wait for a provider to be ready.
 const replicaTimeout = 60 * time.Second
 
 // Replica is one running provider.
 type Replica struct {
 	*cluster.Process
-	// HealthURL and MetricsURL are where it serves probes and metrics.
+	// HealthURL and MetricsURL are the URLs of probes and metrics.
 	HealthURL, MetricsURL string
 }
 
 // StartReplica starts a provider with the chart's command line, and waits until
-// it is ready. Gatekeeper asks the one at Port.
+// it is ready. Gatekeeper calls the replica at Port.
 func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
@@ -35,7 +35,7 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", Namespace), mounts, s.mounted())
 	}
-	// Draining is for load balancers, and there is none here.
+	// Draining is for load balancers, which this stack does not have.
 	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
@@ -63,16 +63,16 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	return r, nil
 }
 
-// Port is where Gatekeeper asks.
+// Port returns the port that Gatekeeper calls.
 func (s *Stack) Port() int { return s.port }
 
-// Current is the replica that was started last.
+// Current returns the replica that was started last.
 func (s *Stack) Current() *Replica { return s.replicas[len(s.replicas)-1] }
 
 // maxBody bounds a response body.
 const maxBody = 16 << 20
 
-// Get returns the body of an answer with status 200.
+// Get returns the body of url, and an error unless the status is 200.
 func Get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

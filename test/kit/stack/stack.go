@@ -1,7 +1,7 @@
-// Package stack puts Landwaiter into a cluster of package cluster as its users
-// do: it installs the Helm chart and the library's template, and runs the
-// Deployment's command line, with the rights of the chart's service account, as
-// a process. It does not import "testing", because `make dev` runs it too.
+// Package stack installs Landwaiter into a cluster of package cluster as users do. It
+// installs the Helm chart and the library's template, and runs the Deployment's command
+// line as a process with the rights of the chart's service account. It does not import
+// "testing", because `make dev` runs it too.
 package stack
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
-// Where Landwaiter is installed.
+// Names of the installation.
 const (
 	Namespace = "landwaiter-system"
 	release   = "landwaiter"
@@ -35,7 +35,7 @@ type Options struct {
 	Root string
 	// Binary is the landwaiter program, ChartTools the folder with helm.
 	Binary, ChartTools string
-	// Values are further values for the chart.
+	// Values are additional values for the chart.
 	Values map[string]any
 }
 
@@ -54,7 +54,7 @@ type Stack struct {
 	replicas []*Replica
 }
 
-// Start starts everything, and returns once the provider is ready.
+// Start starts the stack, and returns once the provider is ready.
 func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	s := &Stack{options: options}
 	defer func() {
@@ -88,7 +88,7 @@ func Start(ctx context.Context, options Options) (_ *Stack, err error) {
 	return s, nil
 }
 
-// Stop ends everything that was started.
+// Stop ends everything that Start started.
 func (s *Stack) Stop() {
 	for _, replica := range s.replicas {
 		replica.Kill()
@@ -104,14 +104,14 @@ func (s *Stack) Stop() {
 	}
 }
 
-// install renders the chart and applies all of it. The Deployment is applied
-// too: it is valid, and without nodes it makes nothing run.
+// install renders the chart and applies all of it, including the Deployment: that checks
+// it, and without nodes it runs nothing.
 func (s *Stack) install(ctx context.Context) (err error) {
 	if s.Rendered, err = s.render(ctx); err != nil {
 		return err
 	}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		// Gatekeeper must not be needed to bring up what Gatekeeper needs.
+		// Deploying what Gatekeeper depends on must not depend on Gatekeeper.
 		"name": Namespace, "labels": map[string]any{"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"},
 	}}}
 	secret, err := s.redisSecret()
@@ -129,8 +129,8 @@ const mounts = "/etc/landwaiter"
 
 func (s *Stack) mounted() string { return filepath.Join(s.options.Dir, "mounts") }
 
-// redisSecret returns the Secret that the chart's redis.existingSecret names, and
-// writes its content into files, as a kubelet would.
+// redisSecret returns the Secret that the chart's redis.existingSecret names, and writes
+// its content to files, as kubelet would.
 func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
 	key := make([]byte, 32)
 	if _, err := rand.Read(key); err != nil {
@@ -202,7 +202,7 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 }
 
 // deploymentContainer returns the arguments of the chart's container, and its
-// environment as far as it is plain text.
+// environment variables that are plain text.
 func (s *Stack) deploymentContainer() (args, environment []string, err error) {
 	for _, object := range s.Rendered {
 		if object.GetKind() != "Deployment" {

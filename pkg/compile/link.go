@@ -92,8 +92,8 @@ func (s *Snapshot) link(own *level) *view {
 	v.config.Layers = []verify.Layer{v.decidingLayer(client)}
 	v.choices = append([]Choice{verifierChoice, storeChoice}, v.policyChoices()...)
 	var warnings []verify.Layer
-	if len(v.policies.warning) > 0 {
-		warnings = append(warnings, v.layer(v.policies.warning, v.verifiers, client))
+	for _, policies := range warningLayers(v.policies.warning) {
+		warnings = append(warnings, v.layer(policies, v.verifiers, client))
 	}
 	if floors := s.cluster.floors; len(floors) > 0 {
 		if storeChoice.Level != s.cluster.label() {
@@ -120,6 +120,26 @@ func (s *Snapshot) link(own *level) *view {
 }
 
 func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
+
+// warningLayers groups policies that warn into layers: those of one level together, as
+// they would decide, and each broken one alone, so that no policy hides the warnings
+// of another level or of a sound one.
+func warningLayers(policies []compiledPolicy) [][]compiledPolicy {
+	var layers [][]compiledPolicy
+	sound := map[string]int{} // the layer of each level
+	for _, p := range policies {
+		at, ok := sound[p.source.Kind]
+		if p.broken != "" || !ok {
+			if p.broken == "" {
+				sound[p.source.Kind] = len(layers)
+			}
+			layers = append(layers, []compiledPolicy{p})
+			continue
+		}
+		layers[at] = append(layers[at], p)
+	}
+	return layers
+}
 
 // policyChoices explains which policies decide and which only add warnings.
 func (v *view) policyChoices() []Choice {

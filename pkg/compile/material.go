@@ -154,3 +154,13 @@ func fieldError(field string, err error) error {
 	}
 	return nil
 }
+
+// unusable says that a resource cannot be used, to everyone it applies to. Only the
+// status of a cluster resource says why it is broken: that may name objects of other
+// namespaces.
+func unusable(source policy.ObjectRef, err error) string {
+	if source.Namespace == "" {
+		return source.String() + " cannot be used; its status says why"
+	}
+	return fmt.Sprintf("%s cannot be used: %v", source, err)
+}

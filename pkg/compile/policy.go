@@ -28,7 +28,7 @@ func compilePolicy(e entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPol
 	err := p.read(e)
 	if err != nil {
 		p.rules, p.fallback = nil, policy.Denied
-		p.broken = fmt.Sprintf("%s cannot be used: %v", e.source, err)
+		p.broken = unusable(e.source, err)
 	}
 	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
 	return p, err

@@ -52,10 +52,13 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 	for source, generation := range own.objects.generations() {
 		r := Report{Generation: generation, Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable"}}
 		problem, broken := problems[source]
-		if broken {
-			r.Ready = Condition{Reason: problem.Reason, Message: problem.Message + consequence(source.Kind)}
-		}
 		r.Effective = s.effective(own, u, source, broken)
+		if broken {
+			r.Ready = Condition{Reason: problem.Reason, Message: problem.Message}
+			if r.Effective.Reason != policy.ReasonOnlyWarns {
+				r.Ready.Message += consequence(source.Kind)
+			}
+		}
 		if t, ok := own.trustStores[source.Name]; ok && t.source == source && t.err == nil {
 			r.Fingerprints, r.FetchedAt = t.fingerprints(), t.fetchedAt
 		}
@@ -154,6 +157,9 @@ func selects(r verify.Requirement, v *verify.Verifier) bool {
 // effective returns the condition Effective: whether a resource of own affects
 // decisions.
 func (s *Snapshot) effective(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
+	if own.broken != "" {
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: own.broken + "; every image of the namespace is denied"}
+	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
 	case v1alpha1.KindVerifier:
 		return s.effectiveVerifier(own, u, source, broken)
@@ -222,11 +228,11 @@ func (s *Snapshot) effectivePolicy(own *level, u usage, source policy.ObjectRef,
 	message := s.scopeMessage(own, source, mapSlice(s.cluster.policies, sourceOf))
 	if p.floor {
 		message = "a floor: must hold in every namespace, in addition to the namespace's own policy"
-	} else if order := mapSlice(own.policies, func(p compiledPolicy) string { return p.source.Name }); len(order) > 1 {
+	} else if order := deciding(own.policies); len(order) > 1 {
 		message += "; the rules of several policies are tried in the order of names: " + joinNames(order)
 	}
 	switch {
-	case p.warns && p.broken == "":
+	case p.warns && !u.decidesAnyway(p):
 		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: onlyWarns(p)}
 	case broken:
 		return inForce(true, "")
@@ -258,7 +264,27 @@ func (u usage) verifiersFor(s *Snapshot, p compiledPolicy) [][]verifier {
 	return lists
 }
 
+// deciding returns the names of the policies that do more than warn.
+func deciding(policies []compiledPolicy) []string {
+	var list []string
+	for _, p := range policies {
+		if p.decides() {
+			list = append(list, p.source.Name)
+		}
+	}
+	return list
+}
+
+// decidesAnyway reports whether a broken policy that should only warn denies in some
+// namespace because no other policy decides there.
+func (u usage) decidesAnyway(p compiledPolicy) bool {
+	return p.broken != "" && slices.ContainsFunc(u.views, func(v *view) bool { return v.config.Layers[0].Broken != "" && v.config.Layers[0].Source == p.source })
+}
+
 func onlyWarns(p compiledPolicy) string {
+	if p.broken != "" {
+		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
+	}
 	if p.floor {
 		return "a floor that only warns: it denies nothing until its enforcementAction is Deny"
 	}
@@ -272,12 +298,16 @@ func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
 		for j, r := range rule.Require {
 			possible, bounded := 0, true
 			distinct := map[string]bool{}
-			candidates := 0
+			candidates, usable := 0, 0
 			for _, v := range verifiers {
 				if !selects(r, v.Verifier) {
 					continue
 				}
 				candidates++
+				if v.Broken != "" {
+					continue
+				}
+				usable++
 				if v.signers == nil {
 					bounded = false
 				}
@@ -290,6 +320,8 @@ func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
 			switch {
 			case candidates == 0:
 				return field + " can never be met: none of the Verifiers that it requires applies"
+			case usable == 0:
+				return field + " can never be met: none of the Verifiers that it requires can be used"
 			case bounded && possible < r.AtLeast:
 				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)
 			}

@@ -29,34 +29,39 @@ func TestConditionsTellTheTruth(t *testing.T) {
 		ready, effective string // reasons; "!" in front of one of a condition that is False
 		says             string // by Effective, else by Ready where that is False
 	}{
-		"a policy in force":                       {append(team, object("VerificationPolicy", "team-a", "p", spec)), "VerificationPolicy team-a/p", "Valid", "InForce", "in force in its namespace"},
-		"a verifier that a policy asks for":       {append(team, object("VerificationPolicy", "team-a", "p", spec)), "Verifier team-a/release", "Valid", "InForce", ""},
-		"a trust store that a verifier names":     {team, "TrustStore team-a/keys", "Valid", "InForce", ""},
-		"a policy that names nobody":              {append(team, object("VerificationPolicy", "team-a", "p", policySpec("{anyOf: [gone]}"))), "VerificationPolicy team-a/p", "!NotFound", "Denies", "names Verifier gone, which does not exist"},
-		"a policy that names a broken verifier":   {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken), object("Verifier", "team-a", "release", cosignVerifier), object("VerificationPolicy", "team-a", "p", spec)}, "VerificationPolicy team-a/p", "!ReferenceNotReady", "Denies", "Verifier team-a/release cannot be used"},
-		"a verifier of a broken trust store":      {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken), object("Verifier", "team-a", "release", cosignVerifier)}, "Verifier team-a/release", "!ReferenceNotReady", "Denies", "TrustStore team-a/keys cannot be used"},
-		"a verifier of no trust store":            {[]string{namespace("team-a", "1"), object("Verifier", "team-a", "release", cosignVerifier)}, "Verifier team-a/release", "!NotFound", "Denies", "TrustStore team-a/keys does not exist"},
-		"a broken trust store":                    {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken)}, "TrustStore team-a/keys", "!Invalid", "!Unused", "no Verifier names it"},
-		"more signers than there are keys":        {append(team, object("VerificationPolicy", "team-a", "p", policySpec("{anyOf: [release], atLeast: 5}"))), "VerificationPolicy team-a/p", "Valid", "!Unsatisfiable", "asks for 5 different signers, and the Verifiers that it asks for trust 1"},
-		"a type that nobody checks":               {append(team, object("VerificationPolicy", "team-a", "p", policySpec("{types: [Notation]}"))), "VerificationPolicy team-a/p", "Valid", "!Unsatisfiable", "none of the Verifiers that it requires applies"},
-		"a verifier that no policy asks for":      {append(team, object("Verifier", "team-a", "idle", cosignVerifier), object("VerificationPolicy", "team-a", "p", spec)), "Verifier team-a/idle", "Valid", "!Unused", "no policy that applies asks for it"},
-		"verifiers without any policy":            {team, "Verifier team-a/release", "Valid", "InForce", ""},
-		"a trust store of nobody":                 {append(team, object("TrustStore", "team-a", "idle", keys)), "TrustStore team-a/idle", "Valid", "!Unused", ""},
-		"a policy that warns":                     {append(team, object("VerificationPolicy", "team-a", "p", warn+spec)), "VerificationPolicy team-a/p", "Valid", "OnlyWarns", "denies nothing until its enforcementAction is Deny"},
-		"a floor that warns":                      {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+warn+policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy f", "Valid", "OnlyWarns", "a floor that only warns"},
-		"a floor":                                 {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy f", "Valid", "InForce", "a floor: must hold in every namespace"},
-		"a floor that nobody can meet":            {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base], atLeast: 2}"))), "ClusterVerificationPolicy f", "Valid", "!Unsatisfiable", ""},
-		"a cluster policy that all override":      {append(append(team, shared...), object("VerificationPolicy", "team-a", "p", spec), object("ClusterVerificationPolicy", "", "c", policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy c", "Valid", "!Overridden", "every namespace has a VerificationPolicy of its own"},
-		"a cluster policy that some override":     {append(append(team, shared...), namespace("team-b", "2"), object("VerificationPolicy", "team-a", "p", spec), object("ClusterVerificationPolicy", "", "c", policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy c", "Valid", "InForce", ""},
-		"a cluster verifier that all override":    {append(team, shared...), "ClusterVerifier base", "Valid", "!Overridden", ""},
-		"overridden, but a floor asks for it":     {append(append(team, shared...), object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base]}"))), "ClusterVerifier base", "Valid", "InForce", ""},
-		"the first verifier of a namespace":       {append(team, shared...), "Verifier team-a/release", "Valid", "InForce", "these no longer apply there: ClusterVerifier base"},
-		"a store that comes second":               {[]string{namespace("team-a", "1"), object("Store", "team-a", "a", "registries: [r.example.com]"), object("Store", "team-a", "b", "registries: [r.example.com]")}, "Store team-a/b", "Valid", "!Overridden", "come first by name"},
-		"a store with a host of its own":          {[]string{namespace("team-a", "1"), object("Store", "team-a", "a", "registries: [r.example.com]"), object("Store", "team-a", "b", "registries: [r.example.com, s.example.com]")}, "Store team-a/b", "Valid", "InForce", ""},
-		"a quota":                                 {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-a]\nmaxInFlight: 70")}, "ClusterQuota q", "Valid", "InForce", ""},
-		"a quota for nobody":                      {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-z]\nmaxInFlight: 70")}, "ClusterQuota q", "Valid", "!AppliesNowhere", ""},
-		"a quota that cannot be used":             {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-a]")}, "ClusterQuota q", "!Invalid", "!AppliesNowhere", "default quota"},
-		"a namespace's verifiers meet the shared": {append(team, object("ClusterVerificationPolicy", "", "c", policySpec("{types: [Cosign]}"))), "ClusterVerificationPolicy c", "Valid", "InForce", ""},
+		"a policy in force":                                  {append(team, object("VerificationPolicy", "team-a", "p", spec)), "VerificationPolicy team-a/p", "Valid", "InForce", "in force in its namespace"},
+		"a verifier that a policy asks for":                  {append(team, object("VerificationPolicy", "team-a", "p", spec)), "Verifier team-a/release", "Valid", "InForce", ""},
+		"a trust store that a verifier names":                {team, "TrustStore team-a/keys", "Valid", "InForce", ""},
+		"a policy that names nobody":                         {append(team, object("VerificationPolicy", "team-a", "p", policySpec("{anyOf: [gone]}"))), "VerificationPolicy team-a/p", "!NotFound", "Denies", "names Verifier gone, which does not exist"},
+		"a policy that names a broken verifier":              {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken), object("Verifier", "team-a", "release", cosignVerifier), object("VerificationPolicy", "team-a", "p", spec)}, "VerificationPolicy team-a/p", "!ReferenceNotReady", "Denies", "Verifier team-a/release cannot be used"},
+		"a verifier of a broken trust store":                 {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken), object("Verifier", "team-a", "release", cosignVerifier)}, "Verifier team-a/release", "!ReferenceNotReady", "Denies", "TrustStore team-a/keys cannot be used"},
+		"a verifier of no trust store":                       {[]string{namespace("team-a", "1"), object("Verifier", "team-a", "release", cosignVerifier)}, "Verifier team-a/release", "!NotFound", "Denies", "TrustStore team-a/keys does not exist"},
+		"a broken trust store":                               {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken)}, "TrustStore team-a/keys", "!Invalid", "!Unused", "no Verifier names it"},
+		"more signers than there are keys":                   {append(team, object("VerificationPolicy", "team-a", "p", policySpec("{anyOf: [release], atLeast: 5}"))), "VerificationPolicy team-a/p", "Valid", "!Unsatisfiable", "asks for 5 different signers, and the Verifiers that it asks for trust 1"},
+		"a type that nobody checks":                          {append(team, object("VerificationPolicy", "team-a", "p", policySpec("{types: [Notation]}"))), "VerificationPolicy team-a/p", "Valid", "!Unsatisfiable", "none of the Verifiers that it requires applies"},
+		"a verifier that no policy asks for":                 {append(team, object("Verifier", "team-a", "idle", cosignVerifier), object("VerificationPolicy", "team-a", "p", spec)), "Verifier team-a/idle", "Valid", "!Unused", "no policy that applies asks for it"},
+		"verifiers without any policy":                       {team, "Verifier team-a/release", "Valid", "InForce", ""},
+		"a trust store of nobody":                            {append(team, object("TrustStore", "team-a", "idle", keys)), "TrustStore team-a/idle", "Valid", "!Unused", ""},
+		"a policy that warns":                                {append(team, object("VerificationPolicy", "team-a", "p", warn+spec)), "VerificationPolicy team-a/p", "Valid", "OnlyWarns", "denies nothing until its enforcementAction is Deny"},
+		"a broken policy that warns beside one that decides": {append(team, object("VerificationPolicy", "team-a", "p", spec), object("VerificationPolicy", "team-a", "w", warn+"rules: [{images: []}]")), "VerificationPolicy team-a/w", "!Invalid", "OnlyWarns", "adds a warning for every image and denies nothing"},
+		"a broken policy that warns alone":                   {append(team, object("VerificationPolicy", "team-a", "w", warn+"rules: [{images: []}]")), "VerificationPolicy team-a/w", "!Invalid", "Denies", "what depends on it is denied"},
+		"a broken floor that warns":                          {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+warn+"rules: [{images: []}]")), "ClusterVerificationPolicy f", "!Invalid", "OnlyWarns", "denies nothing"},
+		"a type whose only verifier is broken":               {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", broken), object("Verifier", "team-a", "release", cosignVerifier), object("VerificationPolicy", "team-a", "p", policySpec("{types: [Cosign]}"))}, "VerificationPolicy team-a/p", "Valid", "!Unsatisfiable", "can be used"},
+		"a policy beside one that warns":                     {append(team, object("VerificationPolicy", "team-a", "p", spec), object("VerificationPolicy", "team-a", "w", warn+spec)), "VerificationPolicy team-a/p", "Valid", "InForce", "in force in its namespace"},
+		"a floor that warns":                                 {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+warn+policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy f", "Valid", "OnlyWarns", "a floor that only warns"},
+		"a floor":                                            {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy f", "Valid", "InForce", "a floor: must hold in every namespace"},
+		"a floor that nobody can meet":                       {append(shared, object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base], atLeast: 2}"))), "ClusterVerificationPolicy f", "Valid", "!Unsatisfiable", ""},
+		"a cluster policy that all override":                 {append(append(team, shared...), object("VerificationPolicy", "team-a", "p", spec), object("ClusterVerificationPolicy", "", "c", policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy c", "Valid", "!Overridden", "every namespace has a VerificationPolicy of its own"},
+		"a cluster policy that some override":                {append(append(team, shared...), namespace("team-b", "2"), object("VerificationPolicy", "team-a", "p", spec), object("ClusterVerificationPolicy", "", "c", policySpec("{anyOf: [base]}"))), "ClusterVerificationPolicy c", "Valid", "InForce", ""},
+		"a cluster verifier that all override":               {append(team, shared...), "ClusterVerifier base", "Valid", "!Overridden", ""},
+		"overridden, but a floor asks for it":                {append(append(team, shared...), object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base]}"))), "ClusterVerifier base", "Valid", "InForce", ""},
+		"the first verifier of a namespace":                  {append(team, shared...), "Verifier team-a/release", "Valid", "InForce", "these no longer apply there: ClusterVerifier base"},
+		"a store that comes second":                          {[]string{namespace("team-a", "1"), object("Store", "team-a", "a", "registries: [r.example.com]"), object("Store", "team-a", "b", "registries: [r.example.com]")}, "Store team-a/b", "Valid", "!Overridden", "come first by name"},
+		"a store with a host of its own":                     {[]string{namespace("team-a", "1"), object("Store", "team-a", "a", "registries: [r.example.com]"), object("Store", "team-a", "b", "registries: [r.example.com, s.example.com]")}, "Store team-a/b", "Valid", "InForce", ""},
+		"a quota":                                            {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-a]\nmaxInFlight: 70")}, "ClusterQuota q", "Valid", "InForce", ""},
+		"a quota for nobody":                                 {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-z]\nmaxInFlight: 70")}, "ClusterQuota q", "Valid", "!AppliesNowhere", ""},
+		"a quota that cannot be used":                        {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-a]")}, "ClusterQuota q", "!Invalid", "!AppliesNowhere", "default quota"},
+		"a namespace's verifiers meet the shared":            {append(team, object("ClusterVerificationPolicy", "", "c", policySpec("{types: [Cosign]}"))), "ClusterVerificationPolicy c", "Valid", "InForce", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, c.documents...))
@@ -167,4 +172,18 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 	require.Empty(t, problems)
 	require.NotEqual(t, password(was), password(got))
 	require.Equal(t, was.For("team-a").Generation, got.For("team-a").Generation, "a token changes no verdict")
+}
+
+func TestANamespaceReadsNothingOfOthersInWhatTheClusterBroke(t *testing.T) {
+	snapshot, problems := compiled(objects(t, namespace("team-a", "1"),
+		object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {namespace: team-b, name: merger, key: k}}"),
+		object("ClusterVerifier", "", "base", cosignVerifier),
+		object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{namespace: team-b, name: merger}]"),
+		object("Verifier", "team-a", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}]}}")))
+	require.Contains(t, problems[0].Message, "Secret team-b/merger does not exist", "cluster admins read why")
+	report := reportOn(t, snapshot, "Verifier team-a/v")
+	require.Contains(t, report.Ready.Message, "ClusterTrustStore keys cannot be used; its status says why")
+	for _, text := range []string{report.Ready.Message, whyUnusable(snapshot.For("team-a")), whyUnusable(snapshot.For("team-b"))} {
+		require.NotContains(t, text, "merger")
+	}
 }

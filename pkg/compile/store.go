@@ -22,7 +22,7 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken = fmt.Sprintf("%s cannot be used: %v", e.source, err)
+		s.Broken = unusable(e.source, err)
 	}
 	var secrets []string
 	for _, host := range sortedKeys(s.Credentials) {

@@ -186,7 +186,10 @@ func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreTy
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case store.err != nil:
-		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))
+		if ts.uses == nil { // a cluster resource: its own status may say why
+			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))
+		}
+		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, errors.New(unusable(source, store.err)))
 	case store.kind != want:
 		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}

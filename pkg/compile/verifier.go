@@ -24,7 +24,7 @@ func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)
 	if err != nil {
-		v.Checker, v.Broken = nil, fmt.Sprintf("%s cannot be used: %v", e.source, err)
+		v.Checker, v.Broken = nil, unusable(e.source, err)
 	}
 	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
 	return v, err

@@ -27,19 +27,27 @@ type board struct {
 	enforced func()
 
 	mu     sync.Mutex
-	found  map[*Verifier][]ranked
+	found  map[check][]ranked
 	closed bool
 }
 
-// add records a finding of v, unless the verdict is already settled: later findings
+// check is a verifier that runs on the evidence of one registry. What one layer's
+// registry shows never counts for a layer with another one.
+type check struct {
+	registry Registry
+	verifier *Verifier
+}
+
+// add records a finding of v on the evidence of a registry, unless the verdict is already settled: later findings
 // are only errors from canceled searches.
-func (b *board) add(v *Verifier, rank int, finding policy.Finding) {
+func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return
 	}
-	b.found[v] = append(b.found[v], ranked{rank: rank, finding: v.finding(finding)})
+	c := check{registry, v}
+	b.found[c] = append(b.found[c], ranked{rank: rank, finding: v.finding(finding)})
 	done := true
 	for _, t := range b.tasks {
 		if t.known || t.rules.Settled(b.findings(t)) {
@@ -62,7 +70,7 @@ func (b *board) add(v *Verifier, rank int, finding policy.Finding) {
 func (b *board) findings(t task) []policy.Finding {
 	findings := slices.Clone(t.missing)
 	for _, v := range t.verifiers {
-		found := slices.Clone(b.found[v])
+		found := slices.Clone(b.found[check{t.layer.Registry, v}])
 		slices.SortStableFunc(found, func(x, y ranked) int { return x.rank - y.rank })
 		for _, r := range found {
 			findings = append(findings, r.finding)
@@ -78,16 +86,16 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	b.closed = true
 	verdicts := make([]policy.Verdict, len(b.tasks))
 	var findings []policy.Finding
-	seen := map[*Verifier]bool{}
+	seen := map[check]bool{}
 	for i, t := range b.tasks {
 		verdicts[i] = t.verdict
 		if !t.known {
 			verdicts[i] = policy.Decide(t.rules, b.findings(t))
 		}
 		shown := t
-		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[v] })
+		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[check{t.layer.Registry, v}] })
 		for _, v := range shown.verifiers {
-			seen[v] = true
+			seen[check{t.layer.Registry, v}] = true
 		}
 		findings = append(findings, b.findings(shown)...)
 	}

@@ -2,12 +2,14 @@ package verify_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -87,4 +89,47 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 	require.Equal(t, policy.Denied, ask(verify.Allow, floor).Outcome, "a floor is not passed by a rule that allows")
 	lax := verify.Layer{Registry: r, Default: policy.Allowed}
 	require.True(t, ask(verify.Allow, lax).Unverified)
+}
+
+// A namespace with a Store and no Verifier of its own, and a floor: both layers use the
+// same verifier, each with its own way to the registry.
+func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
+	v := verifier(t, "a", "k1")
+	signed := func() *registry {
+		r := newRegistry()
+		r.manifest(t, true, "k1:"+appDigest.String())
+		return r
+	}
+	unreachable := newRegistry()
+	unreachable.list = func(context.Context) error { return errors.New("connection refused") }
+	any := verify.Requirement{Condition: func(proven []policy.Finding) (bool, error) { return len(proven) > 0, nil }, AtLeast: 1}
+	for name, c := range map[string]struct {
+		layers  []verify.Layer
+		outcome policy.Outcome
+	}{
+		"a warning's evidence allows nothing":         {[]verify.Layer{layer(t, newRegistry(), anyA, v), warning(layer(t, signed(), anyA, v))}, policy.Denied},
+		"a warning's failure leaves nothing in doubt": {[]verify.Layer{layer(t, signed(), any, v), warning(layer(t, unreachable, anyA, v))}, policy.Allowed},
+		"a floor is not met by another's evidence":    {[]verify.Layer{layer(t, signed(), anyA, v), layer(t, newRegistry(), anyA, v)}, policy.Denied},
+		"nor where its own cannot be read":            {[]verify.Layer{layer(t, signed(), anyA, v), layer(t, unreachable, anyA, v)}, policy.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(c.layers...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
+			require.Equal(t, c.outcome, verdict.Outcome, verdict.Reason)
+		})
+	}
+}
+
+func TestATagThatOnlyAWarningNeedsDelaysNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newRegistry()
+		slow.resolve = func(ctx context.Context, _ image.Reference) error { <-ctx.Done(); return ctx.Err() }
+		allow := layer(t, newRegistry(), anyA, verifier(t, "a", "k1"))
+		allow.Rules[0].Require, allow.Rules[0].Action = nil, verify.Allow
+		began := time.Now()
+		verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(allow, warning(layer(t, slow, anyA, verifier(t, "a", "k1")))), ref(t, "r.example.com/app:v1")).Verdict
+		require.Equal(t, policy.Allowed, verdict.Outcome, verdict.Reason)
+		require.True(t, verdict.Doubtful)
+		require.LessOrEqual(t, time.Since(began), time.Second)
+		time.Sleep(time.Minute) // the work in the background ends too
+	})
 }

@@ -90,6 +90,11 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 		result.Verdict, result.Findings = verdict, missing(tasks)
 		return result
 	}
+	if onlyWarns(tasks) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, warnGrace)
+		defer cancel()
+	}
 	trace := newTrace(e.now)
 	subject, err := e.pin(ctx, config, registryOf(tasks), ref, how, trace)
 	if err != nil {
@@ -163,7 +168,7 @@ func (e *Engine) examine(work context.Context, tasks []task, subject Subject, tr
 	ctx, cancel := context.WithCancel(work)
 	defer cancel()
 	grace := sync.OnceFunc(func() { time.AfterFunc(warnGrace, cancel) })
-	board := &board{tasks: tasks, found: map[*Verifier][]ranked{}, settled: cancel, enforced: grace}
+	board := &board{tasks: tasks, found: map[check][]ranked{}, settled: cancel, enforced: grace}
 	var enforced, all sync.WaitGroup
 	for group, verifiers := range searches(tasks) {
 		s := &search{registry: group.registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}

@@ -205,7 +205,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	defer func() {
 		if r := recover(); r != nil {
 			// Our own fault must not look like an answer about the image.
-			s.board.add(v, rank, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError,
+			s.board.add(s.registry, v, rank, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError,
 				Message: fmt.Sprintf("internal error while checking: %v", r)})
 		}
 	}()
@@ -213,14 +213,14 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 		return
 	}
 	if ctx.Err() != nil {
-		s.board.add(v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, ctx.Err())))
+		s.board.add(s.registry, v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, ctx.Err())))
 		return
 	}
 	end := s.trace.start("check", v.Source.String()+" "+signature.Descriptor.Digest.String())
 	finding := v.Checker.Check(ctx, s.subject, signature, s.blobs.fetch, s.now())
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature)
-	s.board.add(v, rank, finding)
+	s.board.add(s.registry, v, rank, finding)
 }
 
 // artifactType returns the type that the manifest itself states. The OCI image
@@ -238,7 +238,7 @@ func artifactType(s Signature) string {
 // tellAll adds the same finding for every verifier of the search.
 func (s *search) tellAll(rank int, finding policy.Finding) {
 	for _, v := range s.verifiers {
-		s.board.add(v, rank, finding)
+		s.board.add(s.registry, v, rank, finding)
 	}
 }
 

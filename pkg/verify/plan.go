@@ -349,6 +349,11 @@ func missing(tasks []task) []policy.Finding {
 	return findings
 }
 
+// onlyWarns reports whether only layers that warn need evidence.
+func onlyWarns(tasks []task) bool {
+	return !slices.ContainsFunc(tasks, func(t task) bool { return !t.known && !t.warns })
+}
+
 // registryOf returns the registry of the first task that needs one: the namespace's
 // own, unless its policy needs no evidence.
 func registryOf(tasks []task) Registry {

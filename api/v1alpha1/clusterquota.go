@@ -4,11 +4,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterQuotaSpec says how much each of some namespaces may use, instead of what
-// the flags give to every namespace.
+// ClusterQuotaSpec sets limits for some namespaces, instead of the defaults from the
+// flags.
 // +kubebuilder:validation:XValidation:rule="[has(self.maxInFlight), has(self.registryRequestsPerSecond), has(self.cacheSharePercent)].exists(x, x)",message="set at least one of maxInFlight, registryRequestsPerSecond and cacheSharePercent in spec"
 type ClusterQuotaSpec struct {
-	// Namespaces that the quota is for; each has it for itself. If several objects
+	// Namespaces that the quota applies to; each has its own quota. If several objects
 	// list a namespace, the first by name applies.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -17,31 +17,31 @@ type ClusterQuotaSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespaces []string `json:"namespaces"`
 
-	// MaxInFlight is how many images that are not cached may be verified at a time
-	// (--in-flight-per-namespace), and at most half of --in-flight. One request can
+	// MaxInFlight is the maximum number of uncached images that are verified at a time
+	// (default --in-flight-per-namespace), at most half of --in-flight. One request can
 	// have 32 in flight.
 	// +optional
 	// +kubebuilder:validation:Minimum=32
 	// +kubebuilder:validation:Maximum=65536
 	MaxInFlight int32 `json:"maxInFlight,omitempty"`
 
-	// RegistryRequestsPerSecond is the rate of requests to registries, with a burst of
-	// twice as many (--registry-requests-per-second).
+	// RegistryRequestsPerSecond limits the rate of requests to registries, with a burst
+	// of twice as many (default --registry-requests-per-second).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	RegistryRequestsPerSecond int32 `json:"registryRequestsPerSecond,omitempty"`
 
-	// CacheSharePercent is the share of the memory for verdicts, in percent; the
-	// default is 12.5. It reserves nothing, and shares may add up to more than 100.
+	// CacheSharePercent limits the share of the verdict cache, in percent; the default
+	// is 12.5. It reserves nothing, so shares may add up to more than 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	CacheSharePercent int32 `json:"cacheSharePercent,omitempty"`
 }
 
-// ClusterQuota says how much some namespaces may use. It has no namespaced twin: no
-// namespace raises its own quota.
+// ClusterQuota limits what some namespaces may use. It has no namespaced twin, so that
+// no namespace can raise its own quota.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcq

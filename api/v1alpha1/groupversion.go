@@ -1,7 +1,7 @@
 // Package v1alpha1 holds the resources of the group landwaiter.dev: verifiers,
 // stores, trust stores and verification policies, each as a namespaced kind and a
-// Cluster kind, and the quotas of namespaces. It holds types only; package compile
-// gives them their meaning.
+// Cluster kind, and quotas for namespaces. It holds types only; package compile
+// implements their semantics.
 // +kubebuilder:object:generate=true
 // +groupName=landwaiter.dev
 package v1alpha1

@@ -50,8 +50,8 @@ type Kind struct {
 	NewList    func() List
 }
 
-// Kinds returns the table of kinds: whatever reads, watches, decodes or grants
-// resources works through it.
+// Kinds returns the table of kinds. All code that reads, watches, decodes or grants
+// access to resources uses it.
 func Kinds() []Kind {
 	return []Kind{
 		{KindVerifier, "verifiers", true, func() Object { return &Verifier{} }, func() List { return &VerifierList{} }},
@@ -66,7 +66,7 @@ func Kinds() []Kind {
 	}
 }
 
-// KindNamed returns the row of a kind, and whether there is one.
+// KindNamed returns the row of a kind, and whether it exists.
 func KindNamed(name string) (Kind, bool) {
 	for _, kind := range Kinds() {
 		if kind.Name == name {

@@ -1,7 +1,7 @@
 package v1alpha1
 
-// NotationLevel is a notation verification level. The levels audit and skip do
-// not exist here because they accept untrusted signatures.
+// NotationLevel is a notation verification level. The levels audit and skip are not
+// supported because they accept untrusted signatures.
 // +kubebuilder:validation:Enum=Strict;Permissive
 type NotationLevel string
 
@@ -11,7 +11,7 @@ const (
 	NotationLevelPermissive NotationLevel = "Permissive"
 )
 
-// RevocationMode says whether certificates are checked for revocation.
+// RevocationMode selects whether certificates are checked for revocation.
 // +kubebuilder:validation:Enum=Ignore;Check
 type RevocationMode string
 
@@ -21,7 +21,7 @@ const (
 	RevocationModeCheck  RevocationMode = "Check"
 )
 
-// TimestampMode says when a signature needs a timestamp.
+// TimestampMode selects when a signature requires a timestamp.
 // +kubebuilder:validation:Enum=Always;AfterCertificateExpiry
 type TimestampMode string
 
@@ -31,7 +31,7 @@ const (
 	TimestampModeAfterCertificateExpiry TimestampMode = "AfterCertificateExpiry"
 )
 
-// OverrideAction says what a failed check does: deny, or only report.
+// OverrideAction selects whether a failed check denies or is only reported.
 // +kubebuilder:validation:Enum=Enforce;Log
 type OverrideAction string
 
@@ -41,10 +41,10 @@ const (
 	OverrideActionLog     OverrideAction = "Log"
 )
 
-// NotationVerifier says which Notary Project signatures are valid.
+// NotationVerifier defines which Notary Project signatures are valid.
 type NotationVerifier struct {
-	// TrustStoreRefs name trust stores of type Certificates, to one of which the
-	// signer's certificate must lead.
+	// TrustStoreRefs name trust stores of type Certificates. The signer's certificate
+	// must chain to one of them.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -52,7 +52,7 @@ type NotationVerifier struct {
 
 	// TrustedIdentities are the subjects of signing certificates, such as
 	// "x509.subject: C=DE, O=Example, CN=release"; "*" alone trusts every
-	// certificate that leads to a trust store.
+	// certificate that chains to a trust store.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -71,20 +71,20 @@ type NotationVerifier struct {
 	// +optional
 	Overrides *NotationOverrides `json:"overrides,omitempty"`
 
-	// Timestamps says whose RFC 3161 timestamps are trusted. With one, certificates
-	// need to have been valid only when the signature was made.
+	// Timestamps configures trust in RFC 3161 timestamps. With a trusted timestamp,
+	// certificates only need to have been valid when the signature was made.
 	// +optional
 	Timestamps *NotationTimestamps `json:"timestamps,omitempty"`
 
-	// Revocation of certificates is Ignore or Check: by OCSP and revocation lists, of
-	// the signer and of timestamp authorities. Responders are asked ahead of requests,
-	// and only those that a cluster admin lists.
+	// Revocation of certificates is Ignore or Check. Check uses OCSP and revocation
+	// lists, for the signer and for timestamp authorities. Answers are prefetched, and
+	// only from responders that a cluster admin lists.
 	// +optional
 	// +kubebuilder:default=Ignore
 	Revocation RevocationMode `json:"revocation,omitempty"`
 }
 
-// NotationTimestamps says whose timestamps are trusted, and when one is needed.
+// NotationTimestamps configures which timestamps are trusted and when one is required.
 type NotationTimestamps struct {
 	// TrustStoreRefs name trust stores of type TimestampAuthorities.
 	// +listType=atomic
@@ -92,24 +92,24 @@ type NotationTimestamps struct {
 	// +kubebuilder:validation:MaxItems=16
 	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
 
-	// VerifyTimestamp says when a signature needs a timestamp: Always or
+	// VerifyTimestamp selects when a signature requires a timestamp: Always or
 	// AfterCertificateExpiry.
 	// +optional
 	// +kubebuilder:default=Always
 	VerifyTimestamp TimestampMode `json:"verifyTimestamp,omitempty"`
 }
 
-// NotationOverrides replace what the level says of single checks. Integrity and
-// authenticity are always enforced. What is omitted is as the level has it.
+// NotationOverrides override single checks of the level. Integrity and authenticity
+// are always enforced. The level applies to checks that are omitted.
 type NotationOverrides struct {
-	// Expiry of the signature, which its signer chose.
+	// Expiry of the signature, as set by its signer.
 	// +optional
 	Expiry OverrideAction `json:"expiry,omitempty"`
-	// AuthenticTimestamp is whether certificates were valid when the signature was
+	// AuthenticTimestamp checks that certificates were valid when the signature was
 	// made or, without a timestamp, are valid now.
 	// +optional
 	AuthenticTimestamp OverrideAction `json:"authenticTimestamp,omitempty"`
-	// Revocation of certificates, where it is checked.
+	// Revocation of certificates, if it is checked.
 	// +optional
 	Revocation OverrideAction `json:"revocation,omitempty"`
 }

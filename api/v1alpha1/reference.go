@@ -16,14 +16,14 @@ type TrustStoreRef struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Kind is TrustStore, which is in the own namespace, or ClusterTrustStore. The
-	// default is the scope of the resource that has the reference: TrustStore in a
-	// Verifier; a ClusterVerifier can name a ClusterTrustStore only.
+	// Kind is TrustStore, in the resource's own namespace, or ClusterTrustStore. The
+	// default has the scope of the resource: TrustStore in a Verifier,
+	// ClusterTrustStore in a ClusterVerifier, which cannot reference a TrustStore.
 	// +optional
 	Kind TrustStoreKind `json:"kind,omitempty"`
 }
 
-// SecretRef names a Secret of the own namespace.
+// SecretRef names a Secret in the resource's own namespace.
 type SecretRef struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
@@ -31,7 +31,7 @@ type SecretRef struct {
 	Name string `json:"name"`
 }
 
-// KeyRef names a key of a Secret or ConfigMap of the own namespace.
+// KeyRef names a key of a Secret or ConfigMap in the resource's own namespace.
 type KeyRef struct {
 	// Name of the object.
 	// +kubebuilder:validation:MinLength=1
@@ -71,7 +71,7 @@ type ClusterKeyRef struct {
 	Key string `json:"key"`
 }
 
-// CABundle is PEM certificates that are trusted in addition to the system's.
+// CABundle holds PEM certificates that are trusted in addition to the system's.
 // +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef
 type CABundle struct {
 	// Inline is PEM text.
@@ -79,15 +79,15 @@ type CABundle struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret that holds PEM text.
+	// SecretKeyRef names a key of a Secret with PEM text.
 	// +optional
 	SecretKeyRef *KeyRef `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap that holds PEM text.
+	// ConfigMapKeyRef names a key of a ConfigMap with PEM text.
 	// +optional
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
 }
 
-// ClusterCABundle is PEM certificates that are trusted in addition to the
+// ClusterCABundle holds PEM certificates that are trusted in addition to the
 // system's, for a cluster-scoped resource.
 // +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef
 type ClusterCABundle struct {
@@ -96,15 +96,15 @@ type ClusterCABundle struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret that holds PEM text.
+	// SecretKeyRef names a key of a Secret with PEM text.
 	// +optional
 	SecretKeyRef *ClusterKeyRef `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap that holds PEM text.
+	// ConfigMapKeyRef names a key of a ConfigMap with PEM text.
 	// +optional
 	ConfigMapKeyRef *ClusterKeyRef `json:"configMapKeyRef,omitempty"`
 }
 
-// in returns r as a reference into a namespace; nil stays nil.
+// in returns r qualified with a namespace; nil stays nil.
 func (r *KeyRef) in(namespace string) *ClusterKeyRef {
 	if r == nil {
 		return nil

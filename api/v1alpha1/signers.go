@@ -1,8 +1,8 @@
 package v1alpha1
 
-// Signers says whose signatures count: of keys, or of identities.
+// Signers defines whose signatures count: those by keys, or those by identities.
 type Signers struct {
-	// Keys trusts whoever has one of these keys.
+	// Keys trusts signatures by these keys.
 	// +optional
 	Keys *Keys `json:"keys,omitempty"`
 
@@ -20,27 +20,27 @@ type Keys struct {
 	// +kubebuilder:validation:MaxItems=16
 	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
 
-	// LogTrustStoreRef names a trust store of type SigstoreRoot. If given, signatures
+	// LogTrustStoreRef names a trust store of type SigstoreRoot. If set, signatures
 	// must also be in one of its transparency logs.
 	// +optional
 	LogTrustStoreRef *TrustStoreRef `json:"logTrustStoreRef,omitempty"`
 }
 
-// Keyless trusts signers by what an identity provider says of them.
+// Keyless trusts signers by the identity that an identity provider vouches for.
 type Keyless struct {
-	// Identities of which a signer must match one.
+	// Identities that are trusted. A signer must match at least one.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Identities []Identity `json:"identities"`
 
-	// TrustStoreRef names a trust store of type SigstoreRoot. If omitted, it is
+	// TrustStoreRef names a trust store of type SigstoreRoot. The default is
 	// Sigstore's public-good root.
 	// +optional
 	TrustStoreRef *TrustStoreRef `json:"trustStoreRef,omitempty"`
 
-	// InsecureIgnoreTransparencyLog accepts signatures that are in no transparency
-	// log; a timestamp authority must vouch for the time instead.
+	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency
+	// log. They need a trusted timestamp instead.
 	// +optional
 	InsecureIgnoreTransparencyLog bool `json:"insecureIgnoreTransparencyLog,omitempty"`
 
@@ -49,14 +49,15 @@ type Keyless struct {
 	// +optional
 	InsecureIgnoreSCT bool `json:"insecureIgnoreSCT,omitempty"`
 
-	// Expression in CEL that must be true of the signer. It sees issuer, subject and
-	// claims: the certificate's extensions, such as claims.sourceRepositoryURI.
+	// Expression in CEL that must be true of the signer. Its variables are issuer,
+	// subject and claims: the certificate's extensions, such as
+	// claims.sourceRepositoryURI.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
 
-	// Thresholds are how many different logs and authorities must vouch.
+	// Thresholds set how many different logs and authorities are required.
 	// +optional
 	// +kubebuilder:default={}
 	Thresholds *Thresholds `json:"thresholds,omitempty"`

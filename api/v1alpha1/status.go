@@ -7,16 +7,16 @@ import (
 // Types of conditions.
 const (
 	// ConditionReady is True if the resource is valid and everything that it
-	// refers to exists and is Ready. While it is False, whatever depends on the
-	// resource is denied.
+	// references exists and is Ready. While it is False, images that depend on the
+	// resource are denied.
 	ConditionReady = "Ready"
-	// ConditionEffective is True if the resource takes part in a decision, and
-	// otherwise says why it does not. It says nothing about health: tools that wait
-	// for a resource wait for Ready.
+	// ConditionEffective is True if the resource takes part in decisions. Otherwise its
+	// reason says why not. It does not describe health: tools that wait for a resource
+	// should wait for Ready.
 	ConditionEffective = "Effective"
 )
 
-// Status is what every kind's status has.
+// Status holds the status fields common to all kinds.
 type Status struct {
 	// Conditions of the types Ready and Effective.
 	// +optional
@@ -24,44 +24,44 @@ type Status struct {
 	// +listMapKey=type
 	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for Landwaiter", lastTransitionTime: "1970-01-01T00:00:00Z"}, {type: "Effective", status: "Unknown", reason: "Pending", message: "Waiting for Landwaiter", lastTransitionTime: "1970-01-01T00:00:00Z"}}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ObservedGeneration is the generation that the conditions are about.
+	// ObservedGeneration is the generation that the conditions describe.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
 
-// VerifierStatus is what Landwaiter reports about a Verifier or ClusterVerifier.
+// VerifierStatus is the observed state of a Verifier or ClusterVerifier.
 type VerifierStatus struct {
 	Status `json:",inline"`
 }
 
-// StoreStatus is what Landwaiter reports about a Store or ClusterStore.
+// StoreStatus is the observed state of a Store or ClusterStore.
 type StoreStatus struct {
 	Status `json:",inline"`
 }
 
-// TrustStoreStatus is what Landwaiter reports about a TrustStore or
+// TrustStoreStatus is the observed state of a TrustStore or
 // ClusterTrustStore.
 type TrustStoreStatus struct {
 	Status `json:",inline"`
 
-	// Fingerprints of the keys and certificates ("sha256:" of the public key), or of
-	// a trusted root ("sha256:" of the text); the first 16.
+	// Fingerprints of the first 16 keys or certificates ("sha256:" of the public key),
+	// or of a trusted root ("sha256:" of the text).
 	// +optional
 	// +listType=atomic
 	Fingerprints []string `json:"fingerprints,omitempty"`
-	// FetchedAt is when the material was last fetched, if it is kept outside the
-	// cluster.
+	// FetchedAt is when the material was last fetched. It is only set for material
+	// from outside the cluster.
 	// +optional
 	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
 }
 
-// VerificationPolicyStatus is what Landwaiter reports about a VerificationPolicy
+// VerificationPolicyStatus is the observed state of a VerificationPolicy
 // or ClusterVerificationPolicy.
 type VerificationPolicyStatus struct {
 	Status `json:",inline"`
 }
 
-// ClusterQuotaStatus is what Landwaiter reports about a ClusterQuota.
+// ClusterQuotaStatus is the observed state of a ClusterQuota.
 type ClusterQuotaStatus struct {
 	Status `json:",inline"`
 }

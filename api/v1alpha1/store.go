@@ -4,10 +4,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StoreCommon is what a Store and a ClusterStore share.
+// StoreCommon holds the fields common to Store and ClusterStore.
 type StoreCommon struct {
-	// Registries that the store is for, as host or host:port. If several stores of a
-	// scope list a registry, the first by name applies.
+	// Registries that the store applies to, as host or host:port. If several stores of
+	// a scope list a registry, the first by name applies.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -16,19 +16,19 @@ type StoreCommon struct {
 	Registries []string `json:"registries"`
 }
 
-// StoreSpec says how to reach registries.
+// StoreSpec configures access to registries.
 // +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.imagePullSecrets)",message="spec.identity and spec.imagePullSecrets are two ways to log in; use one"
 type StoreSpec struct {
 	StoreCommon `json:",inline"`
 
 	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
-	// the host that it is for.
+	// its own host.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretRef `json:"imagePullSecrets,omitempty"`
 
-	// Identity logs in with a cloud identity instead. It needs the image
+	// Identity logs in with a cloud identity instead. It requires the image
 	// landwaiter:full.
 	// +optional
 	Identity *RegistryIdentity `json:"identity,omitempty"`
@@ -39,20 +39,20 @@ type StoreSpec struct {
 	CABundle *CABundle `json:"caBundle,omitempty"`
 }
 
-// ClusterStoreSpec says how to reach registries. Listing a registry here also
-// permits it to have a private address.
+// ClusterStoreSpec configures access to registries. Registries listed here may have
+// private addresses.
 // +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.imagePullSecrets)",message="spec.identity and spec.imagePullSecrets are two ways to log in; use one"
 type ClusterStoreSpec struct {
 	StoreCommon `json:",inline"`
 
 	// ImagePullSecrets hold credentials, as for pods. Each credential is only sent to
-	// the host that it is for.
+	// its own host.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []ClusterSecretRef `json:"imagePullSecrets,omitempty"`
 
-	// Identity logs in with a cloud identity instead. It needs the image
+	// Identity logs in with a cloud identity instead. It requires the image
 	// landwaiter:full.
 	// +optional
 	Identity *ClusterRegistryIdentity `json:"identity,omitempty"`
@@ -62,12 +62,12 @@ type ClusterStoreSpec struct {
 	// +optional
 	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
 
-	// InsecurePlainHTTP reaches these registries without TLS.
+	// InsecurePlainHTTP accesses these registries without TLS.
 	// +optional
 	InsecurePlainHTTP bool `json:"insecurePlainHTTP,omitempty"`
 }
 
-// RegistryProvider is a cloud whose registries have logins of their own.
+// RegistryProvider is a cloud provider with its own registry login.
 // +kubebuilder:validation:Enum=ECR;ACR;GAR
 type RegistryProvider string
 
@@ -78,7 +78,7 @@ const (
 	RegistryProviderGAR RegistryProvider = "GAR"
 )
 
-// RegistryIdentity says how a namespace logs in at the registries of a cloud.
+// RegistryIdentity configures a namespace's login at the registries of a cloud.
 type RegistryIdentity struct {
 	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
 	// sent to the provider's own hosts.
@@ -88,13 +88,13 @@ type RegistryIdentity struct {
 	SecretRef SecretRef `json:"secretRef"`
 }
 
-// ClusterRegistryIdentity says how the cluster logs in at the registries of a cloud.
+// ClusterRegistryIdentity configures the cluster's login at the registries of a cloud.
 type ClusterRegistryIdentity struct {
 	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
 	// sent to the provider's own hosts.
 	Provider RegistryProvider `json:"provider"`
-	// SecretRef names a Secret with credentials, as for a Store. If omitted, the
-	// identity of Landwaiter's own pod is used.
+	// SecretRef names a Secret with credentials, as for a Store. The default is the
+	// identity of Landwaiter's own pod.
 	// +optional
 	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
 }
@@ -120,8 +120,8 @@ type Store struct {
 // CommonStatus implements [Object].
 func (s *Store) CommonStatus() *Status { return &s.Status.Status }
 
-// Qualified returns the specification with every reference as one into the own
-// namespace, so that both scopes are read alike.
+// Qualified returns the spec in its cluster form, with each reference qualified with
+// the store's own namespace, so that both scopes are compiled alike.
 func (s *Store) Qualified() ClusterStoreSpec {
 	made := ClusterStoreSpec{StoreCommon: s.Spec.StoreCommon, CABundle: s.Spec.CABundle.in(s.Namespace)}
 	for _, ref := range s.Spec.ImagePullSecrets {
@@ -163,7 +163,7 @@ type ClusterStore struct {
 // CommonStatus implements [Object].
 func (s *ClusterStore) CommonStatus() *Status { return &s.Status.Status }
 
-// Qualified returns the specification.
+// Qualified returns the spec.
 func (s *ClusterStore) Qualified() ClusterStoreSpec { return s.Spec }
 
 // ClusterStoreList is a list of ClusterStores.

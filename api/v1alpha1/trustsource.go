@@ -1,6 +1,6 @@
 package v1alpha1
 
-// TrustSource is where a namespace's trust material comes from.
+// TrustSource is the source of a namespace's trust material.
 // +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef;kms;vault;tuf
 type TrustSource struct {
 	// Inline is the text itself.
@@ -8,25 +8,25 @@ type TrustSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret that holds the text.
+	// SecretKeyRef names a key of a Secret with the text.
 	// +optional
 	SecretKeyRef *KeyRef `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap that holds the text.
+	// ConfigMapKeyRef names a key of a ConfigMap with the text.
 	// +optional
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
-	// KMS names a key in a key management service. It needs the image
+	// KMS names a key in a key management service. It requires the image
 	// landwaiter:full.
 	// +optional
 	KMS *KMSSource `json:"kms,omitempty"`
 	// Vault names a key, or certificates, in HashiCorp Vault.
 	// +optional
 	Vault *VaultSource `json:"vault,omitempty"`
-	// TUF names a Sigstore TUF repository: with {}, the public-good one.
+	// TUF names a Sigstore TUF repository. {} is the public-good one.
 	// +optional
 	TUF *TUFSource `json:"tuf,omitempty"`
 }
 
-// ClusterTrustSource is where the cluster's trust material comes from.
+// ClusterTrustSource is the source of the cluster's trust material.
 // +kubebuilder:validation:ExactlyOneOf=inline;secretKeyRef;configMapKeyRef;kms;vault;tuf
 type ClusterTrustSource struct {
 	// Inline is the text itself.
@@ -34,20 +34,20 @@ type ClusterTrustSource struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Inline string `json:"inline,omitempty"`
-	// SecretKeyRef names a key of a Secret that holds the text.
+	// SecretKeyRef names a key of a Secret with the text.
 	// +optional
 	SecretKeyRef *ClusterKeyRef `json:"secretKeyRef,omitempty"`
-	// ConfigMapKeyRef names a key of a ConfigMap that holds the text.
+	// ConfigMapKeyRef names a key of a ConfigMap with the text.
 	// +optional
 	ConfigMapKeyRef *ClusterKeyRef `json:"configMapKeyRef,omitempty"`
-	// KMS names a key in a key management service. It needs the image
+	// KMS names a key in a key management service. It requires the image
 	// landwaiter:full.
 	// +optional
 	KMS *ClusterKMSSource `json:"kms,omitempty"`
 	// Vault names a key, or certificates, in HashiCorp Vault.
 	// +optional
 	Vault *ClusterVaultSource `json:"vault,omitempty"`
-	// TUF names a Sigstore TUF repository: with {}, the public-good one.
+	// TUF names a Sigstore TUF repository. {} is the public-good one.
 	// +optional
 	TUF *ClusterTUFSource `json:"tuf,omitempty"`
 }
@@ -74,25 +74,25 @@ type KMSSource struct {
 // ClusterKMSSource is a key in a key management service.
 type ClusterKMSSource struct {
 	KMSKey `json:",inline"`
-	// SecretRef names a Secret with credentials, as for a TrustStore. If omitted, the
-	// identity of Landwaiter's own pod is used.
+	// SecretRef names a Secret with credentials, as for a TrustStore. The default is
+	// the identity of Landwaiter's own pod.
 	// +optional
 	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
 }
 
-// VaultPath is a place in HashiCorp Vault.
+// VaultPath is a path in HashiCorp Vault.
 type VaultPath struct {
 	// Address of the server, https.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https://`
 	Address string `json:"address"`
-	// Path that is read, with its mount: "transit/keys/release" for keys, such as
+	// Path to read, with its mount, such as "transit/keys/release" for keys or
 	// "pki/cert/ca_chain" for certificates.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
-	// VaultNamespace is the namespace in Vault, where Vault has namespaces.
+	// VaultNamespace is the namespace in Vault, if Vault has namespaces.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -102,7 +102,7 @@ type VaultPath struct {
 // VaultSource is a key, or certificates, in HashiCorp Vault.
 type VaultSource struct {
 	VaultPath `json:",inline"`
-	// TokenSecretKeyRef names the key of a Secret that holds a token.
+	// TokenSecretKeyRef names the key of a Secret with a token.
 	TokenSecretKeyRef KeyRef `json:"tokenSecretKeyRef"`
 	// CABundle is trusted for the server, in addition to the system's certificates.
 	// +optional
@@ -112,14 +112,14 @@ type VaultSource struct {
 // ClusterVaultSource is a key, or certificates, in HashiCorp Vault.
 type ClusterVaultSource struct {
 	VaultPath `json:",inline"`
-	// TokenSecretKeyRef names the key of a Secret that holds a token.
+	// TokenSecretKeyRef names the key of a Secret with a token.
 	TokenSecretKeyRef ClusterKeyRef `json:"tokenSecretKeyRef"`
 	// CABundle is trusted for the server, in addition to the system's certificates.
 	// +optional
 	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
 }
 
-// TUFRepository is a TUF repository with a trusted_root.json. Empty, it is
+// TUFRepository is a TUF repository with a trusted_root.json. The default is
 // Sigstore's public-good one.
 type TUFRepository struct {
 	// Mirror is the address of the repository, https.
@@ -128,7 +128,7 @@ type TUFRepository struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https://`
 	Mirror string `json:"mirror,omitempty"`
-	// Root is the repository's root.json, from which trust begins.
+	// Root is the repository's initial root.json.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -153,7 +153,7 @@ type ClusterTUFSource struct {
 	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
 }
 
-// in returns s with every reference as one into a namespace.
+// in returns s with each reference qualified with a namespace.
 func (s TrustSource) in(namespace string) ClusterTrustSource {
 	made := ClusterTrustSource{Inline: s.Inline, SecretKeyRef: s.SecretKeyRef.in(namespace), ConfigMapKeyRef: s.ConfigMapKeyRef.in(namespace)}
 	if s.KMS != nil {

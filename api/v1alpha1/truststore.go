@@ -16,7 +16,7 @@ const (
 	TrustStoreTypeSigstoreRoot         TrustStoreType = "SigstoreRoot"
 )
 
-// HashAlgorithm is what signed bytes are hashed with.
+// HashAlgorithm is the hash algorithm of a signature.
 // +kubebuilder:validation:Enum=SHA256;SHA384;SHA512
 type HashAlgorithm string
 
@@ -27,14 +27,14 @@ const (
 	HashAlgorithmSHA512 HashAlgorithm = "SHA512"
 )
 
-// TrustStoreCommon is what a TrustStore and a ClusterTrustStore share.
+// TrustStoreCommon holds the fields common to TrustStore and ClusterTrustStore.
 type TrustStoreCommon struct {
 	// Type of the material: PublicKeys, Certificates and TimestampAuthorities (root
 	// certificates) are PEM text, SigstoreRoot is a trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
-	// Hash that signatures made with these keys use. If omitted, what cosign uses:
-	// SHA256, or for ECDSA P-384 and P-521 also the hash of that strength.
+	// Hash algorithm of signatures by these keys. The default is that of cosign:
+	// SHA256, or for ECDSA P-384 and P-521 also the hash of matching strength.
 	// +optional
 	Hash HashAlgorithm `json:"hash,omitempty"`
 }
@@ -87,8 +87,8 @@ func (t *TrustStore) CommonStatus() *Status { return &t.Status.Status }
 // Details returns the status of the material.
 func (t *TrustStore) Details() *TrustStoreStatus { return &t.Status }
 
-// Qualified returns the specification with every reference as one into the own
-// namespace, so that both scopes are read alike.
+// Qualified returns the spec in its cluster form, with each reference qualified with
+// the trust store's own namespace, so that both scopes are compiled alike.
 func (t *TrustStore) Qualified() ClusterTrustStoreSpec {
 	return ClusterTrustStoreSpec{TrustStoreCommon: t.Spec.TrustStoreCommon, Source: t.Spec.Source.in(t.Namespace)}
 }
@@ -102,7 +102,7 @@ type TrustStoreList struct {
 }
 
 // ClusterTrustStore is named trust material of the cluster, which every namespace
-// may refer to.
+// may reference.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcts
@@ -126,7 +126,7 @@ func (t *ClusterTrustStore) CommonStatus() *Status { return &t.Status.Status }
 // Details returns the status of the material.
 func (t *ClusterTrustStore) Details() *TrustStoreStatus { return &t.Status }
 
-// Qualified returns the specification.
+// Qualified returns the spec.
 func (t *ClusterTrustStore) Qualified() ClusterTrustStoreSpec { return t.Spec }
 
 // ClusterTrustStoreList is a list of ClusterTrustStores.

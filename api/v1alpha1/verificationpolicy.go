@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultAction is what happens to images that no rule matches.
+// DefaultAction is the action for images that no rule matches.
 // +kubebuilder:validation:Enum=Deny;Allow
 type DefaultAction string
 
@@ -14,7 +14,7 @@ const (
 	DefaultActionAllow DefaultAction = "Allow"
 )
 
-// EnforcementAction is what happens to images that a policy does not allow.
+// EnforcementAction is the action for images that a policy does not allow.
 // +kubebuilder:validation:Enum=Deny;Warn
 type EnforcementAction string
 
@@ -24,7 +24,7 @@ const (
 	EnforcementActionWarn EnforcementAction = "Warn"
 )
 
-// RuleAction is what a rule does with its images.
+// RuleAction is the action of a rule on its images.
 // +kubebuilder:validation:Enum=Require;Allow;Deny
 type RuleAction string
 
@@ -35,7 +35,7 @@ const (
 	RuleActionDeny    RuleAction = "Deny"
 )
 
-// IndexMode says what proves an image index (a multi-platform image).
+// IndexMode selects what proves an image index (a multi-platform image).
 // +kubebuilder:validation:Enum=Itself;ItselfOrEveryManifest
 type IndexMode string
 
@@ -45,7 +45,7 @@ const (
 	IndexModeItselfOrEveryManifest IndexMode = "ItselfOrEveryManifest"
 )
 
-// PolicyScope says which namespaces a cluster policy is for.
+// PolicyScope selects the namespaces that a cluster policy applies to.
 // +kubebuilder:validation:Enum=Fallback;Floor
 type PolicyScope string
 
@@ -55,7 +55,7 @@ const (
 	PolicyScopeFloor    PolicyScope = "Floor"
 )
 
-// VerificationPolicySpec says how findings become a verdict.
+// VerificationPolicySpec defines how findings become a verdict.
 type VerificationPolicySpec struct {
 	// Rules are tried in order; the first whose images match decides. Rules of
 	// several policies of a namespace are tried in the order of the policies' names.
@@ -64,7 +64,7 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// DefaultAction is for images that no rule matches: Deny or Allow.
+	// DefaultAction applies to images that no rule matches: Deny or Allow.
 	// +optional
 	// +kubebuilder:default=Deny
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
@@ -76,10 +76,10 @@ type VerificationPolicySpec struct {
 	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
 }
 
-// PolicyRule says what some images need.
+// PolicyRule states the requirements for some images.
 // +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="require is for action Require, and required there"
 type PolicyRule struct {
-	// Images that the rule is for, as in a Verifier.
+	// Images that the rule applies to, as in a Verifier.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -87,30 +87,30 @@ type PolicyRule struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Images []string `json:"images"`
 
-	// Action is Require, which allows an image if everything in require holds; Allow,
-	// which allows it without verifying anything; or Deny.
+	// Action is Require, which allows an image if all entries of require hold; Allow,
+	// which allows it without verification; or Deny.
 	// +optional
 	// +kubebuilder:default=Require
 	Action RuleAction `json:"action,omitempty"`
 
-	// Require lists what must hold, every entry of it.
+	// Require lists requirements, all of which must hold.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Require []Requirement `json:"require,omitempty"`
 
-	// Index says what proves an image index: Itself, or ItselfOrEveryManifest, which
-	// also accepts an index of which every manifest is proven.
+	// Index selects what proves an image index: Itself, or ItselfOrEveryManifest, which
+	// also accepts an index if each of its manifests is proven.
 	// +optional
 	// +kubebuilder:default=Itself
 	Index IndexMode `json:"index,omitempty"`
 }
 
-// Requirement is one thing that must hold.
+// Requirement is one requirement of a rule.
 // +kubebuilder:validation:ExactlyOneOf=anyOf;allOf;types;expression
 type Requirement struct {
-	// AnyOf names verifiers of which one must be satisfied.
+	// AnyOf names verifiers. At least one must be satisfied.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -118,7 +118,7 @@ type Requirement struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	AnyOf []string `json:"anyOf,omitempty"`
-	// AllOf names verifiers which must all be satisfied.
+	// AllOf names verifiers. All must be satisfied.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -126,19 +126,20 @@ type Requirement struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	AllOf []string `json:"allOf,omitempty"`
-	// Types of verifiers, of which any that applies to the image must be satisfied.
+	// Types of verifiers. At least one verifier of these types that applies to the
+	// image must be satisfied.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Types []VerifierType `json:"types,omitempty"`
-	// Expression in CEL that must be true of findings: what all verifiers that apply
-	// to the image have proven.
+	// Expression in CEL that must be true. Its variable findings lists what the
+	// verifiers that apply to the image have proven.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
 	Expression string `json:"expression,omitempty"`
-	// AtLeast is how many different signers are needed.
+	// AtLeast is the number of different signers required.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
@@ -146,13 +147,13 @@ type Requirement struct {
 	AtLeast *int32 `json:"atLeast,omitempty"`
 }
 
-// ClusterVerificationPolicySpec is a VerificationPolicySpec with what only
-// cluster admins may say.
+// ClusterVerificationPolicySpec is a VerificationPolicySpec with the fields that only
+// cluster admins may set.
 type ClusterVerificationPolicySpec struct {
 	VerificationPolicySpec `json:",inline"`
 
-	// Scope is Fallback, for namespaces without a policy of their own, or Floor, for
-	// every namespace in addition to its own policy.
+	// Scope is Fallback, for namespaces without their own policy, or Floor, for every
+	// namespace in addition to its own policy.
 	// +optional
 	// +kubebuilder:default=Fallback
 	Scope PolicyScope `json:"scope,omitempty"`
@@ -180,7 +181,7 @@ type VerificationPolicy struct {
 // CommonStatus implements [Object].
 func (p *VerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
 
-// Qualified returns the specification as a cluster policy has it.
+// Qualified returns the spec in its cluster form.
 func (p *VerificationPolicy) Qualified() ClusterVerificationPolicySpec {
 	return ClusterVerificationPolicySpec{VerificationPolicySpec: p.Spec}
 }
@@ -193,8 +194,8 @@ type VerificationPolicyList struct {
 	Items           []VerificationPolicy `json:"items"`
 }
 
-// ClusterVerificationPolicy decides for namespaces without a policy of their
-// own, or, as a floor, for every namespace in addition.
+// ClusterVerificationPolicy decides for namespaces without their own policy or, as a
+// floor, for every namespace in addition to its own policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcvp
@@ -217,7 +218,7 @@ type ClusterVerificationPolicy struct {
 // CommonStatus implements [Object].
 func (p *ClusterVerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
 
-// Qualified returns the specification.
+// Qualified returns the spec.
 func (p *ClusterVerificationPolicy) Qualified() ClusterVerificationPolicySpec { return p.Spec }
 
 // ClusterVerificationPolicyList is a list of ClusterVerificationPolicies.

@@ -15,12 +15,12 @@ const (
 	VerifierTypeAttestation VerifierType = "Attestation"
 )
 
-// VerifierSpec says how one kind of evidence is checked.
+// VerifierSpec configures how one kind of evidence is checked.
 // +kubebuilder:validation:XValidation:rule="has(self.cosign) == (self.type == 'Cosign')",message="spec.cosign is for spec.type Cosign, and required there"
 // +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.notation is for spec.type Notation, and required there"
 // +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.attestation is for spec.type Attestation, and required there"
 type VerifierSpec struct {
-	// Images that the verifier is for: "**" for all, or patterns of host and
+	// Images that the verifier applies to: "**" for all, or patterns of host and
 	// repository such as "registry.example.com/team-a/**".
 	// +optional
 	// +listType=set
@@ -31,7 +31,7 @@ type VerifierSpec struct {
 	// +kubebuilder:default={"**"}
 	Images []string `json:"images,omitempty"`
 
-	// Type of the evidence; the field of that name says how it is checked.
+	// Type of the evidence. The field of that name configures the check.
 	Type VerifierType `json:"type"`
 
 	// Cosign checks cosign signatures: legacy ones and Sigstore bundles.
@@ -47,23 +47,23 @@ type VerifierSpec struct {
 	Attestation *AttestationVerifier `json:"attestation,omitempty"`
 }
 
-// CosignVerifier says which cosign signatures are valid.
+// CosignVerifier defines which cosign signatures are valid.
 // +kubebuilder:validation:ExactlyOneOf=keys;keyless
 type CosignVerifier struct {
 	Signers `json:",inline"`
 
-	// Annotations that the signature must carry with exactly these values.
+	// Annotations that the signature must have, with exactly these values.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// MatchRepository requires that the signature names the image's own repository.
-	// Leave it off where images are mirrored.
+	// Leave it off if images are mirrored.
 	// +optional
 	MatchRepository bool `json:"matchRepository,omitempty"`
 }
 
-// AttestationVerifier says which in-toto attestations are valid.
+// AttestationVerifier defines which in-toto attestations are valid.
 // +kubebuilder:validation:ExactlyOneOf=keys;keyless
 type AttestationVerifier struct {
 	Signers `json:",inline"`
@@ -73,8 +73,8 @@ type AttestationVerifier struct {
 	// +kubebuilder:validation:MaxLength=1024
 	PredicateType string `json:"predicateType"`
 
-	// Expression in CEL that must be true. It sees predicate, predicateType, now and
-	// signer.
+	// Expression in CEL that must be true. Its variables are predicate, predicateType,
+	// now and signer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
@@ -103,7 +103,7 @@ type Verifier struct {
 // CommonStatus implements [Object].
 func (v *Verifier) CommonStatus() *Status { return &v.Status.Status }
 
-// Qualified returns the specification.
+// Qualified returns the spec.
 func (v *Verifier) Qualified() VerifierSpec { return v.Spec }
 
 // VerifierList is a list of Verifiers.
@@ -137,7 +137,7 @@ type ClusterVerifier struct {
 // CommonStatus implements [Object].
 func (v *ClusterVerifier) CommonStatus() *Status { return &v.Status.Status }
 
-// Qualified returns the specification.
+// Qualified returns the spec.
 func (v *ClusterVerifier) Qualified() VerifierSpec { return v.Spec }
 
 // ClusterVerifierList is a list of ClusterVerifiers.

@@ -16,7 +16,7 @@ build() {
     return
   fi
   echo "tools: building $name from $package (minutes the first time)" >&2
-  # The scratch folder sits beside the target so that the final rename is
+  # The scratch folder is next to the target so that the final rename is
   # atomic: another run sees either no binary or a whole one.
   scratch=$(mktemp -d "$bin/.build-XXXXXX")
   # One compiler process at a time keeps a small machine usable; raise it with JOBS.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds what an end-to-end cluster needs, or finds it built, and prints where it
-# is as shell exports.
+# Builds the tools of an end-to-end cluster unless they are cached, and prints their
+# folders as shell exports.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

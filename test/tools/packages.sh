@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the end-to-end tests need from Debian: etcd and Redis. Nothing is
-# done where they are there; without the rights to install, it says what is missing.
+# Installs the Debian packages that the end-to-end tests need, unless they are
+# installed: etcd and Redis. Without the rights to install, it says what is missing.
 set -euo pipefail
 
 missing=()
@@ -12,7 +12,7 @@ if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 echo "tools: installing ${missing[*]}" >&2
-# A package must not start a service of its own beside ours.
+# Keep packages from starting their own services.
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 apt-get update -q >&2
 apt-get install -q -y --no-install-recommends "${missing[@]}" >&2

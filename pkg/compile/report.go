@@ -173,7 +173,7 @@ func (s *Snapshot) effective(own *level, u usage, source policy.ObjectRef, broke
 	case v1alpha1.KindVerificationPolicy:
 		return s.effectivePolicy(own, u, source, broken)
 	}
-	return s.effectiveQuota(source, broken)
+	return s.effectiveQuota(source)
 }
 
 // inForce returns the condition of a resource that affects decisions.
@@ -330,7 +330,7 @@ func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
 	return ""
 }
 
-func (s *Snapshot) effectiveQuota(source policy.ObjectRef, broken bool) Condition {
+func (s *Snapshot) effectiveQuota(source policy.ObjectRef) Condition {
 	for _, e := range s.cluster.objects.quotas {
 		if e.source != source {
 			continue

@@ -33,7 +33,6 @@ const (
 // Reasons of failures to read evidence.
 const (
 	ReasonUnreachable              Reason = "Unreachable"              // the registry did not answer, or not in time
-	ReasonUnauthorized             Reason = "Unauthorized"             // the registry requires credentials that the Store does not have
 	ReasonForbidden                Reason = "Forbidden"                // the registry or an address rule refuses access
 	ReasonUntrustedRegistry        Reason = "UntrustedRegistry"        // the certificate of the registry is not trusted
 	ReasonInvalidAnswer            Reason = "InvalidAnswer"            // the response violates the OCI distribution specification

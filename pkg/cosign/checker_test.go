@@ -193,7 +193,7 @@ func TestUnreachableEvidenceIsUnknownAndRefusedEvidenceIsInvalid(t *testing.T) {
 		}{
 			"timeout":      {context.DeadlineExceeded, policy.Unknown, "Unreachable"},
 			"server error": {errors.New("503"), policy.Unknown, "Unreachable"},
-			"refused":      {verify.Permanent(policy.ReasonAccessDenied, errors.New("401")), policy.Invalid, "Unauthorized"},
+			"refused":      {verify.Permanent(policy.ReasonAccessDenied, errors.New("401")), policy.Invalid, policy.ReasonAccessDenied},
 			"other bytes":  {verify.Permanent(policy.ReasonContentMismatch, errors.New("digest")), policy.Invalid, policy.ReasonTamperedPayload},
 		} {
 			t.Run(format+" "+name, func(t *testing.T) {

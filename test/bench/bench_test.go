@@ -180,6 +180,24 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
+// BenchmarkClusterChange is a ClusterVerifier that comes and goes, where each of 1,000
+// namespaces has a Verifier of its own.
+func BenchmarkClusterChange(b *testing.B) {
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(b, err)
+	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
+	store := clusterStore("127.0.0.1:5000")
+	verifier := &v1alpha1.ClusterVerifier{Spec: v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign}}
+	verifier.Name = "shared"
+	for with := true; b.Loop(); with = !with {
+		o := resource.Objects{Resources: []v1alpha1.Object{store}}
+		if with {
+			o.Resources = append(o.Resources, verifier)
+		}
+		snapshot, _ = snapshot.WithCluster(o, nil)
+	}
+}
+
 // BenchmarkColdLatency verifies a digest with a registry that takes a time for
 // each answer; round-trips is what the time is of, besides our own.
 func BenchmarkColdLatency(b *testing.B) {

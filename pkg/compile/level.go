@@ -147,14 +147,15 @@ type level struct {
 	objects *objects
 	broken  string // why the level cannot be used, "" if it can
 
-	trustStores map[string]*trustStore
-	verifiers   []verifier
-	stores      []store
-	hosts       map[string]registry.HostRule       // cluster level only
-	quotas      map[verify.Namespace]verify.Limits // cluster level only
-	policies    []compiledPolicy                   // without floors
-	floors      []compiledPolicy                   // cluster level only
-	problems    []resource.Problem
+	trustStores  map[string]*trustStore
+	verifiers    []verifier
+	stores       []store
+	hosts        map[string]registry.HostRule          // cluster level only
+	quotas       map[verify.Namespace]verify.Limits    // cluster level only
+	quotaSources map[verify.Namespace]policy.ObjectRef // the ClusterQuota of each namespace in quotas
+	policies     []compiledPolicy                      // without floors
+	floors       []compiledPolicy                      // cluster level only
+	problems     []resource.Problem
 
 	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
 	// fingerprint, "" if it did not exist.

@@ -126,12 +126,12 @@ func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
 // of another level or of a sound one.
 func warningLayers(policies []compiledPolicy) [][]compiledPolicy {
 	var layers [][]compiledPolicy
-	sound := map[string]int{} // the layer of each level
+	sound := map[string]int{} // the layer of each level, by its namespace
 	for _, p := range policies {
-		at, ok := sound[p.source.Kind]
+		at, ok := sound[p.source.Namespace]
 		if p.broken != "" || !ok {
 			if p.broken == "" {
-				sound[p.source.Kind] = len(layers)
+				sound[p.source.Namespace] = len(layers)
 			}
 			layers = append(layers, []compiledPolicy{p})
 			continue

@@ -35,6 +35,7 @@ func (l *level) compileQuotas(quotas []entry[v1alpha1.ClusterQuotaSpec]) map[ver
 			l.problem(r.source, fmt.Errorf("spec.namespaces lists what another object lists too: %s; the first by name applies, and this one to its other namespaces", strings.Join(taken, ", ")))
 		}
 	}
+	l.quotaSources = by
 	return found
 }
 

@@ -340,22 +340,12 @@ func (s *Snapshot) effectiveQuota(source policy.ObjectRef) Condition {
 			return Condition{Reason: policy.ReasonAppliesNowhere, Message: "it cannot be used, so its namespaces have the default quota"}
 		}
 		for _, name := range e.spec.Namespaces {
-			if s.Has(verify.Namespace(name)) && s.quotaOf(verify.Namespace(name)) == source {
+			if s.Has(verify.Namespace(name)) && s.cluster.quotaSources[verify.Namespace(name)] == source {
 				return Condition{True: true, Reason: policy.ReasonInForce, Message: "in force for each of its namespaces"}
 			}
 		}
 	}
 	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists, or a quota earlier by name applies to them"}
-}
-
-// quotaOf returns the quota that applies to a namespace.
-func (s *Snapshot) quotaOf(namespace verify.Namespace) policy.ObjectRef {
-	for _, e := range s.cluster.objects.quotas {
-		if _, err := compileQuota(e); err == nil && slices.Contains(e.spec.Namespaces, string(namespace)) {
-			return e.source
-		}
-	}
-	return policy.ObjectRef{}
 }
 
 // scopeMessage describes where a resource applies, and which cluster resources it

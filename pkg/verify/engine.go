@@ -170,9 +170,12 @@ func (e *Engine) examine(work context.Context, tasks []task, subject Subject, tr
 	grace := sync.OnceFunc(func() { time.AfterFunc(warnGrace, cancel) })
 	board := &board{tasks: tasks, found: map[check][]ranked{}, settled: cancel, enforced: grace}
 	var enforced, all sync.WaitGroup
+	warned := false // some search is for warnings only
 	for group, verifiers := range searches(tasks) {
 		s := &search{registry: group.registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}
-		if !group.warns {
+		if group.warns {
+			warned = true
+		} else {
 			enforced.Add(1)
 		}
 		all.Go(func() {
@@ -183,7 +186,9 @@ func (e *Engine) examine(work context.Context, tasks []task, subject Subject, tr
 		})
 	}
 	enforced.Wait()
-	grace()
+	if warned {
+		grace()
+	}
 	all.Wait()
 	defer trace.start("decide", "")()
 	verdicts, findings := board.decide()

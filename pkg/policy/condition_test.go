@@ -11,6 +11,9 @@ import (
 
 func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 	valid := func(verifier, signer string) policy.Finding { return finding(verifier, policy.Valid, signer, "ok") }
+	unread := finding("b", policy.Invalid, "", "only the first 32 signatures are tried")
+	unread.Incomplete = true
+	absent := func(proven []policy.Finding) (bool, error) { return len(proven) < 2, nil }
 	invalid, unknown := finding("a", policy.Invalid, "", "wrong key"), finding("a", policy.Unknown, "", "registry answered 503")
 	always := func([]policy.Finding) (bool, error) { return true, nil }
 	never := func([]policy.Finding) (bool, error) { return false, nil }
@@ -34,6 +37,8 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 		"two signers where two are needed":      {always, 2, []policy.Finding{valid("a", "k1"), valid("b", "k2")}, policy.Allowed, ""},
 		"one signer where two are needed":       {always, 2, []policy.Finding{valid("a", "k1"), valid("b", "k1")}, policy.Denied, "2 different signers"},
 		"something is unknown":                  {always, 1, []policy.Finding{valid("a", "k1"), unknown}, policy.Undecided, "503"},
+		"evidence was left unread":              {absent, 1, []policy.Finding{valid("a", "k1"), unread}, policy.Denied, "only the first 32 signatures"},
+		"evidence of others was left unread":    {absent, 1, []policy.Finding{valid("a", "k1"), {Verifier: "z", Incomplete: true}}, policy.Allowed, ""},
 		"something is unknown, and it is false": {never, 1, []policy.Finding{valid("a", "k1"), unknown}, policy.Undecided, "503"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +49,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
 			require.NotEmpty(t, verdict.Reason)
-			require.False(t, rules.Settled(c.findings), "more may be found")
+			require.False(t, settled(rules, c.findings), "more may be found")
 		})
 	}
 	_, err := policy.Matching(strict, 1, nil, "a")

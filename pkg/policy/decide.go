@@ -87,7 +87,7 @@ func AllOf(source ObjectRef, atLeast int, verifiers ...string) (Requirement, err
 // Matching requires that condition holds for the valid evidence of the named
 // verifiers, and that the evidence has at least atLeast distinct signers. A
 // condition may depend on the absence of evidence, so any unknown finding leaves it
-// undecided. Matching returns an error as AnyOf does, and if condition is nil.
+// undecided, and an incomplete one denies. Matching returns an error as AnyOf does, and if condition is nil.
 func Matching(source ObjectRef, atLeast int, condition Condition, verifiers ...string) (Requirement, error) {
 	if condition == nil {
 		return Requirement{}, errors.New("a requirement without a condition would hold for every signature")
@@ -150,20 +150,14 @@ func Decide(rules Requirements, findings []Finding) Verdict {
 	return Verdict{Outcome: Allowed, Policy: rules.Require[0].source, Reason: strings.Join(unique(proofs), "; ")}
 }
 
-// Settled reports whether the search for evidence may stop because more findings
-// cannot change the verdict. Findings only add proof, so that is the case once the
-// rules are met. A condition needs all findings, so it is never settled early.
-func (r Requirements) Settled(findings []Finding) bool {
-	if slices.ContainsFunc(r.Require, func(r Requirement) bool { return r.condition != nil }) {
-		return false
-	}
-	return Decide(r, findings).Outcome == Allowed
-}
-
 func (r Requirement) decide(findings []Finding) Verdict {
+	named := map[string]bool{}
+	for _, name := range r.verifiers {
+		named[name] = true
+	}
 	var relevant []Finding
 	for _, f := range findings {
-		if slices.Contains(r.verifiers, f.Verifier) {
+		if named[f.Verifier] {
 			relevant = append(relevant, f)
 		}
 	}
@@ -213,6 +207,10 @@ func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
 func (r Requirement) match(findings []Finding) Verdict {
 	if !r.holds(findings, true) {
 		return Verdict{Outcome: Denied, Policy: r.source, Reason: r.deniedReason(findings)}
+	}
+	// Whoever can push evidence must not be able to hide some behind a limit.
+	if i := slices.IndexFunc(findings, func(f Finding) bool { return f.Incomplete }); i >= 0 {
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("%s has an expression, which needs all evidence, and some was not read: %s", r.sourceName(), findings[i].Message)}
 	}
 	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Result == Unknown }) {
 		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.undecidedReason(findings)}

@@ -70,9 +70,45 @@ func TestDecide(t *testing.T) {
 			verdict := policy.Decide(rules, c.findings)
 			require.Equal(t, c.outcome.String(), verdict.Outcome.String(), verdict.Reason)
 			require.Contains(t, verdict.Reason, c.reason)
-			require.Equal(t, c.outcome == policy.Allowed, rules.Settled(c.findings))
+			require.Equal(t, c.outcome == policy.Allowed, settled(rules, c.findings))
 		})
 	}
+}
+
+// settled reports whether a search that has these findings may stop.
+func settled(rules policy.Requirements, findings []policy.Finding) bool {
+	tally := rules.Tally()
+	for _, f := range findings {
+		tally.Add(f)
+	}
+	return tally.Settled()
+}
+
+// The search must not stop before the rules are met, nor run on after that.
+func TestASearchStopsExactlyWhenTheRulesAreMet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		names := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4)
+		rules := policy.Requirements{Source: strict}
+		for range rapid.IntRange(0, 3).Draw(t, "requirements") {
+			construct := rapid.SampledFrom([]func(policy.ObjectRef, int, ...string) (policy.Requirement, error){policy.AnyOf, policy.AllOf}).Draw(t, "kind")
+			requirement, err := construct(strict, rapid.IntRange(1, 3).Draw(t, "at least"), names.Draw(t, "verifiers")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules.Require = append(rules.Require, requirement)
+		}
+		tally, findings := rules.Tally(), []policy.Finding(nil)
+		for range rapid.IntRange(0, 12).Draw(t, "findings") {
+			f := finding(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "verifier"),
+				rapid.SampledFrom([]policy.Result{policy.Valid, policy.Invalid, policy.Unknown}).Draw(t, "result"),
+				rapid.SampledFrom([]string{"", "k1", "k2", "k3"}).Draw(t, "signer"), "")
+			tally.Add(f)
+			findings = append(findings, f)
+			if allowed := policy.Decide(rules, findings).Outcome == policy.Allowed; allowed != tally.Settled() {
+				t.Fatalf("allowed %v, settled %v: %+v", allowed, tally.Settled(), findings)
+			}
+		}
+	})
 }
 
 func TestZeroValuesDeny(t *testing.T) {

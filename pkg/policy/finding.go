@@ -71,6 +71,9 @@ type Finding struct {
 	Reason      Reason
 	Remediation string
 	Extensions  map[string]any
+	// Incomplete marks evidence that was not read, or not all of it, because of a limit.
+	// No condition can hold for an image that has some.
+	Incomplete bool
 }
 
 // Proven reports whether f counts: it is Valid and names a signer.

@@ -21,6 +21,8 @@ type ranked struct {
 // board collects findings from parallel checks and detects when they suffice.
 type board struct {
 	tasks   []task
+	tallies []*policy.Tally // of the tasks; nil for those that are known
+	budget  *budget
 	settled func() // stops the searches
 	// enforced is called when only layers that warn need more evidence. It may be
 	// called repeatedly.
@@ -38,19 +40,49 @@ type check struct {
 	verifier *Verifier
 }
 
-// add records a finding of v on the evidence of a registry, unless the verdict is already settled: later findings
-// are only errors from canceled searches.
+func newBoard(tasks []task, budget *budget, settled, enforced func()) *board {
+	b := &board{tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{}, settled: settled, enforced: enforced}
+	for i, t := range tasks {
+		if !t.known {
+			b.tallies[i] = t.rules.Tally()
+		}
+	}
+	return b
+}
+
+// add records a finding of v on the evidence of a registry, unless the verdict is
+// already settled: later findings are only errors from canceled searches. It costs the
+// same however many findings there are, and without memory for another one the search
+// ends.
 func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return
 	}
-	c := check{registry, v}
-	b.found[c] = append(b.found[c], ranked{rank: rank, finding: v.finding(finding)})
+	if b.budget.hold(findingBytes) != nil {
+		b.budget.lost.Store(true)
+		b.closed = true
+		b.settled()
+		return
+	}
+	c, finding := check{registry, v}, v.finding(finding)
+	b.found[c] = append(b.found[c], ranked{rank: rank, finding: finding})
+	if finding.Proven() { // nothing else can settle a task
+		b.tally(c, finding)
+	}
+}
+
+// tally counts a proven finding, and ends the searches that need no more.
+func (b *board) tally(c check, finding policy.Finding) {
+	for i, t := range b.tasks {
+		if !t.known && t.layer.Registry == c.registry && slices.Contains(t.verifiers, c.verifier) {
+			b.tallies[i].Add(finding)
+		}
+	}
 	done := true
-	for _, t := range b.tasks {
-		if t.known || t.rules.Settled(b.findings(t)) {
+	for i, t := range b.tasks {
+		if t.known || b.tallies[i].Settled() {
 			continue
 		}
 		if !t.warns {

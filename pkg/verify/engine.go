@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"runtime"
 	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/landwaiter/landwaiter/pkg/fair"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -25,6 +26,15 @@ type Options struct {
 	// InFlight and InFlightPerAccount bound the images in flight. Further images are
 	// Undecided immediately. Defaults 512 and 128.
 	InFlight, InFlightPerAccount int
+	// EvidenceBytes bounds the memory for the evidence of the images in flight. An
+	// account may use what is left for others; beyond that its images are Undecided.
+	// Default 96 MiB, of which one account alone gets half: room for the
+	// largest image.
+	EvidenceBytes int64
+	// Processors is how many goroutines check evidence and match patterns at a time.
+	// Accounts take turns. Default: one less than [runtime.GOMAXPROCS], so that known
+	// verdicts are always answered.
+	Processors int
 	// PassTTL and DenyTTL are how long a verdict is cached: a pass is exact for its
 	// digest and generation, a deny should soon notice a new signature. Defaults 1 h
 	// and 10 s. Undecided is never cached.
@@ -37,6 +47,8 @@ func (o Options) withDefaults() Options {
 	o.WorkTimeout = cmp.Or(max(o.WorkTimeout, 0), defaultWorkTimeout)
 	o.InFlight = cmp.Or(max(o.InFlight, 0), DefaultInFlight)
 	o.InFlightPerAccount = cmp.Or(max(o.InFlightPerAccount, 0), DefaultInFlightPerAccount)
+	o.EvidenceBytes = cmp.Or(max(o.EvidenceBytes, 0), DefaultEvidenceBytes)
+	o.Processors = cmp.Or(max(o.Processors, 0), max(runtime.GOMAXPROCS(0)-1, 1))
 	o.PassTTL = cmp.Or(max(o.PassTTL, 0), DefaultPassTTL)
 	o.DenyTTL = cmp.Or(max(o.DenyTTL, 0), DefaultDenyTTL)
 	o.TagTTL = cmp.Or(max(o.TagTTL, 0), DefaultTagTTL)
@@ -49,14 +61,17 @@ type Engine struct {
 	now     func() time.Time
 	options Options
 	flights singleflight.Group // by Key.String: concurrent callers share the work on an image
-	limit   *limiter
+	limit   *fair.Gate[Account]
+	memory  *fair.Gate[Account]
+	turns   *fair.Turns[Account]
 }
 
 // NewEngine returns an Engine that caches results in cache and reads the time from
 // now.
 func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	options = options.withDefaults()
-	return &Engine{cache: cache, now: now, options: options, limit: newLimiter(options.InFlight, options.InFlightPerAccount)}
+	return &Engine{cache: cache, now: now, options: options, limit: fair.NewGate[Account](int64(options.InFlight)),
+		memory: fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now)}
 }
 
 // PassTTL returns how long a verdict that allows is cached.
@@ -85,7 +100,11 @@ func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Referenc
 // evidence and decides.
 func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
 	result := Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest}
-	tasks := config.plan(ref)
+	tasks, err := e.plan(ctx, config, ref)
+	if err != nil {
+		result.Verdict = failure(err)
+		return result
+	}
 	if verdict, ok := decided(tasks); ok {
 		result.Verdict, result.Findings = verdict, missing(tasks)
 		return result
@@ -107,8 +126,10 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	entry, cached := e.known(ctx, key, how)
 	if !cached {
 		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
-			entry := e.examine(ctx, tasks, subject, trace)
-			return entry, e.ttl(entry.Verdict), nil
+			x := &examination{budget: e.budget(config.account()), trace: trace, now: e.now}
+			defer x.budget.release()
+			entry, err := x.run(ctx, tasks, subject)
+			return entry, e.ttl(entry.Verdict), err
 		})
 		if err != nil {
 			entry = Entry{Verdict: failed(tasks, err)}
@@ -160,62 +181,17 @@ func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocisp
 	return descriptor, nil
 }
 
-// examine gathers the evidence for subject, runs every verifier on it, and decides.
-// Layers with the same registry share the evidence. Verifiers that only warnings need
-// have a separate search, so that they do not consume the limits of the others; it ends
-// at most [warnGrace] after everything else is decided.
-func (e *Engine) examine(work context.Context, tasks []task, subject Subject, trace *trace) Entry {
-	ctx, cancel := context.WithCancel(work)
-	defer cancel()
-	grace := sync.OnceFunc(func() { time.AfterFunc(warnGrace, cancel) })
-	board := &board{tasks: tasks, found: map[check][]ranked{}, settled: cancel, enforced: grace}
-	var enforced, all sync.WaitGroup
-	warned := false // some search is for warnings only
-	for group, verifiers := range searches(tasks) {
-		s := &search{registry: group.registry, verifiers: verifiers, subject: subject, board: board, trace: trace, now: e.now}
-		if group.warns {
-			warned = true
-		} else {
-			enforced.Add(1)
-		}
-		all.Go(func() {
-			if !group.warns {
-				defer enforced.Done()
-			}
-			s.run(ctx)
-		})
-	}
-	enforced.Wait()
-	if warned {
-		grace()
-	}
-	all.Wait()
-	defer trace.start("decide", "")()
-	verdicts, findings := board.decide()
-	verdict := combine(tasks, func(i int) policy.Verdict {
-		t := tasks[i]
-		if !t.indexManifests || t.known || verdicts[i].Outcome != policy.Denied {
-			return verdicts[i]
-		}
-		ctx := work
-		if t.warns {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(work, warnGrace)
-			defer cancel()
-		}
-		appealed, more := e.examineManifests(ctx, t, subject, verdicts[i], trace)
-		findings = append(findings, more...)
-		return appealed
-	})
-	return Entry{Verdict: verdict, Findings: findings}
-}
-
 // Recall returns the result of Verify if it is in memory or follows from config alone,
 // and otherwise false. It never blocks.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	if result, ok := e.remembered(config, ref); ok {
 		return result, true
 	}
+	turn := e.turns.Try(config.account())
+	if turn == nil {
+		return Result{}, false // Verify waits for its turn
+	}
+	defer turn.Leave()
 	tasks := config.plan(ref)
 	verdict, ok := decided(tasks)
 	return Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -16,11 +15,17 @@ type mode struct {
 	lowPriority bool // use spare capacity only
 }
 
-func (m mode) acquire(l *limiter, account Account, most int) error {
-	if m.lowPriority {
-		return l.acquireLow(account, most)
+// begin takes a place for one image of config's account, which [fair.Gate.Return]
+// gives back.
+func (e *Engine) begin(config *Config, how mode) error {
+	account, most := config.account(), int64(cmp.Or(max(config.Limits.InFlight, 0), e.options.InFlightPerAccount))
+	switch {
+	case how.lowPriority && !e.limit.TakeSpare(account, 1, most):
+		return fmt.Errorf("%s: %w", account, errLowPriority)
+	case !how.lowPriority && !e.limit.Take(account, 1, most):
+		return fmt.Errorf("%s has too many images in flight: %w", account, errOverloaded)
 	}
-	return l.acquire(account, most)
+	return nil
 }
 
 // known returns the cached entry for key, unless the mode bypasses the cache.
@@ -46,12 +51,11 @@ func (e *Engine) once(ctx context.Context, config *Config, key Key, how mode, wo
 
 // join is one try of once.
 func (e *Engine) join(ctx context.Context, config *Config, key Key, how mode, work func(context.Context) (Entry, time.Duration, error)) (Entry, error) {
-	account := config.account()
 	flight := e.flights.DoChan(key.String(), func() (any, error) {
-		if err := how.acquire(e.limit, account, config.Limits.InFlight); err != nil {
+		if err := e.begin(config, how); err != nil {
 			return Entry{}, fmt.Errorf("%s: %w", key.Image, err)
 		}
-		defer e.limit.release(account)
+		defer e.limit.Return(config.account(), 1)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.options.WorkTimeout)
 		defer cancel()
 		return e.run(ctx, key, work)
@@ -81,65 +85,7 @@ func (e *Engine) run(ctx context.Context, key Key, work func(context.Context) (E
 }
 
 // errOverloaded is transient: a retry may find capacity.
-var errOverloaded = errors.New("overloaded: too many images are in flight, try again")
+var errOverloaded = errors.New("overloaded, try again")
 
 // errLowPriority refuses low-priority work: what is left is for callers who wait.
 var errLowPriority = fmt.Errorf("no spare capacity: %w", errOverloaded)
-
-// limiter bounds the images in flight, in all and per account. An account may have at
-// most as many in flight as are left for others (dynamic thresholds, Choudhury and
-// Hahne 1998), so a new account finds room however many flood. It never waits: the
-// caller has a deadline and had better retry than queue.
-type limiter struct {
-	mu          sync.Mutex
-	total, each int
-	inFlight    int
-	inFlightOf  map[Account]int
-}
-
-func newLimiter(total, each int) *limiter {
-	return &limiter{total: total, each: each, inFlightOf: map[Account]int{}}
-}
-
-// acquire admits one image of an account that may have each in flight; 0 is the default
-// of every account.
-func (l *limiter) acquire(account Account, each int) error {
-	each = cmp.Or(max(each, 0), l.each)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.inFlight >= l.total {
-		return errOverloaded
-	}
-	if have := l.inFlightOf[account]; have >= each || (have > 0 && have >= l.total-l.inFlight) {
-		return fmt.Errorf("%s: %w", account, errOverloaded)
-	}
-	l.add(account)
-	return nil
-}
-
-// acquireLow is acquire at low priority: it admits only while less than half of the
-// images in flight are taken, of all and of the account's own.
-func (l *limiter) acquireLow(account Account, each int) error {
-	each = cmp.Or(max(each, 0), l.each)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if 2*l.inFlight >= l.total || 2*l.inFlightOf[account] >= each {
-		return fmt.Errorf("%s: %w", account, errLowPriority)
-	}
-	l.add(account)
-	return nil
-}
-
-func (l *limiter) add(account Account) {
-	l.inFlight++
-	l.inFlightOf[account]++
-}
-
-func (l *limiter) release(account Account) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inFlight--
-	if l.inFlightOf[account]--; l.inFlightOf[account] == 0 {
-		delete(l.inFlightOf, account)
-	}
-}

@@ -37,14 +37,15 @@ func (none) Get(context.Context, Key) (Entry, bool)         { return Entry{}, fa
 func (none) Recall(Key) (Entry, bool)                       { return Entry{}, false }
 func (none) Put(context.Context, Key, Entry, time.Duration) {}
 
-// However many accounts take all that they can get, there is capacity for a new one.
+// However many accounts take all that they can get, there is capacity for a new one, and
+// nobody has more than its limit.
 func TestANewAccountAlwaysFindsCapacity(t *testing.T) {
 	for _, flooding := range []int{1, 2, 4, 16, 100} {
-		l := newLimiter(512, 128)
+		e := NewEngine(none{}, time.Now, Options{InFlight: 512, InFlightPerAccount: 128})
 		held := map[Account]int{}
 		for range 512 {
 			for i := range flooding {
-				if account := Account(fmt.Sprint(i)); l.acquire(account, 0) == nil {
+				if account := Account(fmt.Sprint(i)); e.begin(&Config{Account: account}, mode{}) == nil {
 					held[account]++
 				}
 			}
@@ -53,26 +54,19 @@ func TestANewAccountAlwaysFindsCapacity(t *testing.T) {
 			require.LessOrEqual(t, n, 128, account)
 		}
 		require.Len(t, held, flooding)
-		require.NoError(t, l.acquire("new", 0), "%d flood", flooding)
-		l.release("new")
-		for account, n := range held {
-			for range n {
-				l.release(account)
-			}
-		}
-		require.Zero(t, l.inFlight)
-		require.Empty(t, l.inFlightOf)
+		require.NoError(t, e.begin(&Config{Account: "new"}, mode{}), "%d flood", flooding)
 	}
-	given := newLimiter(512, 2)
+}
+
+func TestAQuotaReplacesTheLimitOfAnAccount(t *testing.T) {
+	e := NewEngine(none{}, time.Now, Options{InFlight: 512, InFlightPerAccount: 2})
+	more, less := &Config{Namespace: "more", Limits: Limits{InFlight: 3}}, &Config{Namespace: "less", Limits: Limits{InFlight: 1}}
 	for range 3 {
-		require.NoError(t, given.acquire("more", 3))
+		require.NoError(t, e.begin(more, mode{}))
 	}
-	require.ErrorIs(t, given.acquire("more", 3), errOverloaded)
-	require.NoError(t, given.acquire("less", 1))
-	require.ErrorIs(t, given.acquire("less", 1), errOverloaded)
-	full := newLimiter(2, 2)
-	require.NoError(t, full.acquire("a", 0))
-	require.ErrorIs(t, full.acquire("a", 0), errOverloaded, "the last one is for another")
-	require.NoError(t, full.acquire("b", 0))
-	require.ErrorIs(t, full.acquire("c", 0), errOverloaded)
+	require.ErrorIs(t, e.begin(more, mode{}), errOverloaded)
+	require.NoError(t, e.begin(less, mode{}))
+	require.ErrorIs(t, e.begin(less, mode{}), errOverloaded)
+	e.limit.Return(less.account(), 1)
+	require.NoError(t, e.begin(less, mode{}))
 }

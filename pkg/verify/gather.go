@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/fair"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -18,12 +17,11 @@ import (
 // requests: the subject and the lists of referrers; the referring manifests, and
 // payloads of the signature tag; payloads of the other manifests.
 type search struct {
+	*examination
 	registry  Registry
 	verifiers []*Verifier
 	subject   Subject
 	board     *board
-	trace     *trace
-	now       func() time.Time
 	blobs     *blobs
 }
 
@@ -34,24 +32,24 @@ func (s *search) run(ctx context.Context) {
 			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
-	s.blobs = newBlobs(s.registry, s.subject.Reference)
+	s.blobs = newBlobs(s.registry, s.subject.Reference, s.budget)
 	listed, ok := s.list(ctx)
 	if !ok {
 		return
 	}
-	read, others := split(listed)
-	candidates, over := s.candidates(read, MaxSignatures)
+	read, others := s.split(listed)
+	candidates, over := s.candidates(ctx, read, MaxSignatures)
 	var checks sync.WaitGroup
 	s.checkAll(ctx, &checks, 0, candidates)
 	if len(others) > 0 {
 		manifests := s.manifests(ctx, others)
-		referred, more := s.candidates(manifests, MaxSignatures-len(candidates))
+		referred, more := s.candidates(ctx, manifests, MaxSignatures-len(candidates))
 		s.checkAll(ctx, &checks, len(candidates), referred)
 		over += more
 	}
 	checks.Wait()
 	if over > 0 {
-		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded,
+		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
 			Message:     fmt.Sprintf("%s has %d signatures, only the first %d are tried", s.subject.Reference.Name(), over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
@@ -91,7 +89,7 @@ func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 	}
 	if over := len(listed) - MaxReferrers; over > 0 {
 		listed = listed[:MaxReferrers]
-		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded,
+		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
 			Message: fmt.Sprintf("%s has more than %d referrers, only the first ones are read", s.subject.Reference.Name(), MaxReferrers)})
 	}
 	return listed, true
@@ -118,10 +116,11 @@ type referring struct {
 
 // split separates descriptors that embed their content (the signature tag) from those
 // to fetch.
-func split(listed []ocispec.Descriptor) (read []referring, others []ocispec.Descriptor) {
+func (s *search) split(listed []ocispec.Descriptor) (read []referring, others []ocispec.Descriptor) {
 	for _, descriptor := range listed {
 		if len(descriptor.Data) > 0 {
-			read = append(read, referring{descriptor: descriptor, content: descriptor.Data})
+			err := s.budget.hold(manifestBytes * int64(len(descriptor.Data)))
+			read = append(read, referring{descriptor: descriptor, content: descriptor.Data, err: err})
 		} else {
 			others = append(others, descriptor)
 		}
@@ -136,7 +135,7 @@ func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor
 	var fetches sync.WaitGroup
 	for i, descriptor := range descriptors {
 		fetches.Go(func() {
-			content, err := s.blobs.fetch(ctx, descriptor, MaxManifestBytes)
+			content, err := s.blobs.fetch(ctx, descriptor, MaxManifestBytes, manifestBytes)
 			manifests[i] = referring{descriptor: descriptor, content: content, err: err}
 		})
 	}
@@ -145,9 +144,18 @@ func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor
 }
 
 // candidates returns the signatures in manifests that some verifier accepts, at most
-// limit, and how many more there were. A manifest that could not be read becomes a
-// finding of every verifier: it might have held a signature.
-func (s *search) candidates(manifests []referring, limit int) (signatures []Signature, over int) {
+// limit, and how many more there were.
+func (s *search) candidates(ctx context.Context, manifests []referring, limit int) (signatures []Signature, over int) {
+	err := s.budget.compute(ctx, func() { signatures, over = s.parse(manifests, limit) })
+	if err != nil {
+		s.tellAll(rankFirst, FindingOf(err))
+	}
+	return signatures, over
+}
+
+// parse is candidates without waiting for a turn. A manifest that could not be read
+// becomes a finding of every verifier: it might have held a signature.
+func (s *search) parse(manifests []referring, limit int) (signatures []Signature, over int) {
 	for i, m := range manifests {
 		if m.err != nil {
 			s.tellAll(rankLast+i, FindingOf(m.err))
@@ -212,25 +220,39 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	if !v.Checker.Accepts(signature) {
 		return
 	}
-	if ctx.Err() != nil {
-		s.board.add(s.registry, v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, ctx.Err())))
+	turn, err := s.budget.turns.Take(ctx, s.budget.account)
+	if err != nil {
+		s.board.add(s.registry, v, rank, FindingOf(fmt.Errorf("check %s: %w", signature.Descriptor.Digest, err)))
 		return
 	}
+	defer turn.Leave()
 	end := s.trace.start("check", v.Source.String()+" "+signature.Descriptor.Digest.String())
-	finding := v.Checker.Check(ctx, s.subject, signature, s.blobs.fetch, s.now())
+	finding := v.Checker.Check(ctx, s.subject, signature, s.between(turn), s.now())
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature)
 	s.board.add(s.registry, v, rank, finding)
 }
 
-// artifactType returns the type that the manifest itself states. The OCI image
-// specification lets the config's media type stand in for a missing artifactType.
+// between returns a [Fetch] that leaves turn while it waits for the registry.
+func (s *search) between(turn *fair.Turn[Account]) Fetch {
+	return func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+		turn.Leave()
+		content, err := s.blobs.fetch(ctx, desc, limit, 1)
+		if err := turn.Enter(ctx); err != nil {
+			return nil, fmt.Errorf("fetch %s: %w", desc.Digest, err)
+		}
+		return content, err
+	}
+}
+
+// artifactType returns the type that the manifest itself states, unless it is too long
+// to be one. The OCI image specification lets the config's media type stand in for a
+// missing artifactType.
 func artifactType(s Signature) string {
-	switch {
-	case s.Manifest.ArtifactType != "":
-		return s.Manifest.ArtifactType
-	case s.Manifest.Config.MediaType != "" && s.Manifest.Config.MediaType != ocispec.MediaTypeImageConfig:
-		return s.Manifest.Config.MediaType
+	for _, stated := range []string{s.Manifest.ArtifactType, s.Manifest.Config.MediaType} {
+		if stated != "" && stated != ocispec.MediaTypeImageConfig && len(stated) <= maxMediaType {
+			return stated
+		}
 	}
 	return s.Layer.MediaType
 }
@@ -267,58 +289,4 @@ func searches(tasks []task) map[searchGroup][]*Verifier {
 		}
 	}
 	return groups
-}
-
-// blobs reads content of one repository for one image: each blob once, and at most left
-// bytes in all. Every caller shares the context of the image's work, so one read may
-// serve all.
-type blobs struct {
-	registry Registry
-	repo     image.Reference
-
-	mu    sync.Mutex
-	left  int64
-	reads map[string]func() ([]byte, error)
-}
-
-func newBlobs(registry Registry, repo image.Reference) *blobs {
-	return &blobs{registry: registry, repo: repo, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
-}
-
-// fetch is a [Fetch].
-func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
-	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
-		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
-	}
-	read, err := b.read(ctx, desc, limit)
-	if err != nil {
-		return nil, err
-	}
-	return read()
-}
-
-// read returns the function that reads a descriptor once, on its first call.
-func (b *blobs) read(ctx context.Context, desc ocispec.Descriptor, limit int64) (func() ([]byte, error), error) {
-	// Size and media type are part of the identity: with them the registry
-	// client decides what it reads and how.
-	key := fmt.Sprintf("%s %d %s", desc.Digest, desc.Size, desc.MediaType)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if read, ok := b.reads[key]; ok {
-		return read, nil
-	}
-	if desc.Size > b.left {
-		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the evidence is larger than %d bytes in all", MaxImageBytes))
-	}
-	b.left -= desc.Size
-	b.reads[key] = sync.OnceValues(func() (content []byte, err error) {
-		// A panic becomes an error, because others wait for this blob.
-		defer func() {
-			if p := recover(); p != nil {
-				content, err = nil, fmt.Errorf("internal error while fetching: %v", p)
-			}
-		}()
-		return b.registry.Fetch(ctx, b.repo, desc, limit)
-	})
-	return b.reads[key], nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -38,11 +39,11 @@ func blobOf(content string, size int64) ocispec.Descriptor {
 func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 	for name, r := range map[string]*zeros{"content": {}, "a panic": {panic: true}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBlobs(r, image.Reference{})
+			b := newBlobs(r, image.Reference{}, NewEngine(none{}, time.Now, Options{}).budget("a"))
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
-					_, err := b.fetch(t.Context(), blobOf("a", 7), 10)
+					_, err := b.fetch(t.Context(), blobOf("a", 7), 10, 1)
 					if r.panic {
 						require.ErrorContains(t, err, "internal error")
 					} else {
@@ -58,17 +59,37 @@ func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 
 func TestBlobsOfOneImageAreBoundedInAll(t *testing.T) {
 	r := &zeros{}
-	b := newBlobs(r, image.Reference{})
+	b := newBlobs(r, image.Reference{}, NewEngine(none{}, time.Now, Options{}).budget("a"))
 	for i := range 8 {
-		_, err := b.fetch(t.Context(), blobOf(string(rune('a'+i)), MaxImageBytes/8), MaxImageBytes)
+		_, err := b.fetch(t.Context(), blobOf(string(rune('a'+i)), MaxImageBytes/8), MaxImageBytes, 1)
 		require.NoError(t, err)
 	}
-	_, err := b.fetch(t.Context(), blobOf("one more", 1), MaxImageBytes)
+	_, err := b.fetch(t.Context(), blobOf("one more", 1), MaxImageBytes, 1)
 	require.ErrorContains(t, err, "larger than")
 	require.True(t, IsPermanent(err))
-	_, err = b.fetch(t.Context(), blobOf("negative", -MaxImageBytes), MaxImageBytes)
+	_, err = b.fetch(t.Context(), blobOf("negative", -MaxImageBytes), MaxImageBytes, 1)
 	require.True(t, IsPermanent(err))
-	_, err = b.fetch(t.Context(), blobOf("one more", 1), MaxImageBytes)
+	_, err = b.fetch(t.Context(), blobOf("one more", 1), MaxImageBytes, 1)
 	require.ErrorContains(t, err, "larger than", "a negative size makes no room")
 	require.Equal(t, 8, r.reads)
+}
+
+func TestTheEvidenceOfAnAccountFitsIntoItsShareOfTheMemory(t *testing.T) {
+	r := &zeros{}
+	engine := NewEngine(none{}, time.Now, Options{EvidenceBytes: 100})
+	own, again, other := engine.budget("a"), engine.budget("a"), engine.budget("b")
+	read := func(b *budget, size int64) error {
+		_, err := newBlobs(r, image.Reference{}, b).fetch(t.Context(), blobOf("a", size), MaxImageBytes, 2)
+		return err
+	}
+	require.NoError(t, read(own, 20))
+	err := read(again, 20)
+	require.ErrorIs(t, err, errOverloaded, "a byte counts twice here")
+	require.False(t, IsPermanent(err), "there is room once other images are done")
+	require.Equal(t, 1, r.reads, "without memory nothing is read")
+	require.True(t, again.refused.Load())
+	require.NoError(t, read(other, 20), "another account has its share")
+	own.release()
+	own.release()
+	require.NoError(t, read(again, 20))
 }

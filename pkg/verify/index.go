@@ -17,8 +17,8 @@ const mediaTypeDockerList = "application/vnd.docker.distribution.manifest.list.v
 // examineManifests decides whether an index, which was denied itself, is allowed by
 // all of its manifests: each must meet the task's rules, even those that hold a build
 // tool's attestations, and there must be at least one. Nested indexes do not count.
-func (e *Engine) examineManifests(ctx context.Context, t task, subject Subject, denied policy.Verdict, trace *trace) (policy.Verdict, []policy.Finding) {
-	manifests, err := readIndex(ctx, t.layer.Registry, subject, trace)
+func (x *examination) examineManifests(ctx context.Context, t task, subject Subject, denied policy.Verdict) (policy.Verdict, []policy.Finding) {
+	manifests, err := readIndex(ctx, t.layer.Registry, subject, x.trace)
 	switch {
 	case errors.Is(err, errNotAnIndex):
 		return denied, nil
@@ -40,7 +40,7 @@ func (e *Engine) examineManifests(ctx context.Context, t task, subject Subject, 
 				}
 				<-running
 			}()
-			entries[i] = e.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest}, trace)
+			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest})
 		})
 	}
 	all.Wait()

@@ -23,6 +23,13 @@ const (
 	// evidence, each within its own limit, must not add up. Evidence usually takes
 	// some 10 KiB, and many images are in flight.
 	MaxImageBytes = 8 << 20
+	// manifestBytes is how much memory a byte of a manifest takes once it is parsed, and
+	// findingBytes how much a finding takes, both roughly.
+	manifestBytes = 4
+	findingBytes  = 512
+	// maxMediaType is the longest media type (RFC 6838, section 4.2): type, slash and
+	// subtype.
+	maxMediaType = 127 + 1 + 127
 )
 
 // MinInFlight is the lowest limit on images in flight that an account can have: a
@@ -38,6 +45,7 @@ const (
 	defaultWorkTimeout        = 10 * time.Second
 	DefaultInFlight           = 512
 	DefaultInFlightPerAccount = 128
+	DefaultEvidenceBytes      = 96 << 20
 	DefaultPassTTL            = time.Hour
 	DefaultDenyTTL            = 10 * time.Second
 	DefaultTagTTL             = 5 * time.Second

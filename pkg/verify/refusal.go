@@ -45,9 +45,15 @@ func Inconclusive(reason policy.Reason, message string) error {
 
 // FindingOf returns the finding for an error of a [Checker] or a [Registry]:
 // Invalid for a [Refusal] and a [PermanentError], Unknown for every other error.
-// It always has a reason and is never Valid. A nil error is a fault of the caller,
-// and Invalid.
+// It always has a reason and is never Valid; past a limit it is Incomplete. A nil error
+// is a fault of the caller, and Invalid.
 func FindingOf(err error) policy.Finding {
+	found := findingOf(err)
+	found.Incomplete = found.Reason == policy.ReasonLimitExceeded
+	return found
+}
+
+func findingOf(err error) policy.Finding {
 	var refusal *Refusal
 	var permanent *PermanentError
 	var unsure *inconclusive

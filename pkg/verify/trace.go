@@ -21,9 +21,16 @@ func (t *trace) start(name, detail string) (end func()) {
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		if len(t.passed) >= maxStages {
+			return
+		}
 		t.passed = append(t.passed, Stage{Name: name, Duration: t.now().Sub(began), Detail: detail})
 	}
 }
+
+// maxStages bounds the stages that are kept: evidence by strangers has one for each
+// check.
+const maxStages = 256
 
 // stages returns those that have ended, in the order of their end.
 func (t *trace) stages() []Stage {

@@ -1,0 +1,69 @@
+// Package fair shares what is scarce between accounts: a [Gate] shares places or bytes,
+// [Turns] share processor time. However much one account asks for, another one finds
+// room. The package knows nothing of images or requests, and reads no clock of its own.
+package fair
+
+import "sync"
+
+// Gate shares a fixed capacity, such as places or bytes. An account may hold at most as
+// much as is left for others (dynamic thresholds, Choudhury and Hahne 1998): alone it
+// gets half, and a new account finds room however many flood. A Gate never waits: its
+// callers have deadlines and had better retry than queue. It is safe for concurrent use.
+type Gate[Account comparable] struct {
+	mu    sync.Mutex
+	total int64
+	held  int64
+	of    map[Account]int64
+}
+
+// NewGate returns a Gate with the given capacity.
+func NewGate[Account comparable](total int64) *Gate[Account] {
+	return &Gate[Account]{total: total, of: map[Account]int64{}}
+}
+
+// Take takes n of the capacity for account, and reports false if there is not enough
+// left. most is the account's own limit; 0 means that it has none. Whoever takes must
+// [Gate.Return].
+func (g *Gate[Account]) Take(account Account, n, most int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	have, free := g.of[account], g.total-g.held
+	switch {
+	case n < 0 || n > free,
+		most > 0 && have+n > most,
+		have > 0 && have+n > free:
+		return false
+	}
+	g.add(account, n)
+	return true
+}
+
+// TakeSpare is Take at low priority: it only takes while less than half of the
+// capacity is held, in all and of most by the account.
+func (g *Gate[Account]) TakeSpare(account Account, n, most int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n < 0 || n > g.total-g.held || 2*g.held >= g.total || most > 0 && 2*g.of[account] >= most {
+		return false
+	}
+	g.add(account, n)
+	return true
+}
+
+func (g *Gate[Account]) add(account Account, n int64) {
+	if n > 0 {
+		g.held += n
+		g.of[account] += n
+	}
+}
+
+// Return gives back n that account holds.
+func (g *Gate[Account]) Return(account Account, n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n = min(max(n, 0), g.of[account])
+	g.held -= n
+	if g.of[account] -= n; g.of[account] == 0 {
+		delete(g.of, account)
+	}
+}

@@ -1,0 +1,69 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/landwaiter/landwaiter/pkg/fair"
+	"github.com/landwaiter/landwaiter/pkg/image"
+)
+
+// budget is what the work on one image may use: its account's share of the memory for
+// evidence, and processor time in turns with other accounts.
+type budget struct {
+	account Account
+	memory  *fair.Gate[Account]
+	turns   *fair.Turns[Account]
+
+	mu      sync.Mutex
+	held    int64
+	refused atomic.Bool // some evidence found no memory, and is Unknown
+	lost    atomic.Bool // a finding found no memory, and is gone
+}
+
+func (e *Engine) budget(account Account) *budget {
+	return &budget{account: account, memory: e.memory, turns: e.turns}
+}
+
+// hold reserves memory for n bytes until the work ends. Its error is transient.
+func (b *budget) hold(n int64) error {
+	if !b.memory.Take(b.account, n, 0) {
+		b.refused.Store(true)
+		return fmt.Errorf("%s has too much evidence in memory: %w", b.account, errOverloaded)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held += n
+	return nil
+}
+
+// release returns all memory. Nothing that was held may be used any more.
+func (b *budget) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.memory.Return(b.account, b.held)
+	b.held = 0
+}
+
+// compute runs f in a turn of the account. It fails without f if ctx ends first.
+func (b *budget) compute(ctx context.Context, f func()) error {
+	turn, err := b.turns.Take(ctx, b.account)
+	if err != nil {
+		return fmt.Errorf("wait for a turn of %s: %w", b.account, err)
+	}
+	defer turn.Leave()
+	f()
+	return nil
+}
+
+// plan is [Config.plan] in a turn of the account: a tenant's patterns take processor
+// time too.
+func (e *Engine) plan(ctx context.Context, config *Config, ref image.Reference) (tasks []task, err error) {
+	err = e.budget(config.account()).compute(ctx, func() { tasks = config.plan(ref) })
+	if err != nil {
+		return nil, fmt.Errorf("%s was not finished in time, try again: %w", ref, err)
+	}
+	return tasks, nil
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -126,18 +127,34 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 	}
 }
 
-// weigh estimates the size of an entry in bytes: its strings, and a fixed sum for the
-// structures around them.
+// weigh estimates the size of an entry in bytes: every string that it has, most of which
+// strangers write, and a fixed sum for the structures around them.
 func weigh(key verify.Key, entry verify.Entry) uint32 {
-	const structure, perFinding = 512, 320
-	n := structure + len(key.Namespace) + len(key.UID) + len(key.Generation) + len(key.Image) +
-		len(entry.Verdict.Reason) + len(entry.Verdict.Warning) + len(entry.Descriptor.Data)
+	const structure, perFinding, perAnnotation = 768, 384, 64
+	n := structure + len(key.Namespace) + len(key.Kind) + len(key.UID) + len(key.Generation) + len(key.Image) +
+		len(entry.Verdict.Reason) + len(entry.Verdict.Warning) + weighRef(entry.Verdict.Policy)
+	d := entry.Descriptor
+	n += len(d.Data) + len(d.MediaType) + len(d.Digest) + len(d.ArtifactType)
+	for _, url := range d.URLs {
+		n += perAnnotation + len(url)
+	}
+	for name, value := range d.Annotations {
+		n += perAnnotation + len(name) + len(value)
+	}
+	if p := d.Platform; p != nil {
+		n += perFinding + len(p.Architecture) + len(p.OS) + len(p.OSVersion) + len(p.Variant)
+		for _, feature := range p.OSFeatures {
+			n += perAnnotation + len(feature)
+		}
+	}
 	for _, f := range entry.Findings {
-		n += perFinding + len(f.Message) + len(f.Remediation) + len(f.Signer) + len(f.Digest)
-		n += weighValue(f.Extensions)
+		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer) + len(f.Digest) + len(f.ArtifactType) +
+			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
 	}
 	return uint32(min(n, 1<<30))
 }
+
+func weighRef(ref policy.ObjectRef) int { return len(ref.Kind) + len(ref.Namespace) + len(ref.Name) }
 
 // weighValue estimates the size of a finding's facts, which may nest.
 func weighValue(value any) int {
@@ -158,6 +175,8 @@ func weighValue(value any) int {
 		for _, inner := range value {
 			n += weighValue(inner)
 		}
+	default:
+		n += len(fmt.Sprint(value)) // facts of another type are small and rare
 	}
 	return n
 }

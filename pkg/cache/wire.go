@@ -12,7 +12,7 @@ import (
 
 // wireVersion is the version of what replicas share. Whatever changes the meaning of
 // a field, or adds one, takes the next number: other versions are a miss.
-const wireVersion = 1
+const wireVersion = 2
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
@@ -48,6 +48,7 @@ type wireFinding struct {
 	Reason       string         `json:"reason,omitempty"`
 	Remediation  string         `json:"remediation,omitempty"`
 	Extensions   map[string]any `json:"extensions,omitempty"`
+	Incomplete   bool           `json:"incomplete,omitempty"`
 }
 
 // encode returns the bytes of an entry's verdict and findings.
@@ -60,7 +61,7 @@ func encode(entry verify.Entry) ([]byte, error) {
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result.String(), Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions})
+			Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
 	}
 	return json.Marshal(wire)
 }
@@ -100,7 +101,7 @@ func decode(plain []byte) (verify.Entry, error) {
 		}
 		entry.Findings = append(entry.Findings, policy.Finding{Verifier: f.Verifier, Source: policy.ObjectRef(f.Source), Type: f.Type,
 			Result: result, Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
-			Reason: policy.Reason(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions})
+			Reason: policy.Reason(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions, Incomplete: f.Incomplete})
 	}
 	return entry, nil
 }

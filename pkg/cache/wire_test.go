@@ -14,7 +14,7 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":1,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+const golden = `{"version":2,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
 	`"reason":"signed by release","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
@@ -87,8 +87,9 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 		from, to string
 		other    bool
 	}{
-		"a later version":   {`"version":1`, `"version":2`, true},
-		"no version":        {`"version":1,`, ``, true},
+		"a later version":   {`"version":2`, `"version":3`, true},
+		"an older version":  {`"version":2`, `"version":1`, true},
+		"no version":        {`"version":2,`, ``, true},
 		"the Go struct":     {golden, `{"Verdict":{"Outcome":1,"Reason":"signed"}}`, true},
 		"undecided":         {`"allowed"`, `"undecided"`, false},
 		"no outcome":        {`"outcome":"allowed",`, ``, false},

@@ -19,6 +19,7 @@ type job struct {
 	traceID string
 	targets []target
 	left    []int // indexes into targets
+	places  *places
 	do      work
 	next    atomic.Int64 // index into left
 }
@@ -53,19 +54,14 @@ func (h *handler) gather(ctx context.Context, j *job, decisions []decision, grac
 
 // worker decides about targets until none is left or ctx ends.
 func (h *handler) worker(ctx context.Context, j *job, done chan<- finished) {
-	select {
-	case h.workers <- struct{}{}:
-		defer func() { <-h.workers }()
-	case <-ctx.Done():
-		return
-	}
 	for ctx.Err() == nil {
 		next := int(j.next.Add(1)) - 1
-		if next >= len(j.left) {
+		if next >= len(j.left) || !j.places.join() {
 			return
 		}
 		i := j.left[next]
 		d, _ := h.recovering(ctx, j.traceID, j.targets[i], j.do)
+		j.places.leave() // first, so that an answered request holds nothing
 		done <- finished{i, &d}
 	}
 }

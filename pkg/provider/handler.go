@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/landwaiter/landwaiter/pkg/fair"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // handler answers requests. It is an http.Handler by itself, without a ServeMux,
@@ -24,10 +27,9 @@ type handler struct {
 	log      *logrus.Logger
 	metrics  *metrics
 	options  Options
-	draining atomic.Bool   // connections end with their next answer
-	inFlight atomic.Int64  // requests that were read and are not decided yet
-	workers  chan struct{} // one element per running worker
-	buffers  sync.Pool     // of *bytes.Buffer, for requests and responses
+	draining atomic.Bool                // connections end with their next answer
+	door     *fair.Gate[verify.Account] // keys that were read and are not decided yet
+	buffers  sync.Pool                  // of *bytes.Buffer, for requests and responses
 	parse    parser
 
 	verification, mutation operation
@@ -50,7 +52,7 @@ func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options 
 	m := newMetrics(options.Metrics)
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
-		workers: make(chan struct{}, maxWorkers), parse: remembering(),
+		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),
 		buffers:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		observers: append([]Observer{m, requestLog{log}}, options.Observers...),
 	}
@@ -186,15 +188,18 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	if refused != nil {
 		return nil, refused
 	}
-	// A request is in flight only from here on: a client that sends it slowly must
+	x.asked = len(keys)
+	plan := x.endpoint.plan(keys, h.parse)
+	// A request takes places only from here on: a client that sends it slowly must
 	// not keep others out.
-	defer h.inFlight.Add(-1)
-	if h.inFlight.Add(1) > int64(h.options.MaxInFlight) {
-		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %d requests are in flight, try again", h.options.MaxInFlight)
+	places, account, ok := h.enter(plan)
+	if !ok {
+		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %s has too many images in flight, try again", account)
 	}
-	x.asked, x.plan = len(keys), x.endpoint.plan(keys, h.parse)
+	defer places.leave()
+	x.plan = plan
 
-	h.decide(r.Context(), op, x, workBy, margin/2)
+	h.decide(r.Context(), op, x, places, workBy, margin/2)
 	for i := range x.decisions {
 		if !x.decisions[i].known {
 			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions))
@@ -205,7 +210,7 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 
 // decide fills x.decisions. It recalls what is known on this goroutine and leaves
 // the rest to workers, for which it waits until workBy and the grace after it.
-func (h *handler) decide(ctx context.Context, op *operation, x *exchange, workBy time.Time, grace time.Duration) {
+func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places *places, workBy time.Time, grace time.Duration) {
 	var left []int
 	x.decisions = make([]decision, len(x.plan.targets))
 	recallBy := x.began.Add(recallFor)
@@ -225,7 +230,7 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, workBy
 	if len(left) > 0 {
 		ctx, cancel := context.WithDeadline(ctx, workBy)
 		defer cancel()
-		h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, do: op.decide}, x.decisions, grace)
+		h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, places: places, do: op.decide}, x.decisions, grace)
 	}
 }
 

@@ -44,9 +44,6 @@ const (
 	// recallFor bounds the time in which a request recalls known verdicts. Workers
 	// decide about the remaining targets.
 	recallFor = 50 * time.Millisecond
-	// maxWorkers bounds the goroutines that verify or resolve, including those whose
-	// request has been answered already.
-	maxWorkers = 2048
 
 	// maxNamespaceLabels and maxStageLabels bound the label values of metrics. Further
 	// values count as "other".
@@ -74,7 +71,7 @@ const (
 const (
 	DefaultVerifyTimeout = 2500 * time.Millisecond
 	DefaultMutateTimeout = 800 * time.Millisecond
-	defaultMaxInFlight   = 256
+	defaultMaxKeys       = 4096
 	DefaultGracePeriod   = 10 * time.Second
 
 	// minTimeout leaves room for the margin.

@@ -97,13 +97,13 @@ func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
 		result := byRepository(ctx, ns, ref)
 		result.Stages = []verify.Stage{{Name: "resolve", Duration: time.Millisecond}}
 		return result
-	}), pinning, func(o *Options) { o.MaxInFlight = 1 })
+	}), pinning, func(o *Options) { o.MaxKeys = 8 })
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/d", "r.example.com/a", "[x")
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/u", "[team-a]r.example.com/p")
 	ask(t, h, "/v1/mutate", "r.example.com/a")
 	ask(t, h, "/nowhere")
 	ask(t, h, "/v1/namespaces/Bad/verify")
-	h.inFlight.Add(1)
+	require.True(t, h.door.Take("somebody", 8, 0))
 	ask(t, h, "/ratify/gatekeeper/v1/mutate", "r.example.com/a")
 	m := h.metrics
 	for _, c := range []struct {

@@ -26,6 +26,8 @@ type Decider interface {
 	Verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
 	// Recall returns the same answer if it is known without waiting, else false.
 	Recall(namespace verify.Namespace, ref image.Reference) (verify.Result, bool)
+	// Account returns who pays for the requests about a namespace.
+	Account(namespace verify.Namespace) verify.Account
 }
 
 // Resolver pins an image to the digest that its tag names now. An error is transient
@@ -58,9 +60,11 @@ type Options struct {
 	// DropTag makes mutation answer "repository@digest", as Ratify does, instead
 	// of "repository:tag@digest".
 	DropTag bool
-	// MaxInFlight bounds the requests in flight. Further requests get a system error
-	// at once. Default 256.
-	MaxInFlight int
+	// MaxKeys bounds the keys of the requests in flight, known ones and those that
+	// wait for the same image included. An account may have as many as are left for
+	// others; a request that would exceed that gets a system error at once. Default
+	// 4,096, which is 16 MiB of text.
+	MaxKeys int
 
 	// Ready returns nil once the Decider can decide; a nil Ready means always.
 	Ready func() error
@@ -79,7 +83,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.VerifyTimeout = cmp.Or(o.VerifyTimeout, DefaultVerifyTimeout)
 	o.MutateTimeout = cmp.Or(o.MutateTimeout, DefaultMutateTimeout)
-	o.MaxInFlight = cmp.Or(o.MaxInFlight, defaultMaxInFlight)
+	o.MaxKeys = cmp.Or(o.MaxKeys, defaultMaxKeys)
 	o.GracePeriod = cmp.Or(o.GracePeriod, DefaultGracePeriod)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -94,7 +98,7 @@ func (o Options) Validate() error {
 	switch {
 	case o.Address == "":
 		return errors.New("no address to listen on")
-	case o.MaxInFlight < 0, o.DrainDelay < 0, o.GracePeriod < 0:
+	case o.MaxKeys < 0, o.DrainDelay < 0, o.GracePeriod < 0:
 		return errors.New("a negative limit or time makes no sense")
 	}
 	for name, timeout := range map[string]time.Duration{"verify": o.VerifyTimeout, "mutate": o.MutateTimeout} {

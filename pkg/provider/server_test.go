@@ -48,7 +48,7 @@ func TestOptionsThatCanOnlyBeMistakesAreRefused(t *testing.T) {
 		"verify timeout too short": {func(o *Options) { o.VerifyTimeout = time.Millisecond }, "verify timeout"},
 		"negative verify timeout":  {func(o *Options) { o.VerifyTimeout = -time.Second }, "verify timeout"},
 		"mutate timeout too long":  {func(o *Options) { o.MutateTimeout = time.Hour }, "mutate timeout"},
-		"negative requests":        {func(o *Options) { o.MaxInFlight = -1 }, "negative"},
+		"negative requests":        {func(o *Options) { o.MaxKeys = -1 }, "negative"},
 		"negative grace":           {func(o *Options) { o.GracePeriod = -1 }, "negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestReadyOnlyWhenToldSoAndServing(t *testing.T) {
 }
 
 func TestSlowBodyIsAnsweredAtTheDeadlineAndHoldsNoPlace(t *testing.T) {
-	w := serve(t, byRepository, func(o *Options) { o.MaxInFlight, o.VerifyTimeout = 1, minTimeout })
+	w := serve(t, byRepository, func(o *Options) { o.VerifyTimeout = minTimeout })
 	conn, err := dial(t, w, func(*tls.Config) {})
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(conn, "POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
@@ -302,7 +302,7 @@ func TestSlowBodyIsAnsweredAtTheDeadlineAndHoldsNoPlace(t *testing.T) {
 	require.Contains(t, string(answer), " 408 ")
 	_, body, _ := bytes.Cut(answer, []byte("\r\n\r\n"))
 	require.Contains(t, parseAnswer(t, body).Response.SystemError, "did not arrive in time")
-	require.Zero(t, w.server.handler.inFlight.Load())
+	require.True(t, w.server.handler.door.Take("somebody", defaultMaxKeys, 0), "it takes no place")
 }
 
 func TestUncleanPathIsAnsweredNotRedirected(t *testing.T) {

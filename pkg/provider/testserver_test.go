@@ -43,6 +43,9 @@ func (f deciderFunc) Recall(verify.Namespace, image.Reference) (verify.Result, b
 	return verify.Result{}, false
 }
 
+// Account makes every namespace pay for itself.
+func (f deciderFunc) Account(ns verify.Namespace) verify.Account { return ns.Account() }
+
 // knowing is a Decider that recalls what recall does.
 type knowing struct {
 	Decider

@@ -166,37 +166,6 @@ func TestVerifierThatEndsItsGoroutineIsUndecided(t *testing.T) {
 	require.NotEmpty(t, ask(t, h, "/v1/verify", "r.example.com/a").SystemError)
 }
 
-func TestStuckWorkOfAllRequestsTogetherIsBounded(t *testing.T) {
-	h := testHandler(byRepository, pinning, func(o *Options) { o.VerifyTimeout = minTimeout })
-	for range maxWorkers {
-		h.workers <- struct{}{}
-	}
-	require.Contains(t, ask(t, h, "/v1/verify", "r.example.com/a").SystemError, "not finished in time")
-}
-
-func TestOverloadIsASystemErrorAtOnce(t *testing.T) {
-	started, release := make(chan struct{}), make(chan struct{})
-	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
-		started <- struct{}{}
-		<-release
-		return verdict(policy.Allowed, ns, ref)
-	}), pinning, func(o *Options) { o.MaxInFlight = 1 })
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if len(ask(t, h, "/v1/verify", "r.example.com/a").Items) != 1 {
-			t.Error("the first request was not answered")
-		}
-	}()
-	<-started
-	response, status := post(t, h, "/v1/verify", requestBody(t, "r.example.com/a"))
-	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Contains(t, response.Response.SystemError, "overloaded")
-	close(release)
-	<-ended
-	require.Zero(t, h.inFlight.Load(), "places are given back")
-}
-
 func TestValueIsASupersetOfRatifysResult(t *testing.T) {
 	h := testHandler(deciderFunc(func(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
 		result := verdict(policy.Allowed, ns, ref)

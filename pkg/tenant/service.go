@@ -54,6 +54,14 @@ func (s *Service) Recall(namespace verify.Namespace, ref image.Reference) (verif
 	return s.engine.Recall(config, ref)
 }
 
+// Account returns the account that a namespace's work counts against.
+func (s *Service) Account(namespace verify.Namespace) verify.Account {
+	if config, err := s.currentConfig(namespace); err == nil && config.Account != "" {
+		return config.Account
+	}
+	return namespace.Account()
+}
+
 // covers reports whether snapshot can answer for a namespace.
 func (s *Service) covers(snapshot *compile.Snapshot, namespace verify.Namespace) bool {
 	return namespace == verify.Cluster || s.finder == nil || snapshot.Has(namespace)

@@ -27,14 +27,6 @@ func (s *Service) Refresh(ctx context.Context, namespace verify.Namespace, ref i
 	return s.engine.Refresh(ctx, config, ref)
 }
 
-// Account returns the account that a namespace's work counts against.
-func (s *Service) Account(namespace verify.Namespace) verify.Account {
-	if config, err := s.currentConfig(namespace); err == nil && config.Account != "" {
-		return config.Account
-	}
-	return namespace.Account()
-}
-
 // currentConfig returns the configuration of a namespace in the snapshot. It does not
 // look up or wait for others.
 func (s *Service) currentConfig(namespace verify.Namespace) (*verify.Config, error) {

@@ -22,6 +22,8 @@ func (denying) Verify(_ context.Context, namespace verify.Namespace, ref image.R
 	return verify.Result{Namespace: namespace, Reference: ref}
 }
 
+func (denying) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
+
 func (denying) Recall(verify.Namespace, image.Reference) (verify.Result, bool) {
 	return verify.Result{}, false
 }

@@ -1,0 +1,100 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// tarpit holds every image of its repository "stuck" until it is released, whatever
+// deadline there is.
+type tarpit struct{ release chan struct{} }
+
+func (p tarpit) decide(_ context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+	if ref.Repository == "stuck" {
+		<-p.release
+	}
+	return verdict(policy.Allowed, ns, ref)
+}
+
+// flood asks until an answer says that the account has too many images in flight, and
+// returns after how many requests. Every request asks for the same image.
+func flood(t *testing.T, h *handler, keys ...string) (requests int) {
+	t.Helper()
+	for {
+		response, status := post(t, h, "/v1/verify", requestBody(t, keys...))
+		require.NotEmpty(t, response.Response.SystemError)
+		if status == http.StatusServiceUnavailable {
+			require.Contains(t, response.Response.SystemError, "overloaded: namespace/team-b has too many images in flight")
+			return requests
+		}
+		requests++
+	}
+}
+
+func TestAFloodForOneImageLeavesRoomForOtherAccounts(t *testing.T) {
+	p := tarpit{make(chan struct{})}
+	h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+	require.Equal(t, 32, flood(t, h, "[team-b]r.example.com/stuck"), "work that ignores its deadline keeps its place")
+	for range 20 {
+		response, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-a]r.example.com/b"))
+		require.Equal(t, http.StatusOK, status, response.Response.SystemError)
+		require.Len(t, response.Response.Items, 2)
+	}
+	close(p.release)
+	require.Eventually(t, func() bool {
+		response, _ := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
+		return len(response.Response.Items) == 1
+	}, 20*time.Second, time.Millisecond, "places are given back")
+}
+
+func TestKnownVerdictsTakePlacesToo(t *testing.T) {
+	started, release := make(chan struct{}, 64), make(chan struct{})
+	h := testHandler(knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
+		if ns == "team-b" {
+			started <- struct{}{}
+			<-release
+		}
+		return verdict(policy.Allowed, ns, ref), true
+	}}, pinning, func(o *Options) { o.MaxKeys = 16 })
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { ask(t, h, "/v1/verify", "[team-b]r.example.com/a") })
+	}
+	for range 8 {
+		<-started
+	}
+	_, status := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
+	close(release)
+	all.Wait()
+}
+
+// Malformed keys need no work, but their text stays in memory as long as the request.
+func TestMalformedKeysTakePlacesOfTheAccountThatTheyCameWith(t *testing.T) {
+	p := tarpit{make(chan struct{})}
+	defer close(p.release)
+	h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+	keys := []string{"[team-b]r.example.com/stuck"}
+	for i := range 15 {
+		keys = append(keys, fmt.Sprintf("not an image %d", i))
+	}
+	require.Equal(t, 2, flood(t, h, keys...))
+}
+
+func TestARequestThatNeedsMoreThanThereIsTakesNothing(t *testing.T) {
+	h := testHandler(byRepository, pinning, func(o *Options) { o.MaxKeys = 4 })
+	_, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-b]r.example.com/a1", "[team-b]r.example.com/a2", "[team-b]r.example.com/a3", "[team-b]r.example.com/a4"))
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/a1", "[team-a]r.example.com/a2", "[team-a]r.example.com/a3").Items, 4, "every place was given back")
+}

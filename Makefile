@@ -92,10 +92,13 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
 	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/e2e ./test/soak
+	go build -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
+	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
 
-soak: ## Run load, changes and faults at once for SOAK (default 10m); fails on a wrong verdict or on growth
+soak: build ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh
 	LANDWAITER_SOAK="$(SOAK)" go test -race -count=1 -timeout 60m -tags e2e -v ./test/soak
+	LANDWAITER_SOAK="$(SOAK)" LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 60m -tags e2e -v -run AllAttacks ./test/hostile
 
 dev: build ## Run the cluster of make e2e until Ctrl-C, for kubectl
 	@test/tools/packages.sh

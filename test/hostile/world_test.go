@@ -1,0 +1,320 @@
+//go:build e2e
+
+// Package hostile attacks a real process, with the memory that the chart gives it: a
+// registry that strangers push to, and a team that writes resources and floods. What must
+// hold is that the process stays below its limit, and that another team is answered as
+// ever.
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
+)
+
+const (
+	// limit is resources.limits.memory of the chart, in MiB.
+	limit = 512
+	// images is how many images the quiet team has, and clients how many requests the
+	// hostile one has under way.
+	images  = 64
+	clients = 16
+	// duration is that of make e2e; LANDWAITER_SOAK replaces it, as make soak does.
+	duration = 3 * time.Second
+)
+
+// world is a process with a quiet team, and one that attacks.
+type world struct {
+	process *cluster.Process
+	client  *gatekeeper.Client
+	dir     string // of the resources
+	good    *fixture.Registry
+	keys    []string // of the quiet team
+	attacks []attack
+	peak    atomic.Int64 // MiB
+	number  atomic.Int64 // of the hostile images so far
+}
+
+func length(t *testing.T, short time.Duration) time.Duration {
+	t.Helper()
+	text := os.Getenv("LANDWAITER_SOAK")
+	if text == "" {
+		return short
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	return d
+}
+
+// start starts the process with the resources of the quiet team and of hostile ones,
+// which are the namespaces evil-0 and so on.
+func start(t *testing.T, attacks ...attack) *world {
+	t.Helper()
+	binary := os.Getenv("LANDWAITER_PLAIN_BINARY")
+	require.NotEmpty(t, binary, "LANDWAITER_PLAIN_BINARY must name a binary without the race detector, as make e2e does")
+	w := &world{dir: t.TempDir(), attacks: attacks}
+	w.push(t)
+	for i, a := range attacks {
+		w.write(t, evil(i), strings.NewReplacer("name: evil,", "name: "+evil(i)+",", "namespace: evil}", "namespace: "+evil(i)+"}").Replace(a.resources))
+	}
+	issued, err := gatekeeper.Issue(t.TempDir())
+	require.NoError(t, err)
+	ports, err := cluster.FreePorts(2)
+	require.NoError(t, err)
+	address, health := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	w.process, err = cluster.StartProcess(t.TempDir(), cluster.Command{Name: "landwaiter", Path: binary, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"},
+		Args: []string{"serve", "--config-dir", w.dir, "--address", address, "--health-address", health, "--metrics-address", "", "--log-level", "error",
+			"--tls-cert", issued.CertificateFile(), "--tls-key", issued.KeyFile(), "--client-ca", issued.CAFile()}})
+	require.NoError(t, err)
+	t.Cleanup(w.process.Kill)
+	w.watch(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, w.process.Await(ctx, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		if response.Body.Close(); response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		return nil
+	}))
+	options := issued.Options("https://"+address, 10*time.Second)
+	options.Connections = 2 * clients
+	w.client = gatekeeper.New(options)
+	t.Cleanup(w.client.Close)
+	return w
+}
+
+// push makes the images of the quiet team.
+func (w *world) push(t *testing.T) {
+	t.Helper()
+	var err error
+	w.good, err = fixture.StartRegistry(fixture.RegistryOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = w.good.Close() })
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	for i := range images {
+		img, err := w.good.PushImage(t.Context(), fmt.Sprintf("quiet/app-%d", i), "v1")
+		require.NoError(t, err)
+		_, err = w.good.SignCosign(t.Context(), img, key, fixture.CosignOptions{})
+		require.NoError(t, err)
+		w.keys = append(w.keys, "[quiet]"+img.Reference.Name()+"@"+img.Reference.Digest.String())
+	}
+	hosts := fmt.Sprintf("%q", w.good.Host())
+	for _, a := range w.attacks {
+		hosts += fmt.Sprintf(", %q", a.registry.host())
+	}
+	w.write(t, "cluster", fmt.Sprintf(`apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterStore
+metadata: {name: loopback}
+spec: {registries: [%s], insecurePlainHTTP: true}
+`, hosts))
+	w.write(t, "quiet", namespace("quiet")+trust("quiet", "keys", string(key.PEM))+`---
+apiVersion: landwaiter.dev/v1alpha1
+kind: Verifier
+metadata: {name: release, namespace: quiet}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: VerificationPolicy
+metadata: {name: strict, namespace: quiet}
+spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
+`)
+}
+
+func namespace(name string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %[1]s, uid: uid-%[1]s}\n", name)
+}
+
+// trust is a TrustStore with PEM keys.
+func trust(namespace, name, pem string) string {
+	return fmt.Sprintf(`---
+apiVersion: landwaiter.dev/v1alpha1
+kind: TrustStore
+metadata: {name: %s, namespace: %s}
+spec:
+  type: PublicKeys
+  source:
+    inline: |
+      %s
+`, name, namespace, strings.ReplaceAll(strings.TrimSpace(pem), "\n", "\n      "))
+}
+
+func evil(i int) string { return fmt.Sprintf("evil-%d", i) }
+
+// write writes YAML documents to files, none of which is too large to be read.
+func (w *world) write(t *testing.T, name, text string) {
+	t.Helper()
+	const most = 512 << 10
+	for n, documents := 0, strings.SplitAfter(text, "\n---\n"); len(documents) > 0; n++ {
+		var file strings.Builder
+		for len(documents) > 0 && (file.Len() == 0 || file.Len()+len(documents[0]) < most) {
+			file.WriteString(documents[0])
+			documents = documents[1:]
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(w.dir, fmt.Sprintf("%s-%d.yaml", name, n)), []byte(file.String()), 0o600))
+	}
+}
+
+// watch ends the process as the kernel would when it takes more memory than its limit.
+func (w *world) watch(t *testing.T) {
+	t.Helper()
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			now := resident(w.process.PID())
+			w.peak.Store(max(w.peak.Load(), now))
+			if now > limit {
+				w.process.Kill()
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(done); <-ended })
+}
+
+// resident returns the MiB of memory that a process has (proc(5), /proc/PID/statm).
+func resident(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := strings.Fields(string(text))
+	if err != nil || len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel writes numbers
+	return pages * int64(os.Getpagesize()) >> 20
+}
+
+// hostile returns keys of one attack: 32 images none of which was asked for before, or
+// always the same one.
+func (w *world) hostile(i int) []string {
+	a := w.attacks[i]
+	key := func(n int64) string {
+		return fmt.Sprintf("[%s]%s/app@%s", evil(i), a.registry.host(), digest.FromString(fmt.Sprint(n)))
+	}
+	if a.same {
+		return []string{key(0)}
+	}
+	keys := make([]string, 32)
+	for i := range keys {
+		keys[i] = key(w.number.Add(1))
+	}
+	return keys
+}
+
+// flood asks until ctx ends, every attack in turn. No answer may allow anything.
+func (w *world) flood(ctx context.Context, all *sync.WaitGroup, t *testing.T) {
+	for client := range clients {
+		all.Go(func() {
+			for turn := client; ctx.Err() == nil; turn++ {
+				response, err := w.client.Ask(ctx, gatekeeper.VerifyPath, w.hostile(turn%len(w.attacks))...)
+				if err != nil {
+					continue // the end, or of the process, which others notice
+				}
+				for key, item := range gatekeeper.Items(response) {
+					if verdict, _ := gatekeeper.Judge(item); verdict == gatekeeper.Allowed {
+						t.Errorf("%s was allowed", key)
+					}
+				}
+			}
+		})
+	}
+}
+
+// edit changes a hostile namespace until ctx ends.
+func (w *world) edit(ctx context.Context, all *sync.WaitGroup, t *testing.T) {
+	all.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: edit, namespace: evil-0}\ndata: {n: \"%d\"}\n", n)
+			if err := os.WriteFile(filepath.Join(w.dir, "edit.yaml"), []byte(text), 0o600); err != nil {
+				t.Error(err)
+			}
+			pause(ctx, 100*time.Millisecond)
+		}
+	})
+}
+
+// quiet asks for the images of the quiet team for a time, one after the other, and
+// returns how long the answers took. Every one of them must be allowed.
+func (w *world) quiet(t *testing.T, d time.Duration) (took []time.Duration) {
+	t.Helper()
+	for end, i := time.Now().Add(d), 0; time.Now().Before(end); i++ {
+		key := w.keys[i%len(w.keys)]
+		began := time.Now()
+		response, err := w.client.Ask(t.Context(), gatekeeper.VerifyPath, key)
+		took = append(took, time.Since(began))
+		require.NoError(t, err, "resident %d MiB\n%s", w.peak.Load(), w.process.Tail(20))
+		require.Empty(t, response.SystemError)
+		verdict, why := gatekeeper.Judge(gatekeeper.Items(response)[key])
+		require.Equal(t, gatekeeper.Allowed, verdict, why)
+		pause(t.Context(), 2*time.Millisecond) // a client that does not flood
+	}
+	return took
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// at returns a percentile.
+func at(percent int, took []time.Duration) time.Duration {
+	slices.Sort(took)
+	return took[len(took)*percent/100]
+}
+
+// attack measures the quiet team alone and under attack, and reports both.
+func (w *world) attack(t *testing.T, d time.Duration) {
+	t.Helper()
+	before := w.quiet(t, d/2)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	w.flood(ctx, &all, t)
+	w.edit(ctx, &all, t)
+	pause(ctx, d/10)
+	during := w.quiet(t, d)
+	cancel()
+	all.Wait()
+	t.Logf("%d MiB at most; quiet team alone p50 %s p99 %s, under attack p50 %s p99 %s: %.1f times",
+		w.peak.Load(), at(50, before), at(99, before), at(50, during), at(99, during), float64(at(99, during))/float64(at(99, before)))
+	require.LessOrEqual(t, w.peak.Load(), int64(limit), "MiB")
+	select {
+	case <-w.process.Ended():
+		t.Fatalf("the process ended:\n%s", w.process.Tail(40))
+	default:
+	}
+}

@@ -138,6 +138,35 @@ func TestATurnIsLeftWhileItsOwnerWaits(t *testing.T) {
 	})
 }
 
+func TestLongWorkYieldsBetweenItsSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := fair.NewTurns[string](1, time.Now)
+		var none *fair.Turn[string]
+		require.NoError(t, none.Yield(t.Context()))
+		var all sync.WaitGroup
+		all.Go(func() {
+			turn, err := turns.Take(t.Context(), "long")
+			require.NoError(t, err)
+			defer turn.Leave()
+			for range 100 {
+				time.Sleep(10 * time.Millisecond)
+				require.NoError(t, turn.Yield(t.Context()))
+			}
+		})
+		synctest.Wait()
+		began := time.Now()
+		turn, err := turns.Take(t.Context(), "quiet")
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(began), 10*time.Millisecond, "one step")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, turn.Yield(ctx), context.DeadlineExceeded)
+		turn.Leave()
+		all.Wait()
+	})
+}
+
 func TestAnEndedContextTakesNoTurn(t *testing.T) {
 	turns := fair.NewTurns[string](1, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -118,6 +118,24 @@ func (u *Turn[Account]) Leave() {
 	t.end(t.users[u.account], t.now().Sub(u.began))
 }
 
+// quantum is how long a turn lasts at least before it is yielded: some ten checks of a
+// signature.
+const quantum = time.Millisecond
+
+// Yield lets the account that has used the least go first, if the turn has lasted for a
+// millisecond. Work that can take longer yields between its steps. It fails if ctx ends
+// before the turn is held again.
+func (u *Turn[Account]) Yield(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if u == nil || !u.held || u.turns.now().Sub(u.began) < quantum {
+		return nil
+	}
+	u.Leave()
+	return u.Enter(ctx)
+}
+
 // user returns the state of an account. One that was idle owes nothing for having been
 // so, and gets no credit.
 func (t *Turns[Account]) user(account Account) *user {

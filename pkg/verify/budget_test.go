@@ -74,6 +74,41 @@ func TestAFloodOfChecksDelaysAnotherAccountByOneCheck(t *testing.T) {
 	})
 }
 
+func TestAnotherAccountGoesFirstBetweenTheStepsOfACheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(newCache(), verify.Options{Processors: 1})
+		busy := newRegistry()
+		busy.manifest(t, true, "stranger")
+		v := verifier(t, "a", "k1")
+		v.Checker = stepping{v.Checker}
+		long := config(layer(t, busy, anyA, v))
+		long.Namespace = "team-b"
+		go e.Verify(t.Context(), long, ref(t, "r.example.com/busy@"+appDigest.String()))
+		time.Sleep(time.Second)
+
+		r := newRegistry()
+		r.manifest(t, true, "k1:"+appDigest.String())
+		began := time.Now()
+		result := e.Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String()))
+		require.Equal(t, policy.Allowed, result.Verdict.Outcome, result.Verdict.Reason)
+		require.LessOrEqual(t, time.Since(began), 5*10*time.Millisecond)
+		time.Sleep(time.Minute)
+	})
+}
+
+// stepping is a checker with thousands of steps.
+type stepping struct{ verify.Checker }
+
+func (stepping) Check(ctx context.Context, _ verify.Subject, _ verify.Signature, _ verify.Fetch, _ time.Time) policy.Finding {
+	for range 10_000 {
+		time.Sleep(10 * time.Millisecond) // virtual time
+		if err := verify.Step(ctx); err != nil {
+			return verify.FindingOf(err)
+		}
+	}
+	return policy.Finding{}
+}
+
 func TestChecksEndWithTheTimeForTheirImage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(newCache(), verify.Options{Processors: 1, WorkTimeout: 10 * time.Second})

@@ -59,7 +59,7 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	all.Wait()
 	var verdicts []policy.Verdict
 	var findings []policy.Finding
-	if err := x.budget.compute(work, func() {
+	if err := x.budget.compute(work, func(context.Context) {
 		defer x.trace.start("decide", "")()
 		verdicts, findings = board.decide()
 	}); err != nil {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -146,19 +147,19 @@ func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor
 // candidates returns the signatures in manifests that some verifier accepts, at most
 // limit, and how many more there were.
 func (s *search) candidates(ctx context.Context, manifests []referring, limit int) (signatures []Signature, over int) {
-	err := s.budget.compute(ctx, func() { signatures, over = s.parse(manifests, limit) })
+	err := s.budget.compute(ctx, func(ctx context.Context) { signatures, over = s.parse(ctx, manifests, limit) })
 	if err != nil {
 		s.tellAll(rankFirst, FindingOf(err))
 	}
 	return signatures, over
 }
 
-// parse is candidates without waiting for a turn. A manifest that could not be read
+// parse is candidates in a turn. A manifest that could not be read
 // becomes a finding of every verifier: it might have held a signature.
-func (s *search) parse(manifests []referring, limit int) (signatures []Signature, over int) {
+func (s *search) parse(ctx context.Context, manifests []referring, limit int) (signatures []Signature, over int) {
 	for i, m := range manifests {
-		if m.err != nil {
-			s.tellAll(rankLast+i, FindingOf(m.err))
+		if err := cmp.Or(m.err, Step(ctx)); err != nil {
+			s.tellAll(rankLast+i, FindingOf(err))
 			continue
 		}
 		var manifest ocispec.Manifest
@@ -227,7 +228,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	}
 	defer turn.Leave()
 	end := s.trace.start("check", v.Source.String()+" "+signature.Descriptor.Digest.String())
-	finding := v.Checker.Check(ctx, s.subject, signature, s.between(turn), s.now())
+	finding := v.Checker.Check(withTurn(ctx, turn), s.subject, signature, s.between(turn), s.now())
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature)
 	s.board.add(s.registry, v, rank, finding)

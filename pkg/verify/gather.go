@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -153,17 +152,18 @@ func (s *search) candidates(manifests []referring, limit int) (signatures []Sign
 			s.tellAll(rankLast+i, FindingOf(m.err))
 			continue
 		}
-		var manifest ocispec.Manifest
-		if err := json.Unmarshal(m.content, &manifest); err != nil {
-			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonMalformed, Digest: m.descriptor.Digest.String(),
-				Message: fmt.Sprintf("manifest %s is not an OCI manifest", m.descriptor.Digest)})
+		manifest, err := readManifest(m.content, m.descriptor)
+		if err != nil {
+			finding := FindingOf(err)
+			finding.Digest = m.descriptor.Digest.String()
+			s.tellAll(rankLast+i, finding)
 			continue
 		}
 		if len(manifest.Layers) == 0 && len(m.descriptor.Data) > 0 {
 			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.descriptor.Digest.String(),
 				Message: fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest)})
 		}
-		for _, layer := range manifest.Layers {
+		for _, layer := range distinct(manifest.Layers) {
 			signature := Signature{Descriptor: m.descriptor, Manifest: manifest, Layer: layer}
 			switch {
 			case !s.accepted(signature):

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -57,9 +58,10 @@ type jsonScanner struct {
 
 func notJSON() error { return malformed("is not JSON") }
 
-// Estimates of the memory that a Go value takes: its slot in a list or map, which grow by
-// doubling, and its own header; a map's header, first eight slots, and each name.
-const slotBytes, mapBytes, nameBytes = 64, 368, 80
+// What the values of pkg/intoto take, as measured: a slot in a list, which grows by doubling;
+// a map with its first eight slots, and each further slot; the header of a string, and the
+// decoding of one with escapes.
+const slotBytes, mapBytes, memberBytes, headerBytes, escapeBytes = 80, 352, 96, 24, 256
 
 func (s *jsonScanner) spend(bytes int) error {
 	if s.limits.expand == 0 {
@@ -71,6 +73,13 @@ func (s *jsonScanner) spend(bytes int) error {
 	return nil
 }
 
+func (s *jsonScanner) spendText(text []byte) error {
+	if s.limits.expand > 0 && bytes.IndexByte(text, '\\') >= 0 {
+		return s.spend(escapeBytes + 2*len(text))
+	}
+	return s.spend(headerBytes + len(text))
+}
+
 func (s *jsonScanner) value(depth int) error {
 	s.values++
 	switch {
@@ -78,9 +87,6 @@ func (s *jsonScanner) value(depth int) error {
 		return pastLimit("nests deeper than %d", s.limits.depth)
 	case s.limits.values > 0 && s.values > s.limits.values:
 		return pastLimit("has more than %d values", s.limits.values)
-	}
-	if err := s.spend(slotBytes); err != nil {
-		return err
 	}
 	s.space()
 	if s.at == len(s.data) {
@@ -96,7 +102,7 @@ func (s *jsonScanner) value(depth int) error {
 		if err != nil {
 			return err
 		}
-		return s.spend(len(text))
+		return s.spendText(text)
 	case c == '-' || '0' <= c && c <= '9':
 		return s.number()
 	}
@@ -106,13 +112,13 @@ func (s *jsonScanner) value(depth int) error {
 func (s *jsonScanner) object(depth int) error {
 	s.at++
 	if s.skip('}') {
-		return s.spend(mapBytes)
+		return s.spend(headerBytes)
 	}
 	if err := s.spend(mapBytes); err != nil {
 		return err
 	}
 	var names []string
-	for {
+	for count := 0; ; count++ {
 		s.space()
 		if s.at == len(s.data) || s.data[s.at] != '"' {
 			return notJSON()
@@ -121,8 +127,13 @@ func (s *jsonScanner) object(depth int) error {
 		if err != nil {
 			return err
 		}
-		if err := s.spend(nameBytes + len(token)); err != nil {
+		if err := s.spendText(token); err != nil {
 			return err
+		}
+		if count >= 8 {
+			if err := s.spend(memberBytes); err != nil {
+				return err
+			}
 		}
 		if s.limits.members > 0 {
 			if names, err = s.member(names, token); err != nil {
@@ -178,6 +189,9 @@ func (s *jsonScanner) list(depth int) error {
 		return nil
 	}
 	for {
+		if err := s.spend(slotBytes); err != nil {
+			return err
+		}
 		if err := s.value(depth + 1); err != nil {
 			return err
 		}
@@ -215,7 +229,7 @@ func (s *jsonScanner) number() error {
 	for s.at < len(s.data) && strings.IndexByte("+-.0123456789Ee", s.data[s.at]) >= 0 {
 		s.at++
 	}
-	return s.spend(s.at - start)
+	return s.spend(headerBytes + s.at - start)
 }
 
 func (s *jsonScanner) word() error {

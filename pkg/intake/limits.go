@@ -24,8 +24,8 @@ const (
 	// maxEnvelopeValues is how many JSON values a notation envelope, its protected header or
 	// its payload may have, and maxEnvelopeItems how many CBOR items.
 	maxEnvelopeValues, maxEnvelopeItems = 128, 128
-	// maxPredicate is how many bytes of memory a document may take for each of its own,
-	// and spare is how many more any document may take. A bill of materials takes 5 to 10.
+	// maxPredicate is how many bytes of memory a statement may take for each of its own,
+	// and spare is how many more any may take. A bill of materials takes 4 to 8.
 	maxPredicate, spare = 16, 64 << 10
 
 	// maxLogEntries and maxTimestamps are how many a signature may have. Clients write

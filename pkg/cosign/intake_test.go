@@ -119,7 +119,7 @@ func sixtyFour(t testing.TB) cosign.Signers {
 }
 
 // However many keys a verifier has, and whatever the bytes are: a whole check allocates at
-// most 16 times the size of its evidence, and 1 MiB. A statement by a trusted signer may
+// most 16 times the size of its evidence, and 1 MiB for its log entries and timestamps. A statement by a trusted signer may
 // take twice as much: it is verified and then read.
 func TestAChecksMemoryIsBoundedByTheSizeOfItsEvidence(t *testing.T) {
 	instance, root := newSigstore(t)
@@ -133,11 +133,14 @@ func TestAChecksMemoryIsBoundedByTheSizeOfItsEvidence(t *testing.T) {
 	entries := func(e *evidence) *evidence {
 		var bodies []map[string]any
 		for range 2 {
-			body := hashedRekordOf(envelope{signature: []byte(strings.Repeat("s", 30<<10)), signer: key.PEM}, sum([]byte("x")))
+			body := hashedRekordOf(envelope{signature: []byte(strings.Repeat("s", 8<<10)), signer: key.PEM}, sum([]byte("x")))
 			bodies = append(bodies, body)
 		}
 		return logged(t, instance, e, bodies...)
 	}
+	padded := enclosed(t, key, []byte("{}"))
+	padded.signer = append([]byte(strings.Repeat("text before the key\n", 300)), padded.signer...)
+	stamps := sigstore.SignOptions{Stamped: []time.Time{time.Now(), time.Now().Add(time.Second), time.Now().Add(2 * time.Second)}}
 	payload := `{"critical":{"identity":{"docker-reference":"x"},"image":{"docker-manifest-digest":"` + img.Descriptor.Digest.String() +
 		`"},"type":"cosign container image signature"},"optional":{"a":[` + strings.TrimSuffix(strings.Repeat(`{"a":0},`, 330), ",") + `]}}`
 	objects := strings.TrimSuffix(strings.Repeat(`{"name":"component","version":"1.2.3"},`, 40_000), ",")
@@ -147,17 +150,19 @@ func TestAChecksMemoryIsBoundedByTheSizeOfItsEvidence(t *testing.T) {
 		checker verify.Checker
 		e       *evidence
 	}{
-		"bundle of a stranger, 64 keys":         {newAttestation(t, many, ""), enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
-		"bundle, one key":                       {newAttestation(t, signedBy(key), ""), enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
-		"envelope of a stranger, 64 keys":       {newAttestation(t, many, ""), enveloped(t, key, large(filler))},
-		"envelope, one key":                     {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(filler))},
-		"bill of materials in an envelope":      {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(sbom))},
-		"payload of a stranger, 64 keys":        {ours, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(payload)})},
-		"image signature, 64 keys":              {ours, bundled(t, img, key, fixture.CosignOptions{})},
-		"keyless bundle":                        {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
-		"keyless bundle of a stranger":          {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
-		"keyless bundle with large log entries": {newChecker(t, keylessOptions(root, nil)), entries(keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))},
-		"keyless legacy signature":              {newChecker(t, keylessOptions(root, nil)), keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})},
+		"bundle of a stranger, 64 keys":          {newAttestation(t, many, ""), enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
+		"bundle, one key":                        {newAttestation(t, signedBy(key), ""), enclosed(t, key, large(filler)).bundle(t, bundled(t, img, key, fixture.CosignOptions{}))},
+		"envelope of a stranger, 64 keys":        {newAttestation(t, many, ""), enveloped(t, key, large(filler))},
+		"envelope, one key":                      {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(filler))},
+		"bill of materials in an envelope":       {newAttestation(t, signedBy(key), ""), enveloped(t, key, large(sbom))},
+		"payload of a stranger, 64 keys":         {ours, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(payload)})},
+		"image signature, 64 keys":               {ours, bundled(t, img, key, fixture.CosignOptions{})},
+		"keyless bundle":                         {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
+		"keyless bundle of a stranger":           {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, foreign, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{})},
+		"keyless bundle with large log entries":  {newChecker(t, keylessOptions(root, nil)), entries(keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}))},
+		"keyless bundle with padded log entries": {newChecker(t, keylessOptions(root, nil)), logged(t, instance, keylessBundle(t, instance, img.Descriptor.Digest, someone, vouched, stamps), hashedRekord(padded), hashedRekord(padded))},
+		"keyless bundle with four timestamps":    {newChecker(t, keylessOptions(root, nil)), keylessBundle(t, instance, img.Descriptor.Digest, "mallory@example.com", vouched, stamps)},
+		"keyless legacy signature":               {newChecker(t, keylessOptions(root, nil)), keylessLegacy(t, instance, img, someone, vouched, sigstore.SignOptions{})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subject := verify.Subject{Reference: img.Reference, Descriptor: img.Descriptor}

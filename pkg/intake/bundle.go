@@ -109,12 +109,13 @@ func checkEntry(entry *protorekor.TransparencyLogEntry) error {
 // checkTimestamps reads timestamps and drops repeated ones.
 func checkTimestamps(data *protobundle.TimestampVerificationData) error {
 	var kept []*protocommon.RFC3161SignedTimestamp
+	total := 0
 	for _, timestamp := range data.GetRfc3161Timestamps() {
 		if contains(kept, timestamp) {
 			continue
 		}
-		if len(kept) == maxTimestamps {
-			return pastLimit("has more than %d timestamps", maxTimestamps)
+		if total += len(timestamp.GetSignedTimestamp()); len(kept) == maxTimestamps || total > maxTimestampBytes {
+			return pastLimit("has more than %d timestamps, or more than %d bytes of them", maxTimestamps, maxTimestampBytes)
 		}
 		if err := TimestampResponse(timestamp.GetSignedTimestamp()); err != nil {
 			return within("has a timestamp that", err)

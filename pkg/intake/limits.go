@@ -32,9 +32,9 @@ const (
 	// one of each; two logs and two authorities are possible.
 	maxLogEntries, maxTimestamps = 4, 4
 	// maxEntryBody is the size of a log entry in bytes: a hash, a signature and a
-	// certificate, in Base64 twice; some have the signed statement too. maxEntryBodies is
-	// that of all entries.
-	maxEntryBody, maxEntryBodies = 64 << 10, 128 << 10
+	// certificate, in Base64 twice, some 4 KiB. maxEntryBodies is that of all entries:
+	// libraries take 45 times as much to read them.
+	maxEntryBody, maxEntryBodies = 16 << 10, 24 << 10
 	// maxEntryValues is how many JSON values a log entry may have; the largest kind has 20.
 	maxEntryValues = 64
 	// maxProofHashes is how many hashes an inclusion proof may have: a log of 2^63
@@ -47,8 +47,8 @@ const (
 	// maxPromise is the size of a signed entry timestamp in bytes: one signature.
 	maxPromise = 2 << 10
 	// maxTimestamp is the size of a timestamp in bytes. With its authority's chain it takes
-	// 4 to 8 KiB.
-	maxTimestamp = 16 << 10
+	// 4 to 8 KiB. maxTimestampBytes is that of all timestamps.
+	maxTimestamp, maxTimestampBytes = 16 << 10, 32 << 10
 
 	// maxCertificates is how many certificates a signature or a timestamp may bring.
 	maxCertificates = 10

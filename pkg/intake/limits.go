@@ -9,11 +9,12 @@ const (
 	// maxBundleValues is how many JSON values a bundle may have. Its bulk is in a few long
 	// strings: four log entries with their proofs have about 400 values.
 	maxBundleValues = 1024
-	// maxManifestValues is how many JSON values a manifest or index may have: 128 signed
-	// layers with seven values and five annotations each.
-	maxManifestValues = 4096
-	// maxLayers is how many layers a manifest may have. Container runtimes support 127.
-	maxLayers = 128
+	// maxManifestValues is how many JSON values a manifest or index may have: maxLayers with
+	// four values and five annotations each.
+	maxManifestValues = 10 << 10
+	// maxLayers is how many layers a manifest may have. cosign adds one each time that it
+	// signs, and reads 1000.
+	maxLayers = 1000
 	// maxAnnotations and maxAnnotation bound the annotations of one descriptor: their
 	// number, and the bytes of each. cosign's hold certificate chains, some 5 KiB.
 	maxAnnotations = 64

@@ -28,12 +28,12 @@ func Manifest(content []byte, mediaType string) (ocispec.Manifest, error) {
 	if err := checkDocument(content, mediaType, isManifest, "manifests"); err != nil {
 		return ocispec.Manifest{}, err
 	}
+	if err := checkCount(content, "layers", maxLayers); err != nil {
+		return ocispec.Manifest{}, err
+	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(content, &manifest); err != nil {
 		return ocispec.Manifest{}, malformed("is not a manifest")
-	}
-	if n := len(manifest.Layers); n > maxLayers {
-		return ocispec.Manifest{}, pastLimit("has %d layers, the limit is %d", n, maxLayers)
 	}
 	if err := checkAnnotations(manifest.Annotations); err != nil {
 		return ocispec.Manifest{}, err
@@ -58,12 +58,15 @@ func Index(content []byte, mediaType string, limit int) ([]ocispec.Descriptor, e
 	if err := checkDocument(content, mediaType, IsIndex, "config", "layers", "fsLayers", "blobs"); err != nil {
 		return nil, err
 	}
+	if err := checkCount(content, "manifests", limit); err != nil {
+		return nil, err
+	}
 	var index ocispec.Index
 	if err := json.Unmarshal(content, &index); err != nil {
 		return nil, malformed("is not an index")
 	}
-	if n := len(index.Manifests); n == 0 || n > limit {
-		return nil, pastLimit("has %d manifests, it must have 1 to %d", n, limit)
+	if len(index.Manifests) == 0 {
+		return nil, pastLimit("has 0 manifests, it must have 1 to %d", limit)
 	}
 	for _, manifest := range index.Manifests {
 		if manifest.Digest.Validate() != nil || manifest.Size < 0 || !isManifest(manifest.MediaType) {
@@ -71,6 +74,19 @@ func Index(content []byte, mediaType string, limit int) ([]ocispec.Descriptor, e
 		}
 	}
 	return index.Manifests, nil
+}
+
+// checkCount refuses a document whose list of this name is too long, before it is read.
+func checkCount(content []byte, name string, limit int) error {
+	var lists map[string]json.RawMessage
+	var list []json.RawMessage
+	if json.Unmarshal(content, &lists) != nil || len(lists[name]) > 0 && json.Unmarshal(lists[name], &list) != nil {
+		return malformed("has %s that are not a list", name)
+	}
+	if len(list) > limit {
+		return pastLimit("has %d %s, the limit is %d", len(list), name, limit)
+	}
+	return nil
 }
 
 // checkDocument refuses a document that two readers could take for different things: with a

@@ -56,7 +56,7 @@ func TestManifestsAreReadOneWay(t *testing.T) {
 		"null":                                             {"null", "", false},
 		"trailing data":                                    {manifestWith("") + "{}", "", false},
 		"a layer without a digest":                         {`{"schemaVersion":2,"layers":[{}]}`, "", false},
-		"129 layers":                                       {`{"schemaVersion":2,"layers":[` + strings.Repeat(descriptor("a/b", "")+",", 128) + descriptor("a/b", "") + `]}`, "", true},
+		"1001 layers":                                      {`{"schemaVersion":2,"layers":[` + strings.Repeat(descriptor("a/b", "")+",", 1000) + descriptor("a/b", "") + `]}`, "", true},
 		"a long annotation":                                {manifestWith(`,"annotations":{"a":"` + strings.Repeat("x", 64<<10) + `"}`), "", true},
 		"many annotations":                                 {manifestWith(`,"annotations":{` + names(65) + `}`), "", true},
 		"many names":                                       {manifestWith(`,"new":{` + names(129) + `}`), "", true},

@@ -68,10 +68,10 @@ func TestAnIndexThatRefersToAnImageIsNoEvidence(t *testing.T) {
 
 func TestAManifestPastItsLimitsIsNotRead(t *testing.T) {
 	r := newRegistry()
-	r.manifest(t, true, numbered(129)...)
+	r.manifest(t, true, numbered(1001)...)
 	verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())).Verdict
 	require.Equal(t, policy.Denied, verdict.Outcome)
-	require.Contains(t, verdict.Reason, "has 129 layers, the limit is 128")
+	require.Contains(t, verdict.Reason, "has 1001 layers, the limit is 1000")
 }
 
 func TestEqualLayersOfAManifestAreOneSignature(t *testing.T) {

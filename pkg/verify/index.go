@@ -2,9 +2,9 @@ package verify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -117,11 +117,11 @@ func unreadable(what, wanted string, descriptor ocispec.Descriptor, err error) e
 
 // distinct leaves out layers that are equal to one before them: they are one signature.
 func distinct(layers []ocispec.Descriptor) []ocispec.Descriptor {
-	var kept []ocispec.Descriptor
-	for _, layer := range layers {
-		if !slices.ContainsFunc(kept, func(other ocispec.Descriptor) bool { return reflect.DeepEqual(layer, other) }) {
-			kept = append(kept, layer)
-		}
-	}
-	return kept
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(layers), func(layer ocispec.Descriptor) bool {
+		text, err := json.Marshal(layer) // writes annotations in one order
+		known := err == nil && seen[string(text)]
+		seen[string(text)] = true
+		return known
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 
 	"github.com/landwaiter/landwaiter/pkg/cel"
+	"github.com/landwaiter/landwaiter/pkg/intake"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -105,14 +106,14 @@ func (a *Attestation) evidence(ctx context.Context, layer ocispec.Descriptor, da
 	}
 	content, err := envelopeOf(data)
 	if err != nil {
-		return Evidence{}, malformed("the attestation " + err.Error())
+		return Evidence{}, refused(fmt.Errorf("the attestation %w", err))
 	}
 	if a.identities != nil && layer.Annotations[annotationCertificate] == "" {
 		return Evidence{}, keyed()
 	}
 	rebuilt, err := a.rebuild(layer, content)
 	if err != nil {
-		return Evidence{}, malformed(err.Error())
+		return Evidence{}, refused(err)
 	}
 	return a.verifyRebuilt(ctx, rebuilt, want)
 }
@@ -125,6 +126,9 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 		Signatures  []struct {
 			Sig string `json:"sig"`
 		} `json:"signatures"`
+	}
+	if err := intake.JSON(data); err != nil {
+		return nil, err
 	}
 	if err := json.Unmarshal(data, &envelope); err != nil {
 		return nil, errors.New("is not a DSSE envelope")

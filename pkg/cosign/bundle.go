@@ -3,6 +3,7 @@ package cosign
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -54,7 +55,7 @@ func readStatement(payload []byte, want digest.Digest) ([]claims, error) {
 	case errors.Is(err, errTooLarge):
 		return nil, limitExceeded("signed statement", maxPayload)
 	case err != nil:
-		return nil, malformed("the signed statement " + err.Error())
+		return nil, refused(fmt.Errorf("the signed statement %w", err))
 	}
 	said := parsed.about(want)
 	if said == nil {

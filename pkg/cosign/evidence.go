@@ -50,7 +50,7 @@ func (s *signers) verifyBundle(ctx context.Context, data []byte, artifact digest
 func (s *signers) verifyRebuilt(ctx context.Context, rebuilt *bundle.Bundle, artifact digest.Digest) (Evidence, error) {
 	parsed := parsedBundle{Bundle: rebuilt}
 	if err := guard(func() error { return parsed.read(s.logged) }); err != nil {
-		return Evidence{}, malformed("the attestation is malformed")
+		return Evidence{}, refused(err)
 	}
 	return s.verifyParsed(ctx, parsed, artifact)
 }
@@ -83,10 +83,10 @@ func (s *signers) verifyParsed(ctx context.Context, parsed parsedBundle, artifac
 // open parses a bundle. It refuses a certificate where keys are trusted, and a key where
 // identities are.
 func (s *signers) open(data []byte) (parsedBundle, error) {
-	parsed, err := parseBundle(data, s.logged)
+	parsed, err := s.parse(data)
 	switch {
 	case err != nil:
-		return parsed, malformed("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
+		return parsed, refused(err)
 	case parsed.certificate && s.identities == nil:
 		return parsed, keyless()
 	case !parsed.certificate && s.identities != nil:

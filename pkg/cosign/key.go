@@ -31,6 +31,8 @@ type trustedKey struct {
 // algorithm verifies signatures of one key with one hash.
 type algorithm struct {
 	verifier signature.Verifier
+	hash     crypto.Hash // zero for plain Ed25519
+	plain    ed25519.PublicKey
 	bundles  *bundleverify.Verifier
 	// digestOnly is set if the SHA-256 of the signed bytes suffices to verify a
 	// signature.
@@ -60,7 +62,8 @@ func newTrustedKey(key Key, log root.TrustedMaterial) (trustedKey, error) {
 		if err != nil {
 			return trustedKey{}, err
 		}
-		trusted.algorithms = append(trusted.algorithms, algorithm{verifier: verifier, bundles: bundles, digestOnly: hash == crypto.SHA256})
+		plain, _ := key.Public.(ed25519.PublicKey)
+		trusted.algorithms = append(trusted.algorithms, algorithm{verifier: verifier, hash: hash, plain: plain, bundles: bundles, digestOnly: hash == crypto.SHA256})
 	}
 	return trusted, nil
 }

@@ -130,7 +130,7 @@ func whole(expression string) string {
 
 // verify verifies a bundle against an artifact and returns its signer. Its errors are the
 // library's: see refusal.
-func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
+func (k *identities) verify(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
 	var by signer
 	err := guard(func() error {
 		result, err := k.bundles.Verify(parsed, bundleverify.NewPolicy(artifact, k.policies...))
@@ -144,7 +144,7 @@ func (k *identities) verify(parsed *bundle.Bundle, artifact bundleverify.Artifac
 		if summary.Issuer == "" || summary.SubjectAlternativeName == "" {
 			return errors.New("the certificate has no issuer or subject")
 		}
-		if err := k.checkTimestamps(parsed); err != nil {
+		if err := k.checkTimestamps(ctx, parsed); err != nil {
 			return err
 		}
 		by = signer{id: summary.Issuer + " " + summary.SubjectAlternativeName,
@@ -214,8 +214,14 @@ func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, p
 // signerOf verifies a bundle against an artifact and returns its signer if the verifier
 // trusts that identity.
 func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
-	by, err := k.verify(parsed, artifact)
-	if err != nil {
+	if ctx.Err() != nil {
+		return signer{}, ctx.Err()
+	}
+	by, err := k.verify(ctx, parsed, artifact)
+	switch {
+	case ctx.Err() != nil:
+		return signer{}, ctx.Err()
+	case err != nil:
 		return signer{}, k.refusal(err)
 	}
 	if err := k.checkExpression(ctx, by); err != nil {

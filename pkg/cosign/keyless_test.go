@@ -396,29 +396,27 @@ func trustedKeys(t *testing.T) []cosign.Key {
 }
 
 // Thousands of certificates in a bundle must not cost thousands of chains.
-func TestLongChainsOfCertificatesCostAndProveNothing(t *testing.T) {
+func TestOfAChainOnlyTheFirstCertificateProvesAnything(t *testing.T) {
 	instance, trusted := newSigstore(t)
 	foreign, _ := newSigstore(t)
 	img := newImage(t, "r.example.com/app")
 	checker := newChecker(t, keylessOptions(trusted, nil))
-	for name, n := range map[string]int{"as many as fit": 3000, "more than fit": 10_000} {
+	for name, n := range map[string]int{"as many as fit": 9, "more than fit": 10} {
 		for from, s := range map[string]*sigstore.Sigstore{"trusted": instance, "foreign": foreign} {
 			long := edited(t, keylessBundle(t, s, img.Descriptor.Digest, someone, vouched, sigstore.SignOptions{}), func(bundle map[string]any) {
 				material := bundle["verificationMaterial"].(map[string]any)
 				chain := []any{material["certificate"]}
-				for range n {
+				for range n { // each is the same as the first
 					chain = append(chain, material["certificate"])
 				}
 				delete(material, "certificate")
 				material["x509CertificateChain"] = map[string]any{"certificates": chain}
 				bundle["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.2"
 			})
-			began := time.Now()
 			finding := check(checker, img, long)
-			t.Logf("%s, %s: %s after %s", name, from, finding.Result, time.Since(began).Round(time.Millisecond))
-			// Only the first certificate counts, and only under the trusted root.
-			want := from == "trusted" && n < 5000
+			want := from == "trusted" && n < 10
 			require.Equal(t, want, finding.Result == policy.Valid, "%s, %s: %s", name, from, finding.Message)
+			require.Equal(t, n >= 10, finding.Reason == policy.ReasonLimitExceeded)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"crypto"
 	"encoding/base64"
-	"errors"
+	"fmt"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/opencontainers/go-digest"
@@ -41,7 +41,7 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 	}
 	payload, err := parsePayload(data)
 	if err != nil {
-		return proof{}, malformed("the signed payload " + err.Error())
+		return proof{}, refused(fmt.Errorf("the signed payload %w", err))
 	}
 	want := subject.Descriptor.Digest
 	if payload.digest != want.String() {
@@ -55,20 +55,14 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 		}
 		return c.accept(subject, layer.Digest, by, said)
 	}
-	for _, key := range c.keys {
-		for _, algorithm := range key.algorithms {
-			if ctx.Err() != nil {
-				return proof{}, ctx.Err()
-			}
-			switch err := verifyLegacy(ctx, algorithm, data, b64, want); {
-			case err == nil:
-				return c.accept(subject, layer.Digest, key.signer(), said)
-			case errors.Is(err, errPanic):
-				return proof{}, malformed("the signature is malformed")
-			}
-		}
+	key, algorithm, ok, err := c.match(ctx, contentOf(data), raw)
+	switch {
+	case err != nil:
+		return proof{}, err
+	case !ok || verifyLegacy(ctx, algorithm, data, b64, want) != nil:
+		return proof{}, c.wrongKey()
 	}
-	return proof{}, c.wrongKey()
+	return c.accept(subject, layer.Digest, key.signer(), said)
 }
 
 // rebuiltSigner verifies a payload as a bundle that is rebuilt from the layer's
@@ -76,22 +70,19 @@ func (c *Checker) checkLegacy(ctx context.Context, subject verify.Subject, layer
 func (s *signers) rebuiltSigner(ctx context.Context, layer ocispec.Descriptor, payload, signature []byte) (signer, error) {
 	rebuilt, err := s.rebuild(layer, messageOf(payload, signature, crypto.SHA256))
 	if err != nil {
-		return signer{}, malformed(err.Error())
+		return signer{}, refused(err)
 	}
 	if s.identities != nil {
 		return s.identities.checkPayload(ctx, rebuilt, bytes.NewReader(payload))
 	}
-	for _, key := range s.keys {
-		for _, algorithm := range key.algorithms {
-			if ctx.Err() != nil {
-				return signer{}, ctx.Err()
-			}
-			if algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))) == nil {
-				return key.signer(), nil
-			}
-		}
+	key, algorithm, ok, err := s.match(ctx, contentOf(payload), signature)
+	switch {
+	case err != nil:
+		return signer{}, err
+	case !ok || algorithm.verifyBundle(rebuilt, bundleverify.WithArtifact(bytes.NewReader(payload))) != nil:
+		return signer{}, s.wrongKey()
 	}
-	return signer{}, s.wrongKey()
+	return key.signer(), nil
 }
 
 // payload returns the signed bytes. It only fetches them if they cannot be derived from

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
@@ -14,9 +15,14 @@ import (
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/landwaiter/landwaiter/pkg/intake"
 )
 
-var errEnvelope = errors.New("the envelope does not hold one signed in-toto statement")
+var (
+	errBundle   = errors.New("the bundle is not a well-formed Sigstore bundle of version 0.1 to 0.3")
+	errEnvelope = errors.New("the bundle's envelope does not hold one signed in-toto statement")
+)
 
 // parsedBundle is a bundle with its unverified claims.
 type parsedBundle struct {
@@ -25,36 +31,44 @@ type parsedBundle struct {
 	ed25519     bool   // the certificate's key is an Ed25519 key
 	hint        string // names the key
 	payload     []byte // of the envelope
-	// byHash is the bundle as a message signature over the DSSE PAE, which is signed.
-	// It is only set if signatures must be logged and every entry is a hashedrekord.
+	signature   []byte
+	signed      []byte // the DSSE PAE of an envelope, nil for a message
+	// byHash is the bundle as a message signature over signed. It is only set if
+	// signatures must be logged and every entry is a hashedrekord.
 	byHash *bundle.Bundle
-	signed []byte
 
 	message   bool   // a message signature, not an envelope
 	digest    []byte // of the message
 	algorithm protocommon.HashAlgorithm
 }
 
-// parseBundle parses a bundle. logged says whether signatures must be in a log.
-func parseBundle(data []byte, logged bool) (parsed parsedBundle, err error) {
+// needs says which vouchers count for the signers. Others prove nothing, and can only do
+// harm.
+func (s *signers) needs() intake.Vouchers {
+	return intake.Vouchers{Log: s.logged, Time: s.identities != nil}
+}
+
+// parse parses a bundle.
+func (s *signers) parse(data []byte) (parsed parsedBundle, err error) {
 	err = guard(func() error {
-		parsed.Bundle = &bundle.Bundle{}
-		if err := parsed.UnmarshalJSON(data); err != nil {
-			return err
+		read, err := intake.Bundle(data, s.needs())
+		if err != nil {
+			return fmt.Errorf("the bundle %w", err)
 		}
-		return parsed.read(logged)
+		if parsed.Bundle, err = bundle.NewBundle(read); err != nil {
+			return errBundle
+		}
+		return parsed.read(s.logged)
 	})
 	return parsed, err
 }
 
-// read fills in the claims of the bundle. It may panic.
+// read fills in the claims of the bundle. logged says whether signatures must be in a log.
+// It may panic.
 func (parsed *parsedBundle) read(logged bool) error {
 	content, err := parsed.VerificationContent()
 	if err != nil {
-		return err
-	}
-	if _, err := parsed.SignatureContent(); err != nil {
-		return err
+		return errBundle
 	}
 	// "During verification a client MUST reject an envelope if the number of signatures
 	// is not equal to one" (sigstore_bundle.proto). Only in-toto statements say what
@@ -69,19 +83,26 @@ func (parsed *parsedBundle) read(logged bool) error {
 	parsed.payload = envelope.GetPayload()
 	if message := parsed.GetMessageSignature(); message != nil {
 		parsed.message = true
+		parsed.signature = message.GetSignature()
 		parsed.digest = message.GetMessageDigest().GetDigest()
 		parsed.algorithm = message.GetMessageDigest().GetAlgorithm()
 	}
-	if envelope == nil || !logged {
+	if envelope == nil {
+		return nil
+	}
+	if err := intake.Statement(parsed.payload); err != nil {
+		return fmt.Errorf("the signed statement %w", err)
+	}
+	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
+	// "Signature Definition").
+	parsed.signature, parsed.signed = envelope.GetSignatures()[0].GetSig(), dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
+	if !logged {
 		return nil
 	}
 	hash := loggedHash(parsed.GetVerificationMaterial().GetTlogEntries())
 	if hash == 0 {
 		return nil
 	}
-	// SIGNATURE = Sign(PAE(UTF8(PAYLOAD_TYPE), SERIALIZED_BODY)) (DSSE protocol,
-	// "Signature Definition").
-	parsed.signed = dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
 	parsed.byHash, err = bundle.NewBundle(&protobundle.Bundle{MediaType: parsed.GetMediaType(), VerificationMaterial: parsed.GetVerificationMaterial(),
 		Content: messageOf(parsed.signed, envelope.GetSignatures()[0].GetSig(), hash)})
 	return err

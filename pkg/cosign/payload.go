@@ -9,6 +9,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature/payload"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/intake"
 	"github.com/landwaiter/landwaiter/pkg/intoto"
 )
 
@@ -28,6 +29,9 @@ type simpleSigning struct {
 // or data value which is unrecognized, unsupported, invalid, or in any other way
 // unexpected" (containers-signature(5), "JSON processing and forward compatibility").
 func parsePayload(data []byte) (simpleSigning, error) {
+	if err := intake.Payload(data); err != nil {
+		return simpleSigning{}, err
+	}
 	document, err := intoto.ParseObject(data, maxDepth)
 	if err != nil {
 		return simpleSigning{}, err

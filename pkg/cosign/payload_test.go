@@ -47,7 +47,6 @@ func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 		"not JSON":               "critical",
 		"cut off":                good[:len(good)-1],
 		"not UTF-8":              strings.Replace(good, `"x"`, "\"\xff\"", 1),
-		"deep":                   strings.Replace(good, "null", `{"a":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)+`}`, 1),
 		"a comment":              good + "// x",
 		"byte order mark":        "\ufeff" + good,
 		"critical is a string":   `{"critical":"x","optional":null}`,
@@ -58,4 +57,6 @@ func TestDeniesPayloadThatTwoReadersCouldReadDifferently(t *testing.T) {
 			requireInvalid(t, check(checker, img, e), policy.ReasonMalformed)
 		})
 	}
+	deep := strings.Replace(good, "null", `{"a":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)+`}`, 1)
+	requireInvalid(t, check(checker, img, legacy(t, img, key, fixture.CosignOptions{Payload: []byte(deep)})), policy.ReasonLimitExceeded)
 }

@@ -14,6 +14,8 @@ import (
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+
+	"github.com/landwaiter/landwaiter/pkg/intake"
 )
 
 // Annotations of a legacy signature's layer, apart from the signature itself.
@@ -26,6 +28,8 @@ const (
 // legacyHint is the key hint of a rebuilt bundle. Legacy signatures do not name their
 // key, so all keys are tried.
 const legacyHint = "legacy"
+
+var errAnnotations = errors.New("the signature's annotations make no bundle")
 
 // rekorBundle is a Rekor entry as cosign stores it.
 type rekorBundle struct {
@@ -42,10 +46,9 @@ type rekorBundle struct {
 // that one library judges certificates, log entries and timestamps of both formats:
 // cosign v2 itself checks only the leaf against the time of signing (CVE-2026-24122).
 //
-// With keys and no log, it leaves log entry and timestamp out: they prove nothing about
-// a key, and can only do harm.
+// It leaves out the log entry and the timestamp that the signers do not need.
 func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle, error) {
-	vouchers := s.identities != nil || s.logged
+	needs := s.needs()
 	material := &protobundle.VerificationMaterial{}
 	made := &protobundle.Bundle{MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material}
 	switch content := content.(type) {
@@ -66,14 +69,14 @@ func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle
 		material.Content = &protobundle.VerificationMaterial_X509CertificateChain{X509CertificateChain: &protocommon.X509CertificateChain{
 			Certificates: []*protocommon.X509Certificate{{RawBytes: certificate}}}}
 	}
-	if text := layer.Annotations[annotationBundle]; text != "" && vouchers {
+	if text := layer.Annotations[annotationBundle]; text != "" && needs.Log {
 		entry, err := logEntry(text)
 		if err != nil {
 			return nil, err
 		}
 		material.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
 	}
-	if text := layer.Annotations[annotationTimestamp]; text != "" && vouchers {
+	if text := layer.Annotations[annotationTimestamp]; text != "" && needs.Time {
 		timestamp, err := timestampOf(text)
 		if err != nil {
 			return nil, err
@@ -83,13 +86,15 @@ func (s *signers) rebuild(layer ocispec.Descriptor, content any) (*bundle.Bundle
 	}
 	var rebuilt *bundle.Bundle
 	err := guard(func() (err error) {
-		rebuilt, err = bundle.NewBundle(made)
-		return err
+		if err = intake.Material(material, needs); err != nil {
+			return fmt.Errorf("the signature %w", err)
+		}
+		if rebuilt, err = bundle.NewBundle(made); err != nil {
+			return errAnnotations
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("the signature's annotations make no bundle: %w", err)
-	}
-	return rebuilt, nil
+	return rebuilt, err
 }
 
 // messageOf returns the content of a bundle that signs the SHA-2 hash of a payload.
@@ -110,7 +115,7 @@ func messageOf(payload, signature []byte, hash crypto.Hash) *protobundle.Bundle_
 // leafOf returns the DER of the one certificate in PEM text.
 func leafOf(text string) ([]byte, error) {
 	if len(text) > maxAnnotation {
-		return nil, errors.New("the certificate annotation is too large")
+		return nil, limitExceeded("certificate annotation", maxAnnotation)
 	}
 	block, _ := pem.Decode([]byte(text))
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -124,7 +129,10 @@ func leafOf(text string) ([]byte, error) {
 func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 	wrong := errors.New("the log entry annotation is malformed")
 	if len(text) > maxAnnotation {
-		return nil, errors.New("the log entry annotation is too large")
+		return nil, limitExceeded("log entry annotation", maxAnnotation)
+	}
+	if err := intake.JSON([]byte(text)); err != nil {
+		return nil, fmt.Errorf("the log entry annotation %w", err)
 	}
 	var stored rekorBundle
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
@@ -133,6 +141,9 @@ func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 	body, err := base64.StdEncoding.DecodeString(stored.Payload.Body)
 	if err != nil || len(body) == 0 {
 		return nil, wrong
+	}
+	if err := intake.JSON(body); err != nil {
+		return nil, fmt.Errorf("the log entry %w", err)
 	}
 	log, err := hex.DecodeString(stored.Payload.LogID)
 	if err != nil || len(log) == 0 || len(stored.SignedEntryTimestamp) == 0 || stored.Payload.IntegratedTime <= 0 || stored.Payload.LogIndex < 0 {
@@ -155,7 +166,10 @@ func logEntry(text string) (*protorekor.TransparencyLogEntry, error) {
 
 func timestampOf(text string) ([]byte, error) {
 	if len(text) > maxAnnotation {
-		return nil, errors.New("the timestamp annotation is too large")
+		return nil, limitExceeded("timestamp annotation", maxAnnotation)
+	}
+	if err := intake.JSON([]byte(text)); err != nil {
+		return nil, fmt.Errorf("the timestamp annotation %w", err)
 	}
 	var stored struct{ SignedRFC3161Timestamp []byte }
 	if err := json.Unmarshal([]byte(text), &stored); err != nil || len(stored.SignedRFC3161Timestamp) == 0 {

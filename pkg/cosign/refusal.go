@@ -1,17 +1,34 @@
 package cosign
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/intake"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func malformed(message string) error {
 	return verify.Refuse(policy.ReasonMalformed, message, "sign the image again with an unmodified cosign")
+}
+
+// refused returns the refusal for evidence that cannot be read, and leaves refusals as they
+// are.
+func refused(err error) error {
+	var refusal *verify.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return err
+	case errors.Is(err, errPanic):
+		return malformed("the evidence cannot be processed")
+	case intake.IsLimit(err):
+		return verify.Refuse(policy.ReasonLimitExceeded, err.Error(), "sign the image again with an unmodified cosign")
+	}
+	return malformed(err.Error())
 }
 
 func limitExceeded(what string, limit int) error {

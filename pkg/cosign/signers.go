@@ -107,31 +107,32 @@ func (s *signers) signerOf(ctx context.Context, parsed parsedBundle, want digest
 	if s.identities != nil {
 		return s.identities.checkIdentity(ctx, parsed, want)
 	}
-	hinted := false
-	for _, key := range s.keys {
-		hinted = hinted || parsed.hint == key.hint
-		for _, algorithm := range key.algorithms {
-			// Given only a digest, the library verifies a plain Ed25519 signature over
-			// no bytes at all.
-			if parsed.message && !algorithm.digestOnly {
-				continue
-			}
-			if ctx.Err() != nil {
-				return signer{}, ctx.Err()
-			}
-			content, artifact, err := parsed.target(want)
-			if err != nil {
-				return signer{}, malformed("the image to check has a damaged digest")
-			}
-			switch err := algorithm.verifyBundle(content, artifact); {
-			case err == nil:
-				return key.signer(), nil
-			case errors.Is(err, errPanic):
-				return signer{}, malformed("the bundle is malformed")
-			}
+	content := contentOf(parsed.signed)
+	if parsed.message {
+		// Given only a digest, the library verifies a plain Ed25519 signature over no
+		// bytes at all: then no key matches.
+		var err error
+		if content, err = contentOfDigest(want); err != nil {
+			return signer{}, malformed("the image to check has a damaged digest")
 		}
 	}
-	if hinted {
+	key, by, ok, err := s.match(ctx, content, parsed.signature)
+	if err != nil {
+		return signer{}, err
+	}
+	if ok {
+		target, artifact, err := parsed.target(want)
+		if err != nil {
+			return signer{}, malformed("the image to check has a damaged digest")
+		}
+		switch err := by.verifyBundle(target, artifact); {
+		case err == nil:
+			return key.signer(), nil
+		case errors.Is(err, errPanic):
+			return signer{}, malformed("the bundle is malformed")
+		}
+	}
+	if slices.ContainsFunc(s.keys, func(key trustedKey) bool { return parsed.hint == key.hint }) {
 		return signer{}, tampered("the bundle names a trusted key, but that key did not sign its content" + s.orLog())
 	}
 	return signer{}, s.wrongKey()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/landwaiter/landwaiter/pkg/intake"
 	"github.com/landwaiter/landwaiter/pkg/intoto"
 )
 
@@ -44,6 +45,9 @@ func parseStatement(data []byte) (statement, error) {
 	}
 	if len(data) > maxPayload {
 		return statement{}, errTooLarge
+	}
+	if err := intake.Payload(data); err != nil {
+		return statement{}, err
 	}
 	document, err := intoto.ParseObject(data, maxDepth)
 	if err != nil {

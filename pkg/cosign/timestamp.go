@@ -1,6 +1,7 @@
 package cosign
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,7 @@ import (
 // checkTimestamps fails if any trusted timestamp falls outside the validity of the
 // certificate chain. sigstore-go checks only the first timestamp of each authority.
 // Timestamps of authorities that are not trusted are ignored.
-func (k *identities) checkTimestamps(parsed *bundle.Bundle) error {
+func (k *identities) checkTimestamps(ctx context.Context, parsed *bundle.Bundle) error {
 	timestamps, err := parsed.Timestamps()
 	if err != nil || len(timestamps) < 2 {
 		return err
@@ -32,6 +33,9 @@ func (k *identities) checkTimestamps(parsed *bundle.Bundle) error {
 	leaf.UnhandledCriticalExtensions = slices.DeleteFunc(leaf.UnhandledCriticalExtensions, cryptoutils.SANOID.Equal)
 	for _, timestamp := range timestamps {
 		for _, authority := range k.root.TimestampingAuthorities() {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			at, err := authority.Verify(timestamp, signed.Signature())
 			if err != nil {
 				continue // of another authority

@@ -153,7 +153,7 @@ func (c *Checker) check(ctx context.Context, subject verify.Subject, s verify.Si
 	case len(s.Manifest.Layers) != 1: // "collection of only one OCI descriptor referencing the signature envelope"
 		return proof{}, malformed(fmt.Sprintf("the notation signature has %d layers, it must have exactly one", len(s.Manifest.Layers)))
 	case s.Layer.Size > maxEnvelope:
-		return proof{}, limitExceeded(fmt.Sprintf("the signature envelope has %d bytes", s.Layer.Size), maxEnvelope)
+		return proof{}, pastLimit(fmt.Sprintf("the signature envelope has %d bytes, the limit is %d", s.Layer.Size, maxEnvelope))
 	}
 	content, err := fetch(ctx, s.Layer, maxEnvelope)
 	switch {

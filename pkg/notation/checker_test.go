@@ -33,10 +33,11 @@ func TestAcceptsSignaturesOfEveryEnvelopeAndKey(t *testing.T) {
 				key, err := x509.MarshalPKIXPublicKey(leaf.Key.Public())
 				require.NoError(t, err)
 				sum := sha256.Sum256(key)
-				require.Equal(t, "sha256:"+hex.EncodeToString(sum[:]), finding.Signer)
+				require.Equal(t, "x509.subject:C=US,CN=release,O=Landwaiter Fixtures,ST=WA", finding.Signer)
 				require.Equal(t, map[string]any{
-					"Issuer": "CN=root,O=Landwaiter Fixtures,ST=WA,C=US",
-					"SN":     "CN=release,O=Landwaiter Fixtures,ST=WA,C=US",
+					"Issuer":         "CN=root,O=Landwaiter Fixtures,ST=WA,C=US",
+					"SN":             "CN=release,O=Landwaiter Fixtures,ST=WA,C=US",
+					"keyFingerprint": "sha256:" + hex.EncodeToString(sum[:]),
 				}, finding.Extensions)
 			})
 		}

@@ -2,7 +2,6 @@ package notation
 
 import (
 	"context"
-	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,7 @@ import (
 	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/veraison/go-cose"
 
-	"github.com/landwaiter/landwaiter/pkg/trust"
+	"github.com/landwaiter/landwaiter/pkg/intake"
 )
 
 // anchors are trusted certificates.
@@ -35,46 +34,59 @@ func (a anchors) contain(chain []*x509.Certificate) bool {
 	})
 }
 
-// presented returns the certificates of an envelope, unverified. It refuses an envelope
-// without certificates, and one whose certificates would cost too much to check: the
-// library verifies the whole chain before it looks for a trust anchor.
-func presented(mediaType string, envelope []byte) ([]*x509.Certificate, error) {
+// presented returns the certificates of an envelope and its timestamp, unverified. It
+// refuses an envelope without certificates, and one that would cost too much to parse or to
+// verify: the library verifies the whole chain before it looks for a trust anchor.
+func presented(mediaType string, envelope []byte) (chain []*x509.Certificate, timestamp []byte, err error) {
 	raw, timestamp, err := rawHeaders(mediaType, envelope)
 	switch {
+	case intake.IsLimit(err):
+		return nil, nil, pastLimit("the signature envelope " + err.Error())
 	case err != nil:
-		return nil, malformed(fmt.Sprintf("the signature envelope is not well-formed %s", mediaType))
-	case timestamp > maxTimestamp:
-		return nil, limitExceeded(fmt.Sprintf("the timestamp of the signature has %d bytes", timestamp), maxTimestamp)
+		return nil, nil, malformed(fmt.Sprintf("the signature envelope is not well-formed %s", mediaType))
 	case len(raw) == 0:
-		return nil, malformed("the signature envelope has no certificates")
-	case len(raw) > maxChain:
-		return nil, limitExceeded(fmt.Sprintf("the signature envelope has %d certificates", len(raw)), maxChain)
+		return nil, nil, malformed("the signature envelope has no certificates")
 	}
-	chain := make([]*x509.Certificate, 0, len(raw))
-	for _, der := range raw {
-		certificate, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, malformed("the signature envelope has a certificate that is not well-formed")
-		}
-		// Strangers choose these keys, and a long one is slow to verify with.
-		if key, ok := certificate.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > trust.MaxRSABits {
-			return nil, limitExceeded(fmt.Sprintf("the signature envelope has an RSA key of %d bits", key.N.BitLen()), trust.MaxRSABits)
-		}
-		chain = append(chain, certificate)
+	chain, err = intake.Certificates(raw)
+	switch {
+	case intake.IsLimit(err):
+		return nil, nil, pastLimit("the signature envelope " + err.Error())
+	case err != nil:
+		return nil, nil, malformed("the signature envelope " + err.Error())
 	}
-	return chain, nil
+	return chain, timestamp, nil
 }
 
-// rawHeaders returns the certificates of an envelope and the size of its
-// timestamp in bytes.
-func rawHeaders(mediaType string, envelope []byte) (chain [][]byte, timestamp int, err error) {
+// checkToken refuses a timestamp that would cost too much to parse or to verify.
+func checkToken(timestamp []byte) error {
+	if len(timestamp) == 0 {
+		return nil // the library says that it is missing
+	}
+	err := intake.TimestampToken(timestamp)
+	switch {
+	case intake.IsLimit(err):
+		return pastLimit("the timestamp of the signature " + err.Error())
+	case err != nil:
+		return invalidTimestamp("the timestamp of the signature " + err.Error())
+	}
+	return nil
+}
+
+// rawHeaders returns the certificates of an envelope and its timestamp, which may be empty.
+func rawHeaders(mediaType string, envelope []byte) (chain [][]byte, timestamp []byte, err error) {
 	switch mediaType {
 	case MediaTypeJWS:
+		if err := intake.JWS(envelope); err != nil {
+			return nil, nil, err
+		}
 		return rawHeadersJWS(envelope)
 	case MediaTypeCOSE:
+		if err := intake.COSE(envelope); err != nil {
+			return nil, nil, err
+		}
 		return rawHeadersCOSE(envelope)
 	}
-	return nil, 0, fmt.Errorf("unknown envelope type %q", mediaType)
+	return nil, nil, fmt.Errorf("unknown envelope type %q", mediaType)
 }
 
 // timestampHeader is the unsigned attribute with the RFC 3161 countersignature
@@ -83,7 +95,7 @@ const timestampHeader = "io.cncf.notary.timestampSignature"
 
 // rawHeadersJWS reads the "x5c" header. It decodes into the same names and types as the
 // library, so that both read a repeated key the same way.
-func rawHeadersJWS(envelope []byte) ([][]byte, int, error) {
+func rawHeadersJWS(envelope []byte) ([][]byte, []byte, error) {
 	var jws struct {
 		Header struct {
 			TimestampSignature []byte   `json:"io.cncf.notary.timestampSignature"`
@@ -91,29 +103,29 @@ func rawHeadersJWS(envelope []byte) ([][]byte, int, error) {
 		} `json:"header"`
 	}
 	if err := json.Unmarshal(envelope, &jws); err != nil {
-		return nil, 0, fmt.Errorf("decode JWS: %w", err)
+		return nil, nil, fmt.Errorf("decode JWS: %w", err)
 	}
-	return jws.Header.CertChain, len(jws.Header.TimestampSignature), nil
+	return jws.Header.CertChain, jws.Header.TimestampSignature, nil
 }
 
 // rawHeadersCOSE reads the "x5chain" header (RFC 9360 section 2).
-func rawHeadersCOSE(envelope []byte) ([][]byte, int, error) {
+func rawHeadersCOSE(envelope []byte) ([][]byte, []byte, error) {
 	var message cose.Sign1Message
 	if err := message.UnmarshalCBOR(envelope); err != nil {
-		return nil, 0, fmt.Errorf("decode COSE: %w", err)
+		return nil, nil, fmt.Errorf("decode COSE: %w", err)
 	}
 	values, ok := message.Headers.Unprotected[cose.HeaderLabelX5Chain].([]any)
 	if !ok {
-		return nil, 0, errors.New("x5chain is not a list")
+		return nil, nil, errors.New("x5chain is not a list")
 	}
 	chain := make([][]byte, 0, len(values))
 	for _, value := range values {
 		der, ok := value.([]byte)
 		if !ok {
-			return nil, 0, errors.New("x5chain is not a list of byte strings")
+			return nil, nil, errors.New("x5chain is not a list of byte strings")
 		}
 		chain = append(chain, der)
 	}
 	timestamp, _ := message.Headers.Unprotected[timestampHeader].([]byte)
-	return chain, len(timestamp), nil
+	return chain, timestamp, nil
 }

@@ -8,12 +8,6 @@ const (
 	// maxEnvelope is the size of a signature envelope in bytes. A signature with
 	// a chain of three certificates and a timestamp takes about 10 KiB.
 	maxEnvelope = 1 << 20
-	// maxChain is how many certificates a signature may present. The library verifies
-	// each of them before it looks for a trust anchor.
-	maxChain = 10
-	// maxTimestamp is the size of a timestamp in bytes. A timestamp with its
-	// authority's chain takes 4 to 8 KiB.
-	maxTimestamp = 64 << 10
 	// maxCertificates is how many trust anchors a verifier may have, as many as one
 	// trust store: every presented certificate is compared with each of them.
 	maxCertificates = trust.MaxCertificates

@@ -27,7 +27,10 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 			proven, err = proof{}, malformed("the signature envelope cannot be processed")
 		}
 	}()
-	chain, err := presented(mediaType, envelope)
+	if ctx.Err() != nil {
+		return proof{}, ctx.Err()
+	}
+	chain, timestamp, err := presented(mediaType, envelope)
 	if err != nil {
 		return proof{}, err
 	}
@@ -37,17 +40,31 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	}
 	stamped := c.stamped != nil && (!c.afterExpiry || verify.HasReason(checkValidity(chain, now), policy.ReasonExpiredCertificate))
 	library := c.plain
+	var unread error // why the timestamp is not read
 	if stamped {
-		library = c.stamped
+		if unread = checkToken(timestamp); unread != nil {
+			stamped = false
+		} else {
+			library = c.stamped
+		}
+	}
+	if unread != nil && !c.logs.timestamp {
+		return proof{}, unread
 	}
 	outcome, err := library.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
 		ArtifactReference:  subject.Reference.Name() + "@" + subject.Descriptor.Digest.String(),
 		SignatureMediaType: mediaType,
 	})
+	if ctx.Err() != nil {
+		return proof{}, ctx.Err()
+	}
 	if err != nil || outcome == nil || outcome.EnvelopeContent == nil {
 		return proof{}, orElse(c.rejection(outcome, subject, chain, stamped, now), policy.ReasonMalformed, unverifiable)
 	}
-	if proven, err = c.accept(outcome, subject, stamped, now); err != nil || c.revocation == nil {
+	if proven, err = c.accept(outcome, subject, stamped, now); err != nil {
+		return proof{}, err
+	}
+	if proven, err = proven.unless(unread, c.logs.timestamp); err != nil || c.revocation == nil {
 		return proven, err
 	}
 	revoked := c.checkRevocation(ctx, outcome.EnvelopeContent.SignerInfo.CertificateChain, purpose.CodeSigning)

@@ -16,8 +16,8 @@ func malformed(message string) error {
 		"sign the image again with an unmodified notation")
 }
 
-func limitExceeded(what string, limit int) error {
-	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("%s, the limit is %d", what, limit), "")
+func pastLimit(message string) error {
+	return verify.Refuse(policy.ReasonLimitExceeded, message, "sign the image again with an unmodified notation")
 }
 
 func (c *Checker) untrustedCertificate() error {

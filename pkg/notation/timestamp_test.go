@@ -110,7 +110,7 @@ func TestDeniesATimestampThatIsTooLargeToRead(t *testing.T) {
 	require.NoError(t, err)
 	asked := trusting(root.Chain[0])
 	asked.TimestampAuthorities = timestamps(t, "trusted", fixture.CertificateOptions{}).Root.Chain
-	for size, reason := range map[int]policy.Reason{64 << 10: policy.ReasonInvalidTimestamp, 64<<10 + 1: policy.ReasonLimitExceeded} {
+	for size, reason := range map[int]policy.Reason{16 << 10: policy.ReasonInvalidTimestamp, 16<<10 + 1: policy.ReasonLimitExceeded} {
 		requireDenied(t, reason, check(t, asked, img, evidenceOf(notation.MediaTypeJWS, withTimestamp(t, envelope, make([]byte, size)))))
 	}
 }

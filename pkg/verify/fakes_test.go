@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	specs "github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
@@ -103,7 +104,7 @@ func (r *registry) put(mediaType string, content []byte) ocispec.Descriptor {
 // ones come with their content, as the ".sig" tag does.
 func (r *registry) manifest(t *testing.T, tagged bool, texts ...string) ocispec.Descriptor {
 	t.Helper()
-	manifest := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest}
+	manifest := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest}
 	for _, text := range texts {
 		manifest.Layers = append(manifest.Layers, r.put(fakeLayer, []byte(text)))
 	}

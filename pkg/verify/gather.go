@@ -3,7 +3,6 @@ package verify
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -162,17 +161,18 @@ func (s *search) parse(ctx context.Context, manifests []referring, limit int) (s
 			s.tellAll(rankLast+i, FindingOf(err))
 			continue
 		}
-		var manifest ocispec.Manifest
-		if err := json.Unmarshal(m.content, &manifest); err != nil {
-			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonMalformed, Digest: m.descriptor.Digest.String(),
-				Message: fmt.Sprintf("manifest %s is not an OCI manifest", m.descriptor.Digest)})
+		manifest, err := readManifest(m.content, m.descriptor)
+		if err != nil {
+			finding := FindingOf(err)
+			finding.Digest = m.descriptor.Digest.String()
+			s.tellAll(rankLast+i, finding)
 			continue
 		}
 		if len(manifest.Layers) == 0 && len(m.descriptor.Data) > 0 {
 			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.descriptor.Digest.String(),
 				Message: fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest)})
 		}
-		for _, layer := range manifest.Layers {
+		for _, layer := range distinct(manifest.Layers) {
 			signature := Signature{Descriptor: m.descriptor, Manifest: manifest, Layer: layer}
 			switch {
 			case !s.accepted(signature):

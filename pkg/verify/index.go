@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/landwaiter/landwaiter/pkg/intake"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
-
-const mediaTypeDockerList = "application/vnd.docker.distribution.manifest.list.v2+json"
 
 // examineManifests decides whether an index, which was denied itself, is allowed by
 // all of its manifests: each must meet the task's rules, even those that hold a build
@@ -77,34 +77,51 @@ var errNotAnIndex = errors.New("the image is not an index")
 
 // readIndex returns the manifests of an index (OCI image index specification,
 // "manifests"), at most MaxIndexManifests and at least one, none of them an index itself.
+// The registry only states the media type; the content, which the digest fixes, must agree.
 func readIndex(ctx context.Context, registry Registry, subject Subject, trace *trace) ([]ocispec.Descriptor, error) {
 	defer trace.start("index", subject.Reference.String())()
 	descriptor, err := resolve(ctx, registry, subject.Reference)
 	if err != nil {
 		return nil, err
 	}
-	if !isIndex(descriptor.MediaType) {
+	if !intake.IsIndex(descriptor.MediaType) {
 		return nil, errNotAnIndex
 	}
 	content, err := registry.Fetch(ctx, subject.Reference, descriptor, MaxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
 	}
-	var index ocispec.Index
-	if err := json.Unmarshal(content, &index); err != nil {
-		return nil, Permanent(policy.ReasonMalformed, fmt.Errorf("index %s is not well-formed", descriptor.Digest))
+	manifests, err := intake.Index(content, descriptor.MediaType, MaxIndexManifests)
+	if err != nil {
+		return nil, unreadable("index", "a well-formed index", descriptor, err)
 	}
-	if n := len(index.Manifests); n == 0 || n > MaxIndexManifests {
-		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("index %s has %d manifests, it must have 1 to %d", descriptor.Digest, n, MaxIndexManifests))
-	}
-	for _, manifest := range index.Manifests {
-		if manifest.Digest.Validate() != nil || manifest.Size < 0 || isIndex(manifest.MediaType) {
-			return nil, Permanent(policy.ReasonMalformed, fmt.Errorf("index %s lists an entry that is not a manifest", descriptor.Digest))
-		}
-	}
-	return index.Manifests, nil
+	return manifests, nil
 }
 
-func isIndex(mediaType string) bool {
-	return mediaType == ocispec.MediaTypeImageIndex || mediaType == mediaTypeDockerList
+// readManifest reads a manifest that refers to an image (OCI image manifest specification).
+func readManifest(content []byte, descriptor ocispec.Descriptor) (ocispec.Manifest, error) {
+	manifest, err := intake.Manifest(content, descriptor.MediaType)
+	if err != nil {
+		return ocispec.Manifest{}, unreadable("manifest", "an OCI manifest", descriptor, err)
+	}
+	return manifest, nil
+}
+
+// unreadable says why a document was not read.
+func unreadable(what, wanted string, descriptor ocispec.Descriptor, err error) error {
+	if intake.IsLimit(err) {
+		return Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s %s %w", what, descriptor.Digest, err))
+	}
+	return Permanent(policy.ReasonMalformed, fmt.Errorf("%s %s is not %s: it %w", what, descriptor.Digest, wanted, err))
+}
+
+// distinct leaves out layers that are equal to one before them: they are one signature.
+func distinct(layers []ocispec.Descriptor) []ocispec.Descriptor {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(layers), func(layer ocispec.Descriptor) bool {
+		text, err := json.Marshal(layer) // writes annotations in one order
+		known := err == nil && seen[string(text)]
+		seen[string(text)] = true
+		return known
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	specs "github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +21,7 @@ import (
 // index stores an index of manifests; only the registry knows that it is one.
 func (r *registry) index(t *testing.T, mediaType string, manifests ...ocispec.Descriptor) ocispec.Descriptor {
 	t.Helper()
-	content, err := json.Marshal(ocispec.Index{MediaType: mediaType, Manifests: manifests})
+	content, err := json.Marshal(ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: mediaType, Manifests: manifests})
 	require.NoError(t, err)
 	made := r.put(mediaType, content)
 	r.resolved = func(ref image.Reference) ocispec.Descriptor {
@@ -70,7 +71,7 @@ func TestIndexesAreProvenByThemselvesOrByEveryManifest(t *testing.T) {
 		"a manifest's evidence cannot be read": {[]ocispec.Descriptor{amd}, func(t *testing.T, r *registry, _ ocispec.Descriptor) {
 			r.fetch = refuse(r.manifest(t, false, "k1:"+amd.Digest.String()))
 		}, policy.Undecided, policy.Undecided, "503"},
-		"the index is not what its digest says": {[]ocispec.Descriptor{amd}, func(_ *testing.T, r *registry, index ocispec.Descriptor) { r.content[index.Digest] = []byte("{{{") }, policy.Denied, policy.Denied, "not well-formed"},
+		"the index is not what its digest says": {[]ocispec.Descriptor{amd}, func(_ *testing.T, r *registry, index ocispec.Descriptor) { r.content[index.Digest] = []byte("{{{") }, policy.Denied, policy.Denied, "not a well-formed index"},
 	} {
 		for _, mediaType := range []string{ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json"} {
 			t.Run(name, func(t *testing.T) {

@@ -1,0 +1,138 @@
+package intake
+
+import (
+	"bytes"
+
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// Vouchers says which third parties' statements a verifier needs. All others are dropped
+// unread.
+type Vouchers struct{ Log, Time bool }
+
+// Bundle reads a Sigstore bundle (sigstore_bundle.proto) in JSON.
+func Bundle(data []byte, needs Vouchers) (*protobundle.Bundle, error) {
+	if err := scanJSON(data, jsonLimits{depth: maxDepth, values: maxBundleValues, members: maxMembers}); err != nil {
+		return nil, err
+	}
+	read := &protobundle.Bundle{}
+	if err := protojson.Unmarshal(data, read); err != nil {
+		return nil, malformed("is not a Sigstore bundle")
+	}
+	return read, Material(read.GetVerificationMaterial(), needs)
+}
+
+// Material drops what needs does not name, and refuses certificates, log entries and
+// timestamps that would cost too much to verify.
+func Material(material *protobundle.VerificationMaterial, needs Vouchers) error {
+	if material == nil {
+		return malformed("has no verification material")
+	}
+	if !needs.Log {
+		material.TlogEntries = nil
+	}
+	if !needs.Time {
+		material.TimestampVerificationData = nil
+	}
+	if err := checkSigner(material); err != nil {
+		return err
+	}
+	if err := checkEntries(material.GetTlogEntries()); err != nil {
+		return err
+	}
+	return checkTimestamps(material.GetTimestampVerificationData())
+}
+
+// checkSigner reads who signed. Of a chain, only the first certificate counts.
+func checkSigner(material *protobundle.VerificationMaterial) error {
+	if hint := material.GetPublicKey().GetHint(); len(hint) > maxHash {
+		return pastLimit("has a key hint of %d bytes, the limit is %d", len(hint), maxHash)
+	}
+	certificate := material.GetCertificate()
+	if chain := material.GetX509CertificateChain(); len(chain.GetCertificates()) > 0 {
+		if n := len(chain.Certificates); n > maxCertificates {
+			return pastLimit("has %d certificates, the limit is %d", n, maxCertificates)
+		}
+		chain.Certificates = chain.Certificates[:1]
+		certificate = chain.Certificates[0]
+	}
+	if certificate == nil {
+		return nil
+	}
+	_, err := Certificate(certificate.GetRawBytes())
+	return err
+}
+
+func checkEntries(entries []*protorekor.TransparencyLogEntry) error {
+	if n := len(entries); n > maxLogEntries {
+		return pastLimit("has %d log entries, the limit is %d", n, maxLogEntries)
+	}
+	total := 0
+	for i, entry := range entries {
+		if total += len(entry.GetCanonicalizedBody()); total > maxEntryBodies {
+			return pastLimit("has log entries of more than %d bytes in all", maxEntryBodies)
+		}
+		for _, other := range entries[:i] {
+			if entry.GetLogIndex() == other.GetLogIndex() && bytes.Equal(entry.GetLogId().GetKeyId(), other.GetLogId().GetKeyId()) {
+				return malformed("has a log entry twice")
+			}
+		}
+		if err := checkEntry(entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkEntry(entry *protorekor.TransparencyLogEntry) error {
+	proof := entry.GetInclusionProof()
+	if n := len(proof.GetHashes()); n > maxProofHashes {
+		return pastLimit("has an inclusion proof of %d hashes, the limit is %d", n, maxProofHashes)
+	}
+	for _, hash := range append([][]byte{entry.GetLogId().GetKeyId(), proof.GetRootHash()}, proof.GetHashes()...) {
+		if len(hash) > maxHash {
+			return pastLimit("has a hash of %d bytes, the limit is %d", len(hash), maxHash)
+		}
+	}
+	if n := len(proof.GetCheckpoint().GetEnvelope()); n > maxCheckpoint {
+		return pastLimit("has a checkpoint of %d bytes, the limit is %d", n, maxCheckpoint)
+	}
+	if n := len(entry.GetInclusionPromise().GetSignedEntryTimestamp()); n > maxPromise {
+		return pastLimit("has a signed entry timestamp of %d bytes, the limit is %d", n, maxPromise)
+	}
+	return checkBody(entry.GetCanonicalizedBody())
+}
+
+// checkTimestamps reads timestamps and drops repeated ones.
+func checkTimestamps(data *protobundle.TimestampVerificationData) error {
+	var kept []*protocommon.RFC3161SignedTimestamp
+	total := 0
+	for _, timestamp := range data.GetRfc3161Timestamps() {
+		if contains(kept, timestamp) {
+			continue
+		}
+		if total += len(timestamp.GetSignedTimestamp()); len(kept) == maxTimestamps || total > maxTimestampBytes {
+			return pastLimit("has more than %d timestamps, or more than %d bytes of them", maxTimestamps, maxTimestampBytes)
+		}
+		if err := TimestampResponse(timestamp.GetSignedTimestamp()); err != nil {
+			return within("has a timestamp that", err)
+		}
+		kept = append(kept, timestamp)
+	}
+	if data != nil {
+		data.Rfc3161Timestamps = kept
+	}
+	return nil
+}
+
+func contains(kept []*protocommon.RFC3161SignedTimestamp, timestamp *protocommon.RFC3161SignedTimestamp) bool {
+	for _, other := range kept {
+		if bytes.Equal(other.GetSignedTimestamp(), timestamp.GetSignedTimestamp()) {
+			return true
+		}
+	}
+	return false
+}

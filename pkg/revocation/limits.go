@@ -17,8 +17,8 @@ const (
 	maxRequest = 8 << 10
 	// maxAddress bounds an address in a certificate.
 	maxAddress = 2 << 10
-	// maxFetches run at a time for all namespaces, and maxFetchesEach for one, so
-	// that the slow responders of one namespace do not hold up the others.
+	// maxFetches run at a time for all accounts, and maxFetchesEach for one, so that the
+	// slow responders of one account do not hold up the others.
 	maxFetches     = 16
 	maxFetchesEach = 4
 	// maxPending is how many responses one namespace may be waiting for.

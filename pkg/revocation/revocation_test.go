@@ -59,12 +59,10 @@ func run(t *testing.T, options Options, handler http.HandlerFunc) (p *Prefetcher
 	if options.Hosts == nil {
 		options.Hosts = []string{host}
 	}
+	network := pipes{dialed: make(chan net.Conn), closed: make(chan struct{})}
+	options.Dial = network.dial
 	p, err := New(options, time.Now)
 	require.NoError(t, err)
-	network := pipes{dialed: make(chan net.Conn), closed: make(chan struct{})}
-	transport, ok := p.client.Transport.(*http.Transport)
-	require.True(t, ok)
-	transport.DialContext = network.dial
 	asked = &atomic.Int32{}
 	responder := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)

@@ -353,6 +353,9 @@ func TestOnlyHTTP11IsSpokenUnlessAskedFor(t *testing.T) {
 func TestHostsAreComparedWhole(t *testing.T) {
 	hosts, err := ParseHosts([]string{"vault.example.com", "Vault.Example.com:8200", "10.0.0.1", "[2001:DB8::1]:8200", "a_b.example.com:443"})
 	require.NoError(t, err)
+	again, err := ParseHosts(append(hosts, "[::1]"))
+	require.NoError(t, err)
+	require.Equal(t, append(hosts, "[::1]"), again, "canonical hosts are hosts")
 	for address, want := range map[string]bool{
 		"https://vault.example.com": true, "https://VAULT.example.com:443/x": true, "http://vault.example.com:80": true, "https://vault.example.com:8200": true,
 		"https://10.0.0.1": true, "https://[2001:db8:0::1]:8200": true, "https://a_b.example.com": true,

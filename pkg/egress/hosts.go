@@ -87,6 +87,9 @@ func split(host string) (name, port string, err error) {
 }
 
 func join(name, port string) string {
+	if port == "" && strings.Contains(name, ":") {
+		return "[" + name + "]"
+	}
 	if port == "" {
 		return name
 	}

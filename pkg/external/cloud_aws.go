@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -37,11 +38,10 @@ func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	if arn := strings.Split(id, ":"); len(arn) == 6 && arn[0] == "arn" && arn[2] == "kms" {
 		region = arn[3]
 	}
-	own, closeOwn, err := n.aws(ctx, as, region)
+	own, err := awsConfig(ctx, as, region)
 	if err != nil {
 		return nil, err
 	}
-	defer closeOwn()
 	if endpoint == "" {
 		endpoint = "kms." + own.Region + "." + awsDomain(own.Region)
 	}
@@ -65,24 +65,21 @@ func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	return key, nil
 }
 
-// aws returns a configuration that has the given credentials and takes nothing of the
+// awsConfig returns a configuration that has the given credentials and takes nothing of the
 // environment, or, for the pod, what the environment says. The region is that of the
 // credentials unless one is given.
-func (n network) aws(ctx context.Context, as Identity, region string) (made awssdk.Config, closeOwn func(), err error) {
+func awsConfig(ctx context.Context, as Identity, region string) (made awssdk.Config, err error) {
 	values, ambient, err := held(as, "accessKeyID", "secretAccessKey")
 	if err != nil {
-		return made, nil, err
+		return made, err
 	}
-	closeOwn = func() {}
 	if ambient {
-		client, err := n.asPod(ctx)
+		client, err := awsPodClient()
 		if err != nil {
-			return made, nil, err
+			return made, err
 		}
-		closeOwn = client.Close
-		if made, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(client.HTTP())); err != nil {
-			closeOwn()
-			return made, nil, problem("the AWS configuration of the pod cannot be read")
+		if made, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(client)); err != nil {
+			return made, problem("the AWS configuration of the pod cannot be read")
 		}
 		made = awssdk.Config{Region: made.Region, Credentials: made.Credentials}
 	} else {
@@ -93,11 +90,23 @@ func (n network) aws(ctx context.Context, as Identity, region string) (made awss
 		made.Region = region
 	}
 	if !isRegion(made.Region) {
-		closeOwn()
-		return made, nil, problemf("%.64q is not a region of AWS; the credentials need one in region", made.Region)
+		return made, problemf("%.64q is not a region of AWS; the credentials need one in region", made.Region)
 	}
 	made.Retryer = func() awssdk.Retryer { return awssdk.NopRetryer{} } // the Fetcher retries
-	return made, closeOwn, nil
+	return made, nil
+}
+
+// awsPodClient returns the client with which the SDK finds the identity of this process.
+// It is the SDK's type, because AWS_CA_BUNDLE works with no other, over our connections.
+func awsPodClient() (*awshttp.BuildableClient, error) {
+	ours, err := egress.NewTransport(egress.Pool{Reach: egress.UnsafeMetadata})
+	if err != nil {
+		return nil, err
+	}
+	return awshttp.NewBuildableClient().WithTimeout(fetchTimeout).WithTransportOptions(func(t *http.Transport) {
+		t.Proxy, t.DialContext, t.Protocols, t.MaxResponseHeaderBytes = nil, ours.DialContext, ours.Protocols, ours.MaxResponseHeaderBytes
+		t.DisableCompression, t.DisableKeepAlives = true, true // so that no connection is left
+	}), nil
 }
 
 // awsError says in our own words why AWS refused: of its error only a known code counts.
@@ -132,11 +141,10 @@ func ecrLogin(ctx context.Context, n network, host string, as Identity) (user, p
 	if !ok {
 		return "", "", problemf("%.253s is not a host of ECR", host)
 	}
-	own, closeOwn, err := n.aws(ctx, as, region)
+	own, err := awsConfig(ctx, as, region)
 	if err != nil {
 		return "", "", err
 	}
-	defer closeOwn()
 	endpoint := "api.ecr." + region + "." + awsDomain(region)
 	client, err := n.to(ctx, "", endpoint)
 	if err != nil {

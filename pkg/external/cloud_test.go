@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -202,6 +203,42 @@ func TestNoPartOfAResourceBecomesAnotherHost(t *testing.T) {
 
 func (c *cloud) fetcher() map[Kind]Fetch { return c.fetchers() }
 
+// paddedKey returns a good key in PKCS #8 with attributes that make it too large.
+func paddedKey(t *testing.T) []byte {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	var whole asn1.RawValue
+	_, err = asn1.Unmarshal(der, &whole)
+	require.NoError(t, err)
+	attributes, err := asn1.Marshal(asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, IsCompound: true, Bytes: make([]byte, maxPrivateKey)})
+	require.NoError(t, err)
+	padded, err := asn1.Marshal(asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(whole.Bytes, attributes...)})
+	require.NoError(t, err)
+	_, err = x509.ParsePKCS8PrivateKey(padded)
+	require.NoError(t, err)
+	return padded
+}
+
+func TestAClusterResourceMayActAsThePod(t *testing.T) {
+	want, _, der := released(t)
+	c := newCloud(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		_ = json.NewEncoder(w).Encode(map[string]any{"KeyId": "k", "PublicKey": base64.StdEncoding.EncodeToString(der), "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY"})
+	})
+	hostileEnvironment(t)
+	as, err := Pod(verify.Cluster)
+	require.NoError(t, err)
+	f := New(Options{Fetch: c.fetchers()}, time.Now)
+	got, err := f.fetch(t.Context(), Source{Kind: KMS, Address: awsRelease, As: as})
+	require.NoError(t, err)
+	requireKey(t, want, got)
+	require.Equal(t, []string{"POST kms.eu-central-1.amazonaws.com/"}, c.requests())
+	require.Contains(t, c.text.String(), "Credential=POD/")
+}
+
 // A namespace wrote token_uri, and we posted there, past the list of hosts.
 func TestGoogleCredentialsNameNoServerThatIsAsked(t *testing.T) {
 	var reached atomic.Int32
@@ -216,6 +253,7 @@ func TestGoogleCredentialsNameNoServerThatIsAsked(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
 	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // it is refused
 	require.NoError(t, err)
+	padded := paddedKey(t)
 	c := nobody(t)
 	for name, changes := range map[string]map[string]any{
 		"another server":         {"token_uri": attacker + "/token"},
@@ -240,7 +278,7 @@ func TestGoogleCredentialsNameNoServerThatIsAsked(t *testing.T) {
 		"a type in capitals":      {"type": "SERVICE_ACCOUNT"},
 		"no key":                  {"private_key": ""},
 		"a key that is too small": {"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(small)}))},
-		"a key that is too large": {"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: make([]byte, maxPrivateKey+1)}))},
+		"a key that is too large": {"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: padded}))},
 		"no e-mail":               {"client_email": ""},
 		"too much":                {"x": strings.Repeat("x", maxServiceAccount)},
 	} {

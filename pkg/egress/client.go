@@ -26,9 +26,7 @@ type Options struct {
 	UnsafeAnyHost bool
 	// PlainHTTP also allows http, for OCSP and revocation lists, which are signed.
 	PlainHTTP bool
-	// Guard and Reach decide about addresses; the default is a guard without prefixes of
-	// a cluster, and public addresses.
-	Guard *Guard
+	// Reach decides about addresses; the default is public ones.
 	Reach Reach
 	// Roots are PEM certificates that are trusted in addition to the system's.
 	Roots []byte
@@ -46,7 +44,7 @@ type Client struct {
 	options   Options
 	hosts     Hosts
 	transport *http.Transport
-	ctx       context.Context //nolint:containedctx // some libraries pass none on; it ends all requests
+	ctx       context.Context // some libraries pass none on; it ends all requests
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 
@@ -60,16 +58,13 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Guard == nil {
-		options.Guard = NewGuard()
-	}
 	if options.Timeout <= 0 {
 		options.Timeout = defaultTimeout
 	}
 	if options.MaxBytes <= 0 {
 		options.MaxBytes = defaultMaxBytes
 	}
-	transport, err := NewTransport(Pool{Guard: options.Guard, Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
+	transport, err := NewTransport(Pool{Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +79,6 @@ func New(ctx context.Context, options Options) (*Client, error) {
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
-
-// Do sends a request. Its error is an [*Error].
-func (c *Client) Do(r *http.Request) (*http.Response, error) { return c.RoundTrip(r) }
 
 // Get sends a GET request with the given header, and returns the status and the body.
 // Its error is an [*Error], or says that the address is malformed.
@@ -183,9 +175,6 @@ func (c *Client) Close() {
 	c.running.Wait()
 	c.transport.CloseIdleConnections()
 }
-
-// CloseIdleConnections closes connections that are not in use.
-func (c *Client) CloseIdleConnections() { c.transport.CloseIdleConnections() }
 
 // body is the body of an answer. It fails past the limit instead of ending: a cut
 // answer must not pass for a whole one.

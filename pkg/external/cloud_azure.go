@@ -11,6 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/landwaiter/landwaiter/pkg/egress"
 )
 
 // azureKey reads a key of Azure Key Vault, azurekms://NAME.vault.azure.net/KEY[/VERSION],
@@ -28,6 +30,9 @@ func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.P
 		parts = append(parts, "") // the newest version
 	}
 	cloud, known := azureFor(parts[0], ".vault.azure.net", ".vault.azure.cn", ".vault.usgovcloudapi.net")
+	if name, hsm := strings.CutSuffix(parts[0], ".managedhsm.azure.net"); hsm && egress.IsLabel(name) {
+		cloud, known = azure{authority: "login.microsoftonline.com", vault: "https://managedhsm.azure.net/.default"}, true
+	}
 	if !known || len(parts) != 3 || !isSegment(parts[1]) || (parts[2] != "" && !isSegment(parts[2])) {
 		return nil, problem("the URI of an Azure key must have the form azurekms://NAME.vault.azure.net/KEY or …/KEY/VERSION")
 	}

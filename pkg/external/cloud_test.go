@@ -436,6 +436,47 @@ func TestANamespaceNeverActsAsThePod(t *testing.T) {
 	require.Empty(t, c.asked)
 }
 
+func TestKeysOfAzureAreReadAsThePodOfAClusterResource(t *testing.T) {
+	want, key, _ := released(t)
+	public, ok := key.(*ecdsa.PublicKey)
+	require.True(t, ok)
+	point, err := public.Bytes()
+	require.NoError(t, err)
+	c := newCloud(t, func(w http.ResponseWriter, r *http.Request) {
+		encode := base64.RawURLEncoding.EncodeToString
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/discovery/instance"):
+			fmt.Fprint(w, `{"tenant_discovery_endpoint":"https://login.microsoftonline.com/t/v2.0/.well-known/openid-configuration","metadata":[]}`)
+		case strings.HasSuffix(path, "/openid-configuration"):
+			fmt.Fprint(w, `{"authorization_endpoint":"https://login.microsoftonline.com/t/a","token_endpoint":"https://login.microsoftonline.com/t/token","issuer":"https://login.microsoftonline.com/t/v2.0"}`)
+		case path == "/t/token":
+			fmt.Fprint(w, `{"access_token":"entra","expires_in":3600,"token_type":"Bearer"}`)
+		case r.Header.Get("Authorization") == "Bearer entra" && strings.HasPrefix(path, "/keys/release"):
+			fmt.Fprintf(w, `{"key":{"kty":"EC-HSM","crv":"P-256","x":%q,"y":%q}}`, encode(point[1:33]), encode(point[33:]))
+		default:
+			http.Error(w, canary, http.StatusForbidden)
+		}
+	})
+	for _, name := range []string{"AZURE_AUTHORITY_HOST", "AZURE_FEDERATED_TOKEN_FILE"} {
+		t.Setenv(name, "")
+	}
+	for _, name := range []string{"AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"} {
+		t.Setenv(name, "t")
+	}
+	for uri, asked := range map[string]string{
+		"azurekms://team.vault.azure.net/release": "GET team.vault.azure.net/keys/release", "azurekms://team.vault.azure.net/release/0a1b": "GET team.vault.azure.net/keys/release/0a1b",
+		"azurekms://team.managedhsm.azure.net/release": "GET team.managedhsm.azure.net/keys/release",
+	} {
+		got, err := c.fetchKMS(t.Context(), Source{Kind: KMS, Address: uri, As: pod{}})
+		require.NoError(t, err, uri)
+		requireKey(t, want, got)
+		require.Contains(t, c.requests(), asked)
+	}
+	_, err = c.fetchKMS(t.Context(), Source{Kind: KMS, Address: "azurekms://team.vault.azure.net/other", As: pod{}})
+	require.ErrorContains(t, err, "Azure Key Vault refuses the credentials (403)")
+	require.NotContains(t, err.Error(), canary)
+}
+
 func TestKeysOfAzureAreReadAsJSONWebKeys(t *testing.T) {
 	_, key, _ := released(t)
 	public, ok := key.(*ecdsa.PublicKey)

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,7 +40,7 @@ func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
 		}
 		if len(found) > 0 {
 			all[namespace] = slices.SortedFunc(maps.Keys(found), func(a, b external.Source) int {
-				return strings.Compare(a.String()+string(a.Credentials), b.String()+string(b.Credentials))
+				return strings.Compare(a.String()+a.Fingerprint(), b.String()+b.Fingerprint())
 			})
 		}
 	}
@@ -64,8 +63,8 @@ func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
 func externalSource(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
-		credentials, err := secretCredentials(s.KMS.SecretRef, m)
-		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, Credentials: credentials}, fieldError("spec.source.kms.secretRef", err)
+		as, err := identityOf(owner, s.KMS.SecretRef, m)
+		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, As: as}, fieldError("spec.source.kms.secretRef", err)
 	case s.Vault != nil:
 		return vaultSource(owner, spec.Type, *s.Vault, m)
 	case s.TUF != nil:
@@ -87,42 +86,41 @@ func vaultSource(owner verify.Namespace, material v1alpha1.TrustStoreType, v v1a
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := plaintext(map[string]string{"token": string(token), "namespace": v.VaultNamespace})
-	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), Credentials: credentials}
+	as, err := external.Given(map[string]string{"token": string(token), "namespace": v.VaultNamespace})
+	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), As: as}
 	if material != v1alpha1.TrustStoreTypePublicKeys {
 		source.Kind = external.VaultCertificates
 	}
 	return source, err
 }
 
-// secretCredentials returns the whole content of a Secret, empty if ref is nil.
-func secretCredentials(ref *v1alpha1.ClusterSecretRef, m material) (external.Secret, error) {
+// identityOf returns the identity of the credentials in a Secret, or the pod's if ref is
+// nil, which only a resource of the cluster may leave out.
+func identityOf(owner verify.Namespace, ref *v1alpha1.ClusterSecretRef, m material) (external.Identity, error) {
 	if ref == nil {
-		return "", nil
+		return external.Pod(owner)
 	}
 	source, err := locate(kindSecret, ref.Namespace, ref.Name)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	content, err := m.object(source)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	texts := make(map[string]string, len(content))
 	size := 0
 	for name, value := range content {
 		texts[name] = string(value)
 		if size += len(value); size > maxMaterialBytes {
-			return "", fmt.Errorf("%s is larger than %d bytes", source, maxMaterialBytes)
+			return nil, fmt.Errorf("%s is larger than %d bytes", source, maxMaterialBytes)
 		}
 	}
-	return plaintext(texts)
-}
-
-// plaintext encodes credentials for use within the process. It does not encrypt.
-func plaintext(texts map[string]string) (external.Secret, error) {
-	text, err := json.Marshal(texts)
-	return external.Secret(text), err
+	as, err := external.Given(texts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return as, nil
 }
 
 // loginSources returns the sources of a store's registry credentials, one per host.
@@ -135,7 +133,7 @@ func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m mate
 	default:
 		return nil, fmt.Errorf("spec.identity.provider is %q, it must be ECR, ACR or GAR", spec.Identity.Provider)
 	}
-	credentials, err := secretCredentials(spec.Identity.SecretRef, m)
+	as, err := identityOf(owner, spec.Identity.SecretRef, m)
 	if err != nil {
 		return nil, fieldError("spec.identity.secretRef", err)
 	}
@@ -144,7 +142,7 @@ func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m mate
 		return nil, err
 	}
 	return mapSlice(list, func(host string) external.Source {
-		return external.Source{Owner: owner, Kind: external.Registry, Path: string(spec.Identity.Provider), Address: host, Credentials: credentials}
+		return external.Source{Owner: owner, Kind: external.Registry, Path: string(spec.Identity.Provider), Address: host, As: as}
 	}), nil
 }
 
@@ -159,7 +157,7 @@ func logins(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m material) 
 	all := map[string]registry.Credential{}
 	var identity []byte
 	for _, source := range sources {
-		identity = fmt.Appendf(identity, "%q %q\n", source.String(), string(source.Credentials))
+		identity = fmt.Appendf(identity, "%q %q\n", source.String(), source.Fingerprint())
 		known, err := m.get(source)
 		if err != nil {
 			return nil, identity, fieldError("spec.identity", err)

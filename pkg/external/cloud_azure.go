@@ -5,43 +5,102 @@ package external
 import (
 	"context"
 	"crypto"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-	"github.com/sigstore/sigstore/pkg/signature/kms/azure"
-	sigoptions "github.com/sigstore/sigstore/pkg/signature/options"
+
+	"github.com/landwaiter/landwaiter/pkg/egress"
 )
 
-// azureKey reads a key of Azure Key Vault. It only uses the identity of this
-// process: sigstore's package takes no credentials.
-func azureKey(ctx context.Context, uri string, given map[string]string) (crypto.PublicKey, error) {
-	if len(given) > 0 {
-		return nil, errors.New("credentials of a Secret are not supported for Azure: use a ClusterTrustStore and the identity of the pod")
-	}
-	client, err := azure.LoadSignerVerifier(ctx, uri)
+// azureKey reads a key of Azure Key Vault, azurekms://NAME.vault.azure.net/KEY[/VERSION],
+// as the pod.
+func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error) {
+	_, ambient, err := held(as)
 	if err != nil {
-		return nil, fmt.Errorf("open the Azure key: %w", err)
+		return nil, err
 	}
-	return client.PublicKey(sigoptions.WithContext(ctx))
+	if !ambient {
+		return nil, problem("credentials of a Secret are not supported for Azure: use a ClusterTrustStore and the identity of the pod")
+	}
+	parts := strings.Split(strings.TrimPrefix(uri, "azurekms://"), "/")
+	if len(parts) == 2 {
+		parts = append(parts, "") // the newest version
+	}
+	cloud, known := azureFor(parts[0], ".vault.azure.net", ".vault.azure.cn", ".vault.usgovcloudapi.net")
+	if name, hsm := strings.CutSuffix(parts[0], ".managedhsm.azure.net"); hsm && egress.IsLabel(name) {
+		cloud, known = azure{authority: "login.microsoftonline.com", vault: "https://managedhsm.azure.net/.default"}, true
+	}
+	if !known || len(parts) != 3 || !isSegment(parts[1]) || (parts[2] != "" && !isSegment(parts[2])) {
+		return nil, problem("the URI of an Azure key must have the form azurekms://NAME.vault.azure.net/KEY or …/KEY/VERSION")
+	}
+	token, err := n.azureToken(ctx, as, cloud, cloud.vault)
+	if err != nil {
+		return nil, err
+	}
+	client, err := n.to(ctx, "", parts[0])
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	var answer struct {
+		Key jsonWebKey `json:"key"`
+	}
+	address := "https://" + parts[0] + "/keys/" + strings.TrimSuffix(parts[1]+"/"+parts[2], "/") + "?api-version=7.4"
+	if err := getJSON(ctx, client, "Azure Key Vault", address, token, &answer); err != nil {
+		return nil, err
+	}
+	return answer.Key.public()
 }
 
-// azureIdentity uses the given credentials, or the identity of this process if
-// there are none.
-func azureIdentity(given map[string]string) (azcore.TokenCredential, error) {
-	if len(given) == 0 {
-		return azidentity.NewDefaultAzureCredential(nil)
+// azureToken gets a token for a scope, with the client secret that is given or as the
+// pod.
+func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope string) (string, error) {
+	values, ambient, err := held(as, "tenantID", "clientID", "clientSecret")
+	if err != nil {
+		return "", err
 	}
-	if given["tenantID"] == "" || given["clientID"] == "" || given["clientSecret"] == "" {
-		return nil, errors.New("the credentials for Azure need tenantID, clientID and clientSecret")
+	if ambient {
+		return n.azurePodToken(ctx, scope)
 	}
-	return azidentity.NewClientSecretCredential(given["tenantID"], given["clientID"], given["clientSecret"], nil)
+	if !isSegment(values["tenantID"]) {
+		return "", problem("tenantID of the credentials is not the identifier or the domain of a tenant")
+	}
+	client, err := n.to(ctx, "", cloud.authority)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	var answer struct {
+		AccessToken string `json:"access_token"`
+	}
+	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {values["clientID"]}, "client_secret": {values["clientSecret"]}, "scope": {scope}}
+	if err := postForm(ctx, client, "Azure's "+tokens, "https://"+cloud.authority+"/"+values["tenantID"]+"/oauth2/v2.0/token", form, &answer); err != nil {
+		return "", err
+	}
+	if answer.AccessToken == "" {
+		return "", problem("Azure gave no token")
+	}
+	return answer.AccessToken, nil
+}
+
+func (n network) azurePodToken(ctx context.Context, scope string) (string, error) {
+	client, err := n.asPod(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	own, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: azcore.ClientOptions{Transport: client.HTTP()}})
+	if err != nil {
+		return "", problem("the pod has no Azure identity")
+	}
+	token, err := own.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	if err != nil {
+		return "", problem("the pod's Azure identity gets no token: check its workload identity or managed identity")
+	}
+	return token.Token, nil
 }
 
 // acrUser is the user name that Azure Container Registry expects with a token.
@@ -49,32 +108,29 @@ const acrUser = "00000000-0000-0000-0000-000000000000"
 
 // acrLogin exchanges an Entra ID token for a token of the registry (Azure's "AAD
 // OAuth" exchange), which is valid for 3 hours.
-func acrLogin(ctx context.Context, host string, given map[string]string) (user, password string, err error) {
-	identity, err := azureIdentity(given)
-	if err != nil {
-		return "", "", fmt.Errorf("find the Azure identity: %w", err)
+func acrLogin(ctx context.Context, n network, host string, as Identity) (user, password string, err error) {
+	cloud, ok := azureFor(host, ".azurecr.io", ".azurecr.cn", ".azurecr.us")
+	if !ok {
+		return "", "", problemf("%.253s is not a host of ACR", host)
 	}
-	token, err := identity.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{"https://containerregistry.azure.net/.default"}})
+	token, err := n.azureToken(ctx, as, cloud, "https://containerregistry.azure.net/.default")
 	if err != nil {
-		return "", "", fmt.Errorf("get an Entra ID token: %w", err)
+		return "", "", err
 	}
-	form := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {token.Token}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/oauth2/exchange", strings.NewReader(form.Encode()))
+	client, err := n.to(ctx, "", host)
 	if err != nil {
-		return "", "", fmt.Errorf("make request: %w", err)
+		return "", "", err
 	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	client := &http.Client{Transport: limited{http.DefaultTransport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", "", fmt.Errorf("exchange the token: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }() // it was read whole, or it is not needed
+	defer client.Close()
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusOK || answer.RefreshToken == "" {
-		return "", "", fmt.Errorf("the registry exchanged no token, status %d", response.StatusCode)
+	form := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {token}}
+	if err := postForm(ctx, client, "the registry's "+tokens, "https://"+host+"/oauth2/exchange", form, &answer); err != nil {
+		return "", "", err
+	}
+	if answer.RefreshToken == "" {
+		return "", "", problem("the registry exchanged no token")
 	}
 	return acrUser, answer.RefreshToken, nil
 }

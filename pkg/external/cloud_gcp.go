@@ -5,52 +5,224 @@ package external
 import (
 	"context"
 	"crypto"
-	"errors"
-	"fmt"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
-	"github.com/sigstore/sigstore/pkg/signature/kms/gcp"
-	sigoptions "github.com/sigstore/sigstore/pkg/signature/options"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
-	"google.golang.org/api/option"
 )
 
-// gcpKey reads a key of Google Cloud KMS. Credentials are credentials.json, a
-// service account's key; the default is the identity of this process.
-func gcpKey(ctx context.Context, uri string, given map[string]string) (crypto.PublicKey, error) {
-	options := []option.ClientOption{}
-	if len(given) > 0 {
-		if given["credentials.json"] == "" {
-			return nil, errors.New("the credentials for Google Cloud need credentials.json")
-		}
-		options = append(options, option.WithAuthCredentialsJSON(option.ServiceAccount, []byte(given["credentials.json"])))
-	}
-	client, err := gcp.LoadSignerVerifier(ctx, uri, options...)
+// Hosts of Google Cloud. A resource names none of them.
+const (
+	gcpTokenHost = "oauth2.googleapis.com"
+	gcpTokenURI  = "https://" + gcpTokenHost + "/token" //nolint:gosec // an address
+	gcpKMSHost   = "cloudkms.googleapis.com"
+	gcpScope     = "https://www.googleapis.com/auth/cloud-platform.read-only"
+	gcpKMSScope  = "https://www.googleapis.com/auth/cloudkms"
+)
+
+// gcpKey reads a key of Google Cloud KMS, the newest enabled version unless the URI names
+// one. Credentials are credentials.json, the key of a service account.
+func gcpKey(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error) {
+	name, version, err := gcpName(uri)
 	if err != nil {
-		return nil, fmt.Errorf("open the Google Cloud key: %w", err)
+		return nil, err
 	}
-	return client.PublicKey(sigoptions.WithContext(ctx))
+	token, err := n.gcpToken(ctx, as, gcpKMSScope)
+	if err != nil {
+		return nil, err
+	}
+	client, err := n.to(ctx, "", gcpKMSHost)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	const who = "Google Cloud KMS"
+	base := "https://" + gcpKMSHost + "/v1/" + name + "/cryptoKeyVersions"
+	if version == "" {
+		var list struct {
+			Versions []struct{ Name, State string } `json:"cryptoKeyVersions"`
+		}
+		if err := getJSON(ctx, client, who, base+"?filter=state%3DENABLED&orderBy=name%20desc&pageSize=100", token, &list); err != nil {
+			return nil, err
+		}
+		newest := 0
+		for _, one := range list.Versions {
+			number, err := strconv.Atoi(one.Name[strings.LastIndexByte(one.Name, '/')+1:])
+			if err == nil && one.State == "ENABLED" {
+				newest = max(newest, number)
+			}
+		}
+		if newest == 0 {
+			return nil, problem("the Google Cloud key has no enabled version")
+		}
+		version = strconv.Itoa(newest)
+	}
+	var answer struct {
+		PEM string `json:"pem"`
+	}
+	if err := getJSON(ctx, client, who, base+"/"+version+"/publicKey", token, &answer); err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode([]byte(answer.PEM))
+	if block == nil {
+		return nil, problem("the Google Cloud key is malformed")
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, problem("the Google Cloud key is malformed")
+	}
+	return key, nil
+}
+
+// gcpName reads gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K, with
+// /cryptoKeyVersions/V or /versions/V after it, or nothing.
+func gcpName(uri string) (name, version string, err error) {
+	parts := strings.Split(strings.TrimPrefix(uri, "gcpkms://"), "/")
+	wrong := problem("the URI of a Google Cloud key must have the form gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K[/versions/V]")
+	if len(parts) == 10 && (parts[8] == "cryptoKeyVersions" || parts[8] == "versions") {
+		version, parts = parts[9], parts[:8]
+		if !isNumber(version, 1, 9) {
+			return "", "", wrong
+		}
+	}
+	if len(parts) != 8 {
+		return "", "", wrong
+	}
+	for i, label := range []string{"projects", "locations", "keyRings", "cryptoKeys"} {
+		if parts[2*i] != label || !isSegment(parts[2*i+1]) {
+			return "", "", wrong
+		}
+	}
+	return strings.Join(parts, "/"), version, nil
 }
 
 // garLogin gets an access token, which Artifact Registry takes as a password. It is
 // valid for an hour.
-func garLogin(ctx context.Context, _ string, given map[string]string) (user, password string, err error) {
-	const scope = "https://www.googleapis.com/auth/cloud-platform.read-only"
-	var source oauth2.TokenSource
-	if len(given) == 0 {
-		source, err = google.DefaultTokenSource(ctx, scope)
-	} else {
-		var made *google.Credentials
-		if made, err = google.CredentialsFromJSONWithType(ctx, []byte(given["credentials.json"]), google.ServiceAccount, scope); err == nil {
-			source = made.TokenSource
-		}
-	}
+func garLogin(ctx context.Context, n network, _ string, as Identity) (user, password string, err error) {
+	token, err := n.gcpToken(ctx, as, gcpScope)
+	return "oauth2accesstoken", token, err
+}
+
+// gcpToken gets an access token for a scope.
+func (n network) gcpToken(ctx context.Context, as Identity, scope string) (string, error) {
+	values, ambient, err := held(as, "credentials.json")
 	if err != nil {
-		return "", "", fmt.Errorf("find the Google Cloud identity: %w", err)
+		return "", err
 	}
-	token, err := source.Token()
+	if ambient {
+		return n.gcpPodToken(ctx, scope)
+	}
+	account, key, err := parseServiceAccount(values["credentials.json"])
 	if err != nil {
-		return "", "", fmt.Errorf("get an access token: %w", err)
+		return "", err
 	}
-	return "oauth2accesstoken", token.AccessToken, nil
+	assertion, err := account.assertion(key, scope, time.Now())
+	if err != nil {
+		return "", err
+	}
+	client, err := n.to(ctx, "", gcpTokenHost)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	var answer struct {
+		AccessToken string `json:"access_token"`
+	}
+	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}}
+	if err := postForm(ctx, client, "Google's "+tokens, gcpTokenURI, form, &answer); err != nil {
+		return "", err
+	}
+	if answer.AccessToken == "" {
+		return "", problem("Google gave no token")
+	}
+	return answer.AccessToken, nil
+}
+
+func (n network) gcpPodToken(ctx context.Context, scope string) (string, error) {
+	client, err := n.asPod(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	own, err := google.DefaultTokenSource(context.WithValue(ctx, oauth2.HTTPClient, client.HTTP()), scope)
+	if err != nil {
+		return "", problem("the pod has no Google Cloud identity")
+	}
+	token, err := own.Token()
+	if err != nil {
+		return "", problem("the pod's Google Cloud identity gets no token: check its workload identity")
+	}
+	return token.AccessToken, nil
+}
+
+// serviceAccount is what counts of a service account's key. Other types of credentials
+// name files, commands and servers, and none of them is read.
+type serviceAccount struct {
+	Type       string `json:"type"`
+	Email      string `json:"client_email"`
+	KeyID      string `json:"private_key_id"`
+	PrivateKey string `json:"private_key"`
+	TokenURI   string `json:"token_uri"`
+	Universe   string `json:"universe_domain"`
+}
+
+// parseServiceAccount reads credentials.json. Its token_uri must be Google's own: we
+// would post to it.
+func parseServiceAccount(text string) (serviceAccount, *rsa.PrivateKey, error) {
+	var a serviceAccount
+	if len(text) > maxServiceAccount || json.Unmarshal([]byte(text), &a) != nil {
+		return a, nil, problem("credentials.json is not the key of a service account")
+	}
+	switch {
+	case a.Type != "service_account":
+		return a, nil, problemf("type of credentials.json is %.40q; only service_account is read", a.Type)
+	case a.TokenURI != "" && a.TokenURI != gcpTokenURI:
+		return a, nil, problem("token_uri of credentials.json is not " + gcpTokenURI + ", and nothing else is asked")
+	case a.Universe != "" && a.Universe != "googleapis.com":
+		return a, nil, problem("universe_domain of credentials.json is not googleapis.com, and nothing else is asked")
+	case a.Email == "":
+		return a, nil, problem("credentials.json has no client_email")
+	}
+	block, _ := pem.Decode([]byte(a.PrivateKey))
+	if block == nil || len(block.Bytes) > maxPrivateKey {
+		return a, nil, problem("private_key of credentials.json is not an RSA key of 2048 to 4096 bits in PEM")
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	}
+	key, ok := parsed.(*rsa.PrivateKey)
+	if err != nil || !ok || key.N.BitLen() < 2048 || key.N.BitLen() > 4096 {
+		return a, nil, problem("private_key of credentials.json is not an RSA key of 2048 to 4096 bits in PEM")
+	}
+	return a, key, nil
+}
+
+// assertion returns a signed JWT that asks for a token (RFC 7523 section 2.1).
+func (a serviceAccount) assertion(key *rsa.PrivateKey, scope string, now time.Time) (string, error) {
+	header, err := json.Marshal(map[string]string{"alg": "RS256", "typ": "JWT", "kid": a.KeyID})
+	if err != nil {
+		return "", problem("the header of the assertion cannot be written")
+	}
+	claims, err := json.Marshal(map[string]any{"iss": a.Email, "scope": scope, "aud": gcpTokenURI, "iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()})
+	if err != nil {
+		return "", problem("the claims of the assertion cannot be written")
+	}
+	signed := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(claims)
+	sum := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	if err != nil {
+		return "", problem("private_key of credentials.json cannot sign")
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }

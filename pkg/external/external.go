@@ -12,11 +12,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Fetch gets the content of a source. It ends with ctx.
+// Fetch gets the content of a source. It ends with ctx, and leaves nothing behind.
 type Fetch func(ctx context.Context, source Source) ([]byte, error)
 
 // Options configure a [Fetcher]; zero values are the defaults.
@@ -26,6 +27,8 @@ type Options struct {
 	// Refresh is how often a source is fetched (5 minutes). Keep is how long the
 	// last good value counts while fetching fails (24 hours).
 	Refresh, Keep time.Duration
+	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
+	Account func(verify.Namespace) verify.Account
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -34,6 +37,7 @@ type Options struct {
 // is safe for concurrent use; only [Fetcher.Await] and [Fetcher.Run] block.
 type Fetcher struct {
 	options Options
+	hosts   egress.Hosts
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
 }
@@ -46,13 +50,21 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Keep <= 0 {
 		options.Keep = defaultKeep
 	}
-	if options.Fetch == nil {
-		options.Fetch = fetchers()
+	if options.Account == nil {
+		options.Account = verify.Namespace.Account
 	}
-	f := &Fetcher{options: options, now: now}
+	if options.Fetch == nil {
+		options.Fetch = network{}.fetchers()
+	}
+	hosts, err := egress.ParseHosts(options.Hosts)
+	if err != nil {
+		hosts = nil // a list that cannot be read allows nothing
+	}
+	f := &Fetcher{options: options, hosts: hosts, now: now}
 	poll := prefetch.Poll(f.fetch, now, prefetch.PollOptions[queue, Source]{
 		Refresh: f.refresh, FirstRetry: firstRetry, LastRetry: lastRetry,
-		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: queueOf,
+		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: f.queueOf,
+		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
 		poll(ctx, source, func(got prefetch.Fetched[[]byte]) {
@@ -63,14 +75,23 @@ func New(options Options, now func() time.Time) *Fetcher {
 	return f
 }
 
-// queue groups the fetches that wait for each other. The public-good root has its
-// own: many namespaces share it, so no namespace's slow servers may delay it.
+// queue groups the fetches that wait for each other: those of an account. The cluster's
+// and the public-good root, which many namespaces share, wait for no account's slow
+// servers, nor for each other's.
 type queue struct {
-	owner      verify.Namespace
-	publicGood bool
+	account             verify.Account
+	cluster, publicGood bool
 }
 
-func queueOf(s Source) queue { return queue{owner: s.Owner, publicGood: s == publicGood()} }
+func (f *Fetcher) queueOf(s Source) queue {
+	switch {
+	case s == publicGood():
+		return queue{publicGood: true}
+	case s.Owner == verify.Cluster:
+		return queue{cluster: true}
+	}
+	return queue{account: f.options.Account(s.Owner)}
+}
 
 func (f *Fetcher) refresh(s Source) time.Duration {
 	if s == publicGood() {

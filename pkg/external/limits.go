@@ -18,8 +18,8 @@ const (
 	maxContent = 256 << 10
 	// maxSources is how many sources one namespace may want; more are not fetched.
 	maxSources = 32
-	// maxFetches run at a time for all namespaces, and maxFetchesEach for one, so
-	// that the slow servers of one namespace do not hold up the others.
+	// maxFetches run at a time for all accounts, and maxFetchesEach for one, so that the
+	// slow servers of one account do not hold up the others.
 	maxFetches     = 64
 	maxFetchesEach = 2
 	// tellEvery is how far the time of the last fetch in a status may lag behind.

@@ -7,10 +7,10 @@ import (
 	"crypto"
 )
 
-func awsKey(context.Context, string, map[string]string) (crypto.PublicKey, error) {
+func awsKey(context.Context, network, string, Identity) (crypto.PublicKey, error) {
 	return nil, notInThisBuild("AWS", "aws")
 }
 
-func ecrLogin(context.Context, string, map[string]string) (user, password string, err error) {
+func ecrLogin(context.Context, network, string, Identity) (user, password string, err error) {
 	return "", "", notInThisBuild("AWS", "aws")
 }

@@ -7,10 +7,10 @@ import (
 	"crypto"
 )
 
-func azureKey(context.Context, string, map[string]string) (crypto.PublicKey, error) {
+func azureKey(context.Context, network, string, Identity) (crypto.PublicKey, error) {
 	return nil, notInThisBuild("Azure", "azure")
 }
 
-func acrLogin(context.Context, string, map[string]string) (user, password string, err error) {
+func acrLogin(context.Context, network, string, Identity) (user, password string, err error) {
 	return "", "", notInThisBuild("Azure", "azure")
 }

@@ -7,10 +7,10 @@ import (
 	"crypto"
 )
 
-func gcpKey(context.Context, string, map[string]string) (crypto.PublicKey, error) {
+func gcpKey(context.Context, network, string, Identity) (crypto.PublicKey, error) {
 	return nil, notInThisBuild("Google Cloud", "gcp")
 }
 
-func garLogin(context.Context, string, map[string]string) (user, password string, err error) {
+func garLogin(context.Context, network, string, Identity) (user, password string, err error) {
 	return "", "", notInThisBuild("Google Cloud", "gcp")
 }

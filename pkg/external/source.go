@@ -1,6 +1,8 @@
 package external
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -13,21 +15,12 @@ type Kind string
 
 // The kinds of sources.
 const (
-	VaultKeys         Kind = "Vault keys"         // Address, Path, Credentials["token"]: PEM public keys
+	VaultKeys         Kind = "Vault keys"         // Address, Path, a credential "token": PEM public keys
 	VaultCertificates Kind = "Vault certificates" // the same: PEM certificates
 	KMS               Kind = "KMS"                // Address is a URI such as awskms:///alias/release: a PEM public key
 	TUF               Kind = "TUF"                // Address of the mirror, Root: a trusted_root.json
 	Registry          Kind = "registry"           // Path is ECR, ACR or GAR, Address the host: a .dockerconfigjson
 )
-
-// Secret is text that is kept out of messages and logs.
-type Secret string
-
-// String returns a placeholder.
-func (Secret) String() string { return "(secret)" }
-
-// GoString returns a placeholder.
-func (Secret) GoString() string { return "(secret)" }
 
 // Source says where trust material or a login is, and how to get it. Two sources
 // are equal if all their fields are.
@@ -41,9 +34,8 @@ type Source struct {
 	Root string
 	// Authority is a PEM bundle of CAs for the server, in addition to the system's.
 	Authority string
-	// Credentials are the owner's, as a JSON object of strings. Empty means the
-	// identity of this process, for kinds that can use it.
-	Credentials Secret
+	// As is who asks. Nil is nobody.
+	As Identity
 }
 
 // String describes the source without its credentials.
@@ -52,6 +44,22 @@ func (s Source) String() string {
 		return "Sigstore's TUF repository"
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", s.Kind, s.Address, s.Path))
+}
+
+// Fingerprint identifies the source and its credentials, without showing them.
+func (s Source) Fingerprint() string {
+	as := fmt.Sprintf("%T", s.As)
+	if held, ok := s.As.(given); ok {
+		as += string(held)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", s.Owner, s.Kind, s.Address, s.Path, s.Root, s.Authority, as))
+	return hex.EncodeToString(sum[:])
+}
+
+// Credential returns one of the credentials, empty if there is none of that name.
+func (s Source) Credential(name string) string {
+	values, _, _ := held(s.As) // an unreadable one holds nothing
+	return values[name]
 }
 
 // publicGood is Sigstore's public-good root, which is the same for everybody.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func vault(t *testing.T, answers map[string]any) Source {
 			_ = json.NewEncoder(w).Encode(map[string]any{"data": answer})
 		}
 	})
-	return Source{Kind: VaultKeys, Address: address, Authority: authority, Credentials: `{"token":"hunter2"}`}
+	return Source{Kind: VaultKeys, Address: address, Authority: authority, As: given(`{"token":"hunter2"}`)}
 }
 
 func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
@@ -90,7 +91,7 @@ func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
 	})
 	read := func(path string) ([]trust.PublicKey, error) {
 		source.Path = path
-		text, err := fetchVault(t.Context(), source)
+		text, err := network{}.fetchVault(t.Context(), source)
 		if err != nil {
 			return nil, err
 		}
@@ -110,19 +111,19 @@ func TestVaultGivesEveryVersionThatMayStillVerify(t *testing.T) {
 	require.Equal(t, edwards, ed[0].Key)
 	for path, says := range map[string]string{
 		"transit/keys/aes": "symmetric", "transit/keys/none": "not a key of the transit engine", "transit/keys/odd": "not a number", "transit/keys/short": "malformed",
-		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "", "large": "too large",
+		"transit/keys/empty": "no public part", "kv/data/x": "not a key of the transit engine", "transit/keys/gone": "there is nothing", "redirected": "redirects, which is not followed", "large": "larger than 1048576 bytes", "a/../b": "one of dots", "/": "an empty part",
 	} {
 		_, err := read(path)
 		require.ErrorContains(t, err, says, path)
 	}
-	source.Credentials = `{"token":"wrong"}`
+	source.As = given(`{"token":"wrong"}`)
 	_, err = read("transit/keys/three")
 	require.ErrorContains(t, err, "refuses the token")
 	require.NotContains(t, err.Error(), "stranger")
-	source.Credentials = "{}"
+	source.As = given(`{"x":"y"}`)
 	_, err = read("transit/keys/three")
-	require.ErrorContains(t, err, "no token")
-	source.Credentials, source.Authority = `{"token":"hunter2"}`, ""
+	require.ErrorContains(t, err, "have no token")
+	source.As, source.Authority = given(`{"token":"hunter2"}`), ""
 	_, err = read("transit/keys/three")
 	require.ErrorContains(t, err, "certificate", "its CA is not trusted")
 }
@@ -138,7 +139,7 @@ func TestVaultGivesCertificates(t *testing.T) {
 	source.Kind = VaultCertificates
 	for path, want := range map[string]int{"pki/cert/ca": 1, "pki/cert/ca_chain": 1, "pki/issuer/default": 2} {
 		source.Path = path
-		found, err := fetchVault(t.Context(), source)
+		found, err := network{}.fetchVault(t.Context(), source)
 		require.NoError(t, err, path)
 		parsed, err := trust.ParseCertificates(found)
 		require.NoError(t, err, path)
@@ -146,7 +147,7 @@ func TestVaultGivesCertificates(t *testing.T) {
 	}
 	for _, path := range []string{"pki/odd", "pki/none"} {
 		source.Path = path
-		_, err := fetchVault(t.Context(), source)
+		_, err := network{}.fetchVault(t.Context(), source)
 		require.Error(t, err, path)
 	}
 }
@@ -207,7 +208,7 @@ func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
 	}
 	good := serve(files)
 	good.Root = string(root)
-	content, err := fetchTUF(t.Context(), good)
+	content, err := network{}.fetchTUF(t.Context(), good)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"trusted":"root"}`, string(content))
 
@@ -227,8 +228,87 @@ func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
 		"changed":      func() Source { s := serve(changed); s.Root = string(root); return s }(),
 		"nothing":      func() Source { s := serve(nil); s.Root = string(root); return s }(),
 	} {
-		_, err := fetchTUF(t.Context(), source)
+		_, err := network{}.fetchTUF(t.Context(), source)
 		require.Error(t, err, name)
+	}
+}
+
+func TestARegionIsALabelOfTheRightForm(t *testing.T) {
+	for region, want := range map[string]bool{
+		"eu-central-1": true, "us-gov-west-1": true, "cn-north-1": true, "ap-southeast-12": true,
+		"": false, "evil.example": false, "eu-central-1.evil.example": false, "evil.example/": false, "eu-central-1@evil": false, "x#": false, "eu-central-1\n": false, "EU-CENTRAL-1": false,
+		"eu--1": false, "eu-central-": false, "127.0.0.1": false, "eu-central-1:8443": false, "localhost": false, "a-b-c-d-1": false,
+	} {
+		require.Equal(t, want, isRegion(region), "%q", region)
+	}
+}
+
+func TestATUFMirrorThatLeadsElsewhereIsNotFollowed(t *testing.T) {
+	files, root := repository(t, time.Now().Add(time.Hour), `{"trusted":"root"}`)
+	var strayed atomic.Int32
+	whole := func(w http.ResponseWriter, r *http.Request) {
+		if text, ok := files[r.URL.Path]; ok {
+			_, _ = w.Write(text)
+			return
+		}
+		http.NotFound(w, r)
+	}
+	elsewhere, trusted := served(t, func(w http.ResponseWriter, r *http.Request) { strayed.Add(1); whole(w, r) })
+	for file := range files {
+		address, authority := served(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == file {
+				http.Redirect(w, r, elsewhere+file+"?canary", http.StatusFound)
+				return
+			}
+			whole(w, r)
+		})
+		content, err := network{}.fetchTUF(t.Context(), Source{Kind: TUF, Address: address, Authority: authority + trusted, Root: string(root)})
+		if file == "/1.root.json" {
+			require.NoError(t, err, "the first root is given")
+			continue
+		}
+		require.Nil(t, content)
+		require.ErrorContains(t, err, "redirects, which is not followed", file)
+		require.NotContains(t, err.Error(), "canary")
+	}
+	require.Zero(t, strayed.Load())
+}
+
+func TestNothingThatAServerSaysIsInAnError(t *testing.T) {
+	_, root := repository(t, time.Now().Add(time.Hour), `{}`)
+	const canary = "canary-7f3a"
+	for name, handler := range map[string]http.HandlerFunc{
+		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, canary, http.StatusInternalServerError) },
+		"a refusal": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"errors":["`+canary+`"]}`, http.StatusForbidden)
+		},
+		"a warning": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":null,"warnings":["`+canary+`"]}`) },
+		"no JSON":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, canary) },
+		"a strange field": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"`+canary+`":"`+canary+`","signed":{"_type":"`+canary+`"}}`)
+		},
+		"a strange key": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"data":{"keys":{"`+canary+`":"`+canary+`"},"name":"`+canary+`"}}`)
+		},
+		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://"+canary, http.StatusFound) },
+		"a login": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", canary)
+			w.WriteHeader(http.StatusUnauthorized)
+		},
+	} {
+		address, authority := served(t, handler)
+		for _, source := range []Source{
+			{Kind: VaultKeys, Address: address, Authority: authority, Path: "transit/keys/x", As: given(`{"token":"hunter2"}`)},
+			{Kind: VaultCertificates, Address: address, Authority: authority, Path: "pki/cert/ca", As: given(`{"token":"hunter2"}`)},
+			{Kind: TUF, Address: address, Authority: authority, Root: string(root)},
+		} {
+			f := New(Options{}, time.Now)
+			_, err := f.fetch(t.Context(), source)
+			require.Error(t, err, name)
+			for _, secret := range []string{canary, "hunter2"} {
+				require.NotContains(t, fmt.Sprintf("%v %+v", err, err), secret, name)
+			}
+		}
 	}
 }
 
@@ -237,24 +317,27 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 		"123456789012.dkr.ecr.eu-central-1.amazonaws.com": "ECR", "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn": "ECR",
 		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR",
 	} {
-		require.NoError(t, checkHost(identity, host), host)
-		for _, other := range []string{"ECR", "ACR", "GAR"} {
-			if other != identity {
-				require.Error(t, checkHost(other, host))
-			}
+		for _, each := range []string{"ECR", "ACR", "GAR"} {
+			require.Equal(t, each == identity, registryOf(each, host), "%s %s", each, host)
 		}
 	}
 	for _, wrong := range []Source{
 		{Kind: Registry, Path: "ECR", Address: "registry.example.com"}, {Kind: Registry, Path: "ACR", Address: "azurecr.io.evil.example"},
 		{Kind: Registry, Path: "ECR", Address: "s3.amazonaws.com"}, {Kind: Registry, Path: "GAR", Address: "evilpkg.dev"}, {Kind: Registry, Path: "Other", Address: "x"},
-		{Kind: Registry, Path: "GAR", Address: "evilgcr.io"},
+		{Kind: Registry, Path: "GAR", Address: "evilgcr.io"}, {Kind: Registry, Path: "GAR", Address: "-docker.pkg.dev"}, {Kind: Registry, Path: "GAR", Address: "a.b-docker.pkg.dev"},
+		{Kind: Registry, Path: "GAR", Address: "a.b.gcr.io"}, {Kind: Registry, Path: "GAR", Address: "eu.gcr.io:444"}, {Kind: Registry, Path: "ACR", Address: "a.b.azurecr.io"},
+		{Kind: Registry, Path: "ACR", Address: ".azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "x@team.azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "evil.example/.azurecr.io"},
+		{Kind: Registry, Path: "ECR", Address: "1.dkr.ecr.eu-central-1.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example/.amazonaws.com"},
+		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com.cn"},
+		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.evil.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "x.123456789012.dkr.ecr.eu-central-1.amazonaws.com"},
 	} {
-		_, err := fetchRegistry(t.Context(), wrong)
-		require.Error(t, err)
-		require.NotContains(t, err.Error(), "not in this build")
+		_, err := network{}.fetchRegistry(t.Context(), wrong)
+		says := "is not a host of " + wrong.Path
+		if wrong.Path == "Other" {
+			says = "must be ECR, ACR or GAR"
+		}
+		require.ErrorContains(t, err, says, wrong.Address)
 	}
-	_, err := fetchKMS(t.Context(), Source{Kind: KMS, Address: "hsm://x"})
+	_, err := network{}.fetchKMS(t.Context(), Source{Kind: KMS, Address: "hsm://x"})
 	require.ErrorContains(t, err, "must begin with")
-	_, err = fetchKMS(t.Context(), Source{Kind: KMS, Address: "awskms:///x", Credentials: "x"})
-	require.ErrorContains(t, err, "cannot be read")
 }

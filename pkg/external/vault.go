@@ -1,109 +1,88 @@
 package external
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/hashicorp/vault/api"
 )
 
 // fetchVault reads the certificates of a PKI mount, or the public keys of a transit
-// key: all versions that may still verify, newest first. It uses Vault's API client
-// because sigstore's package only reads the newest version, takes addresses and
-// tokens from the environment, and has no deadline.
-func fetchVault(ctx context.Context, source Source) ([]byte, error) {
-	given, err := source.credentials()
+// key: all versions that may still verify, newest first. It is one request of Vault's
+// HTTP API, made here so that nothing of the environment is in it.
+func (n network) fetchVault(ctx context.Context, source Source) ([]byte, error) {
+	values, ambient, err := held(source.As, "token")
 	if err != nil {
 		return nil, err
 	}
-	if given["token"] == "" {
-		return nil, errors.New("there is no token for Vault")
+	if ambient {
+		return nil, problem("Vault needs a token")
 	}
-	client, closeIdle, err := vaultClient(source)
+	address, err := vaultURL(source)
 	if err != nil {
 		return nil, err
 	}
-	defer closeIdle()
-	client.SetHeaders(http.Header{api.RequestHeaderName: {"true"}}) // drops VAULT_HEADERS and VAULT_NAMESPACE
-	client.SetToken(given["token"])
-	if given["namespace"] != "" {
-		client.SetNamespace(given["namespace"])
+	client, err := n.to(ctx, source.Authority, address.Host)
+	if err != nil {
+		return nil, err
 	}
-	secret, err := client.Logical().ReadWithContext(ctx, source.Path)
+	defer client.Close()
+	header := http.Header{"X-Vault-Request": {"true"}, "X-Vault-Token": {values["token"]}}
+	if values["namespace"] != "" {
+		header.Set("X-Vault-Namespace", values["namespace"])
+	}
+	status, body, err := client.Get(ctx, address.String(), header)
 	switch {
 	case err != nil:
-		return nil, vaultError(err)
-	case secret == nil || len(secret.Data) == 0:
-		return nil, fmt.Errorf("there is nothing at %s", source.Path)
-	case source.Kind == VaultCertificates:
-		return vaultCertificates(secret.Data)
+		return nil, fmt.Errorf("ask Vault: %w", err)
+	case status == http.StatusForbidden:
+		return nil, problem("Vault refuses the token (403): it needs the capability read on the path")
+	case status == http.StatusNotFound:
+		return nil, problem("there is nothing at that path (404)")
+	case status != http.StatusOK:
+		return nil, answered("Vault", status)
 	}
-	return vaultKeys(secret.Data)
+	var answer struct {
+		Data map[string]any `json:"data"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if err := decoder.Decode(&answer); err != nil {
+		return nil, problem("the answer of Vault is malformed")
+	}
+	if len(answer.Data) == 0 {
+		return nil, problemf("there is nothing at %s", source.Path)
+	}
+	if source.Kind == VaultCertificates {
+		return vaultCertificates(answer.Data)
+	}
+	return vaultKeys(answer.Data)
 }
 
-// vaultClient makes a client that takes nothing from the environment, follows no
-// redirect and does not retry, because the Fetcher does.
-func vaultClient(source Source) (*api.Client, func(), error) {
-	roots, err := rootsWith(source.Authority)
+// vaultURL returns the address of the source's path. The path stays below /v1/.
+func vaultURL(source Source) (*url.URL, error) {
+	address, err := url.Parse(source.Address)
 	if err != nil {
-		return nil, nil, err
+		return nil, problem("the address is malformed")
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, ResponseHeaderTimeout: fetchTimeout,
-		MaxResponseHeaderBytes: maxReply}
-	client, err := api.NewClient(&api.Config{
-		Address: source.Address, MaxRetries: 0, Timeout: fetchTimeout, DisableRedirects: true,
-		HttpClient: &http.Client{Transport: limited{transport}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a client of Vault: %w", err)
-	}
-	if err := client.SetAddress(source.Address); err != nil { // the environment must not name another
-		return nil, nil, fmt.Errorf("use address %s: %w", source.Address, err)
-	}
-	return client, transport.CloseIdleConnections, nil
-}
-
-// rootsWith returns the system's CAs and those of a PEM bundle. It returns nil,
-// which means the system's, if there is no bundle.
-func rootsWith(authority string) (*x509.CertPool, error) {
-	if authority == "" {
-		return nil, nil //nolint:nilnil // crypto/tls reads it so
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM([]byte(authority)) {
-		return nil, errors.New("the CA bundle has no certificate")
-	}
-	return pool, nil
-}
-
-// vaultError reduces a server's answer to its status: the text comes from outside.
-func vaultError(err error) error {
-	var refused *api.ResponseError
-	if errors.As(err, &refused) {
-		switch refused.StatusCode {
-		case http.StatusForbidden:
-			return errors.New("Vault refuses the token (403): it needs the capability read on the path") //nolint:staticcheck // a name
-		case http.StatusNotFound:
-			return errors.New("there is nothing at that path (404)")
+	parts := strings.Split(strings.Trim(source.Path, "/"), "/")
+	for _, part := range parts {
+		if part == "" || part == "." || part == ".." {
+			return nil, problem("the path has an empty part, or one of dots")
 		}
-		return fmt.Errorf("Vault answered with status %d", refused.StatusCode) //nolint:staticcheck // a name
 	}
-	return err
+	path := strings.TrimSuffix(address.Path, "/") + "/v1/" + strings.Join(parts, "/")
+	return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: path}, nil
 }
 
 // vaultKeys reads an answer of the transit engine ("Read key"), which holds the
@@ -111,7 +90,7 @@ func vaultError(err error) error {
 func vaultKeys(data map[string]any) ([]byte, error) {
 	versions, ok := data["keys"].(map[string]any)
 	if !ok || len(versions) == 0 {
-		return nil, errors.New("it is not a key of the transit engine")
+		return nil, problem("it is not a key of the transit engine")
 	}
 	oldest := 0
 	if least, ok := data["min_decryption_version"].(json.Number); ok {
@@ -121,7 +100,7 @@ func vaultKeys(data map[string]any) ([]byte, error) {
 	for name := range versions {
 		number, err := strconv.Atoi(name)
 		if err != nil {
-			return nil, errors.New("a version of the key is not a number")
+			return nil, problem("a version of the key is not a number")
 		}
 		numbers[number] = name
 	}
@@ -132,7 +111,7 @@ func vaultKeys(data map[string]any) ([]byte, error) {
 		}
 		version, ok := versions[numbers[number]].(map[string]any)
 		if !ok {
-			return nil, errors.New("the key is symmetric: it has no public part")
+			return nil, problem("the key is symmetric: it has no public part")
 		}
 		text, err := vaultKey(version)
 		if err != nil {
@@ -148,14 +127,14 @@ func vaultKeys(data map[string]any) ([]byte, error) {
 func vaultKey(version map[string]any) (string, error) {
 	text, ok := version["public_key"].(string)
 	if !ok || text == "" {
-		return "", errors.New("the key has no public part")
+		return "", problem("the key has no public part")
 	}
 	if version["name"] != "ed25519" {
 		return strings.TrimSpace(text) + "\n", nil
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(raw) != ed25519.PublicKeySize {
-		return "", errors.New("the Ed25519 key is malformed")
+		return "", problem("the Ed25519 key is malformed")
 	}
 	return pemOf(ed25519.PublicKey(raw))
 }
@@ -163,7 +142,7 @@ func vaultKey(version map[string]any) (string, error) {
 func pemOf(key any) (string, error) {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
-		return "", fmt.Errorf("encode the public key: %w", err)
+		return "", problem("the key is of an unknown kind")
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), nil
 }
@@ -181,7 +160,7 @@ func vaultCertificates(data map[string]any) ([]byte, error) {
 			for _, one := range found {
 				text, ok := one.(string)
 				if !ok {
-					return nil, errors.New("the chain is not a list of certificates")
+					return nil, problem("the chain is not a list of certificates")
 				}
 				all.WriteString(strings.TrimSpace(text) + "\n")
 			}
@@ -190,5 +169,5 @@ func vaultCertificates(data map[string]any) ([]byte, error) {
 			}
 		}
 	}
-	return nil, errors.New("it is not a certificate of the PKI engine")
+	return nil, problem("it is not a certificate of the PKI engine")
 }

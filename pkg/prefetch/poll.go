@@ -2,8 +2,10 @@ package prefetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -32,10 +34,15 @@ type PollOptions[O, K comparable] struct {
 	// Owner returns the owner that MaxFetchesPerOwner counts a key for; nil is one
 	// owner for all keys.
 	Owner func(key K) O
+	// Apart reports whether an owner is not counted in MaxFetches, so that its fetches
+	// never wait for those of others. It is for what all share; nil is nobody.
+	Apart func(owner O) bool
 }
 
 // Poll returns a [Follow] that fetches again and again, within the limits of
-// options. A panic in fetch counts as a failure. fetch sets its own timeout.
+// options. A panic in fetch counts as a failure. fetch sets its own timeout, and returns
+// only when everything that it began has ended: until then it counts, also for a key
+// that nobody wants any more.
 func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, error), now func() time.Time, options PollOptions[O, K]) Follow[K, Fetched[V]] {
 	if options.Refresh == nil {
 		options.Refresh = func(K) time.Duration { return defaultRefresh }
@@ -54,6 +61,9 @@ func Poll[O, K comparable, V any](fetch func(ctx context.Context, key K) (V, err
 	}
 	if options.Owner == nil {
 		options.Owner = func(K) (one O) { return one }
+	}
+	if options.Apart == nil {
+		options.Apart = func(O) bool { return false }
 	}
 	p := &poller[O, K, V]{fetch: fetch, now: now, options: options, all: make(chan struct{}, options.MaxFetches), turns: map[O]*turn{}}
 	return p.follow
@@ -110,7 +120,7 @@ func (p *poller[O, K, V]) fetchInTurn(ctx context.Context, key K) (value V, err 
 	defer leave()
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("internal error: %v", r)
+			err = internal(r)
 		}
 	}()
 	return p.fetch(ctx, key)
@@ -140,6 +150,9 @@ func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err
 		forget()
 		return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
 	}
+	if p.options.Apart(owner) {
+		return func() { <-own.running; forget() }, nil
+	}
 	select {
 	case p.all <- struct{}{}:
 	case <-ctx.Done():
@@ -148,6 +161,15 @@ func (p *poller[O, K, V]) enter(ctx context.Context, owner O) (leave func(), err
 		return nil, fmt.Errorf("wait to fetch: %w", ctx.Err())
 	}
 	return func() { <-p.all; <-own.running; forget() }, nil
+}
+
+// internal returns the error for a panic. Only the runtime's own words are repeated:
+// those of a library may be what a server sent.
+func internal(r any) error {
+	if known, ok := r.(runtime.Error); ok {
+		return fmt.Errorf("internal error: %w", known)
+	}
+	return errors.New("internal error")
 }
 
 // doubled returns the pause after a failure that follows so many others.

@@ -3,6 +3,7 @@ package prefetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,7 +70,7 @@ func TestRetriesDoubleUpToACapAndStartAgainAfterASuccess(t *testing.T) {
 }
 
 func TestTheLastGoodValueStaysThroughFailures(t *testing.T) {
-	for state, says := range map[string]string{"down": errDown.Error(), "panic": "internal error: boom"} {
+	for state, says := range map[string]string{"down": errDown.Error(), "panic": "internal error"} {
 		t.Run(state, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				far := &server{state: "good"}
@@ -144,11 +145,68 @@ func TestSlowServersOfOneOwnerHoldUpNoOther(t *testing.T) {
 	})
 }
 
+func TestAFetchThatHangsKeepsItsPlaceHoweverOftenTheOwnerChangesItsMind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hanging atomic.Int32
+		end := make(chan struct{})
+		s := fetched(t, func(_ context.Context, key string) (string, error) {
+			if key[:1] == "a" { // a library that ignores its context
+				hanging.Add(1)
+				<-end
+			}
+			return key, nil
+		}, PollOptions[string, string]{MaxFetches: 4, MaxFetchesPerOwner: 2, Owner: func(key string) string { return key[:1] }})
+		for i := range 40 {
+			s.Want("a", []string{fmt.Sprintf("a%d", 2*i), fmt.Sprintf("a%d", 2*i+1)})
+			synctest.Wait()
+		}
+		require.EqualValues(t, 2, hanging.Load())
+		s.Want("b", []string{"b1", "b2"})
+		began := time.Now()
+		s.Await(t.Context(), "b1", "b2")
+		require.Zero(t, time.Since(began))
+		close(end)
+		s.Await(t.Context(), "a78", "a79")
+		got, err := s.Known("a79")
+		require.NoError(t, err)
+		require.Equal(t, "a79", got.Value)
+		require.EqualValues(t, 4, hanging.Load(), "what nobody wanted any more was not fetched")
+	})
+}
+
+func TestWhatAllShareWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int32
+		s := fetched(t, func(ctx context.Context, key string) (string, error) {
+			if key == "shared" {
+				return key, nil
+			}
+			running.Add(1)
+			<-ctx.Done()
+			return "", ctx.Err()
+		}, PollOptions[string, string]{MaxFetches: 3, MaxFetchesPerOwner: 2, Owner: func(key string) string { return key }, Apart: func(owner string) bool { return owner == "shared" }})
+		s.Want("a", numbered(10)) // ten owners whose fetches hang
+		synctest.Wait()
+		require.EqualValues(t, 3, running.Load())
+		s.Want("b", []string{"shared"})
+		began := time.Now()
+		s.Await(t.Context(), "shared")
+		require.Zero(t, time.Since(began))
+	})
+}
+
+func TestThePanicOfALibraryIsNotRepeated(t *testing.T) {
+	require.EqualError(t, internal("what a server sent"), "internal error")
+	var none map[string]int
+	defer func() { require.ErrorContains(t, internal(recover()), "assignment to entry in nil map") }()
+	none["x"] = 1
+}
+
 func TestFetchesInTotalAreBoundedAndTurnsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int32
 		p := &poller[string, string, string]{now: time.Now, all: make(chan struct{}, 3), turns: map[string]*turn{},
-			options: PollOptions[string, string]{MaxFetchesPerOwner: 2, Owner: func(key string) string { return key },
+			options: PollOptions[string, string]{MaxFetchesPerOwner: 2, Owner: func(key string) string { return key }, Apart: func(string) bool { return false },
 				Refresh: func(string) time.Duration { return time.Hour }, FirstRetry: time.Hour, LastRetry: time.Hour},
 			fetch: func(ctx context.Context, _ string) (string, error) {
 				running.Add(1)

@@ -8,7 +8,6 @@ package prefetch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -281,7 +280,7 @@ func (s *Set[O, K, V]) supervise(ctx context.Context, e *entry[O, K, V]) {
 func (s *Set[O, K, V]) followOnce(ctx context.Context, e *entry[O, K, V]) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("internal error: %v", r)
+			err = internal(r)
 		}
 	}()
 	s.follow(ctx, e.key, func(value V) { s.report(e, value) })

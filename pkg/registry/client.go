@@ -13,13 +13,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/maypok86/otter/v2"
 	"golang.org/x/time/rate"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -92,7 +92,7 @@ func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.
 // concurrent use.
 type Client struct {
 	options    Options
-	denied     []netip.Prefix
+	addresses  *egress.Guard
 	transports *otter.Cache[transportKey, *http.Transport]
 	tokens     *otter.Cache[tokenKey, auth.Cache]
 	hosts      *otter.Cache[string, *hostState]
@@ -115,13 +115,9 @@ func NewClient(options Options) *Client {
 	options.RequestTimeout = cmp.Or(max(options.RequestTimeout, 0), defaultRequestTimeout)
 	options.PerHost = cmp.Or(max(options.PerHost, 0), DefaultPerHost)
 	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
-	denied := slices.Clone(options.DeniedPrefixes)
-	for _, prefix := range specialPrefixes() {
-		denied = append(denied, netip.MustParsePrefix(prefix))
-	}
 	return &Client{
-		options: options,
-		denied:  denied,
+		options:   options,
+		addresses: egress.NewGuard(options.DeniedPrefixes...),
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,

@@ -18,6 +18,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -111,8 +112,10 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 		return policy.ReasonNotFound, host + " has no such image or tag"
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return policy.ReasonAccessDenied, host + " asks for a user name and password, and no Store gives any; add an imagePullSecret"
-	case errors.Is(err, errPrivateAddress):
-		return policy.ReasonForbidden, host + " cannot be reached: " + errPrivateAddress.Error()
+	case errors.Is(err, egress.ErrAddress):
+		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrAddress.Error() + ", and no ClusterStore lists it under registries"
+	case errors.Is(err, egress.ErrMetadata):
+		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrMetadata.Error()
 	case errors.As(err, &unknownCA), errors.As(err, &certificate):
 		return policy.ReasonUntrustedRegistry, host + " has a certificate that is not trusted; a Store's caBundle can make it so"
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), errors.Is(err, content.ErrInvalidDescriptorSize):

@@ -17,10 +17,11 @@ const (
 	maxRequest = 8 << 10
 	// maxAddress bounds an address in a certificate.
 	maxAddress = 2 << 10
-	// maxFetches run at a time for all namespaces, and maxFetchesEach for one, so
-	// that the slow responders of one namespace do not hold up the others.
-	maxFetches     = 16
-	maxFetchesEach = 4
+	// maxFetches run at a time for all accounts, and maxFetchesEach for one, so that the
+	// slow responders of one account do not hold up the others. Each may hold a list of
+	// maxResponse in memory, and as much again while it grows.
+	maxFetches     = 8
+	maxFetchesEach = 2
 	// maxPending is how many responses one namespace may be waiting for.
 	maxPending = 16
 	// fetchTimeout bounds one fetch.

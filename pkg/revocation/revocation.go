@@ -14,10 +14,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -30,6 +29,10 @@ type Options struct {
 	Hosts []string
 	// Refresh is how old a response may become before it is fetched again (10 minutes).
 	Refresh time.Duration
+	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
+	Account func(verify.Namespace) verify.Account
+	// Dial replaces the network, for tests.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Wait makes a request wait for its first response until its context ends. It is
 	// for commands, which have no request path.
 	Wait bool
@@ -38,9 +41,9 @@ type Options struct {
 // Prefetcher keeps the responses that each namespace asked for. Namespaces share
 // none. It is safe for concurrent use.
 type Prefetcher struct {
-	hosts  map[string]bool
+	hosts  egress.Hosts
 	wait   bool
-	client *http.Client
+	client *egress.Client
 	set    *prefetch.Set[verify.Namespace, request, response]
 }
 
@@ -55,32 +58,29 @@ type response = prefetch.Fetched[[]byte]
 // New returns a Prefetcher that fetches while [Prefetcher.Run] runs. It returns an
 // error for a host that cannot be one.
 func New(options Options, now func() time.Time) (*Prefetcher, error) {
-	p := &Prefetcher{hosts: map[string]bool{}, wait: options.Wait}
-	for _, host := range options.Hosts {
-		parsed, err := url.Parse("http://" + host)
-		if err != nil || host == "" || parsed.Host != host || strings.ContainsAny(host, "*@ ") {
-			return nil, fmt.Errorf("revocation host %q is neither a host nor host:port", host)
-		}
-		p.hosts[strings.ToLower(host)] = true
+	hosts, err := egress.ParseHosts(options.Hosts)
+	if err != nil {
+		return nil, fmt.Errorf("revocation hosts: %w", err)
 	}
-	p.client = &http.Client{
-		Timeout: fetchTimeout,
-		// A redirect could lead anywhere; responders have no need of one.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: fetchTimeout}).DialContext,
-			TLSHandshakeTimeout: fetchTimeout,
-			MaxIdleConnsPerHost: maxFetches,
-			IdleConnTimeout:     time.Minute,
-		},
+	if options.Account == nil {
+		options.Account = verify.Namespace.Account
 	}
+	// An admin named the hosts, so they may have private addresses.
+	client, err := egress.New(context.Background(), egress.Options{Hosts: hosts, PlainHTTP: true, Reach: egress.Private,
+		Timeout: fetchTimeout, MaxBytes: maxResponse, MaxIdlePerHost: maxFetches, Dial: options.Dial})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	p := &Prefetcher{hosts: hosts, wait: options.Wait, client: client}
 	refresh := options.Refresh
 	if refresh <= 0 {
 		refresh = defaultRefresh
 	}
-	poll := prefetch.Poll(p.fetch, now, prefetch.PollOptions[verify.Namespace, request]{
+	poll := prefetch.Poll(p.fetch, now, prefetch.PollOptions[verify.Account, request]{
 		Refresh: func(request) time.Duration { return refresh }, FirstRetry: firstRetry, LastRetry: lastRetry,
-		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: func(r request) verify.Namespace { return r.namespace },
+		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach,
+		Owner: func(r request) verify.Account { return options.Account(r.namespace) },
+		Apart: func(account verify.Account) bool { return account == verify.Cluster.Account() },
 	})
 	p.set = prefetch.New[verify.Namespace](poll, now, prefetch.Options[response]{
 		MaxKeys: maxResponses, MaxPending: maxPending, Idle: forgetAfter,
@@ -103,7 +103,7 @@ func (p *Prefetcher) Forget(namespace verify.Namespace) { p.set.Want(namespace, 
 // returns nil.
 func (p *Prefetcher) Run(ctx context.Context) error {
 	p.set.Run(ctx)
-	p.client.CloseIdleConnections()
+	p.client.Close()
 	return nil
 }
 
@@ -152,16 +152,12 @@ func read(r *http.Request) ([]byte, error) {
 // admin has listed their host.
 func (p *Prefetcher) allowed(r *http.Request) error {
 	u := r.URL
-	host := strings.ToLower(u.Host)
-	if port := u.Port(); (u.Scheme == "http" && port == "80") || (u.Scheme == "https" && port == "443") {
-		host = strings.ToLower(strings.TrimSuffix(u.Host, ":"+port))
-	}
 	switch {
 	case len(u.String()) > maxAddress:
 		return verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("the address of a revocation responder is longer than %d bytes", maxAddress))
 	case (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || (r.Method != http.MethodGet && r.Method != http.MethodPost):
 		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q cannot be asked: only http and https can", u.Redacted()))
-	case !p.hosts[host]:
+	case !p.hosts.Contain(u):
 		return verify.Permanent(policy.ReasonRevocationHostNotAllowed, fmt.Errorf("revocation responder %.100q is not one that may be asked; "+
 			"a cluster admin can allow it with --egress-host", u.Host))
 	}

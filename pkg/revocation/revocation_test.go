@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -59,12 +60,10 @@ func run(t *testing.T, options Options, handler http.HandlerFunc) (p *Prefetcher
 	if options.Hosts == nil {
 		options.Hosts = []string{host}
 	}
+	network := pipes{dialed: make(chan net.Conn), closed: make(chan struct{})}
+	options.Dial = network.dial
 	p, err := New(options, time.Now)
 	require.NoError(t, err)
-	network := pipes{dialed: make(chan net.Conn), closed: make(chan struct{})}
-	transport, ok := p.client.Transport.(*http.Transport)
-	require.True(t, ok)
-	transport.DialContext = network.dial
 	asked = &atomic.Int32{}
 	responder := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -294,4 +293,74 @@ func TestBytesAreBoundedPerNamespace(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestTheNamespacesOfOneAccountShareItsFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		account := func(n verify.Namespace) verify.Account {
+			if strings.HasPrefix(string(n), "merger-") {
+				return "tenant/merger"
+			}
+			return n.Account()
+		}
+		p, asked := run(t, Options{Account: account}, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				<-hold
+			}
+			hello(w, r)
+		})
+		defer close(hold)
+		for i := range 40 {
+			_, err := get(t, p, verify.Namespace(fmt.Sprintf("merger-%d", i)), address+"/slow")
+			require.ErrorIs(t, err, errPending)
+		}
+		synctest.Wait()
+		require.EqualValues(t, maxFetchesEach, asked.Load())
+		_, err := get(t, p, "team-b", address+"/quick")
+		require.ErrorIs(t, err, errPending)
+		synctest.Wait()
+		_, err = get(t, p, "team-b", address+"/quick")
+		require.NoError(t, err)
+	})
+}
+
+func TestNothingThatAResponderSaysIsInAnError(t *testing.T) {
+	const canary = "canary-7f3a"
+	for name, handler := range map[string]http.HandlerFunc{
+		"an error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, canary, http.StatusForbidden) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://"+canary+"/", http.StatusFound)
+		},
+		"a header without end": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-"+canary, strings.Repeat(canary, 1<<20))
+		},
+		"no HTTP": func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", canary)
+				_ = conn.Close()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, asked := run(t, Options{Wait: true}, handler)
+				_, err := get(t, p, "team-a", address)
+				require.Error(t, err)
+				require.False(t, verify.IsPermanent(err))
+				require.NotContains(t, err.Error(), canary)
+				require.EqualValues(t, 1, asked.Load())
+			})
+		})
+	}
+}
+
+func TestAResponderOnAMetadataServiceIsNotAsked(t *testing.T) {
+	for _, host := range []string{"169.254.169.254", "168.63.129.16", "[fd00:ec2::254]"} {
+		p, err := New(Options{Hosts: []string{host}}, time.Now)
+		require.NoError(t, err)
+		_, err = p.fetch(t.Context(), request{method: http.MethodGet, address: "http://" + host + "/latest/meta-data/"})
+		require.ErrorIs(t, err, egress.ErrMetadata)
+	}
 }

@@ -110,14 +110,22 @@ func New(options Options) (*Service, error) {
 		return nil, err
 	}
 	var err error
-	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Wait: options.Wait}, time.Now); err != nil {
+	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.account, Wait: options.Wait}, time.Now); err != nil {
 		return nil, fmt.Errorf("egress hosts: %w", err)
 	}
-	options.External.Hosts = options.EgressHosts
+	options.External.Hosts, options.External.Account = options.EgressHosts, s.account
 	s.external = external.New(options.External, time.Now)
 	s.engine = verify.NewEngine(s.cache, time.Now, options.Engine)
 	s.SetFinder(nil)
 	return s, nil
+}
+
+// account returns who pays for a namespace's background work.
+func (s *Service) account(namespace verify.Namespace) verify.Account {
+	if config, err := s.set.For(namespace); err == nil && config.Account != "" {
+		return config.Account
+	}
+	return namespace.Account() // no snapshot yet
 }
 
 // connectCache sets up the cache: memory, plus Redis if configured.

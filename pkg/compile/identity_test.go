@@ -1,0 +1,56 @@
+package compile_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
+	for _, environment := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_SECRET"} {
+		t.Setenv(environment, "of-the-pod")
+	}
+	specs := map[string]string{
+		"TrustStore of AWS":    "type: PublicKeys\nsource: {kms: {uri: 'awskms:///alias/release'%s}}",
+		"TrustStore of Google": "type: PublicKeys\nsource: {kms: {uri: 'gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k'%s}}",
+		"TrustStore of Azure":  "type: PublicKeys\nsource: {kms: {uri: 'azurekms://v.vault.azure.net/k'%s}}",
+		"Store of ECR":         "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR%s}",
+		"Store of ACR":         "registries: [team.azurecr.io]\nidentity: {provider: ACR%s}",
+		"Store of GAR":         "registries: [europe-docker.pkg.dev]\nidentity: {provider: GAR%s}",
+	}
+	refs := map[string]string{
+		"no secretRef": "", "an empty secretRef": ", secretRef: {}", "an empty name": ", secretRef: {name: ''}", "a Secret that is not there": ", secretRef: {name: gone}",
+		"an empty Secret": ", secretRef: {name: creds}", "a Secret of blanks": ", secretRef: {name: blanks}",
+	}
+	secret := func(name string, data map[string][]byte) *corev1.Secret {
+		s := &corev1.Secret{Data: data}
+		s.Namespace, s.Name = "team-a", name
+		return s
+	}
+	for what, spec := range specs {
+		kind := map[bool]string{true: "TrustStore", false: "Store"}[what[0] == 'T']
+		for which, ref := range refs {
+			o := objects(t, namespace("team-a", "1"), object(kind, "team-a", "own", fmt.Sprintf(spec, ref)))
+			o.Secrets = append(o.Secrets, *secret("creds", nil), *secret("blanks", map[string][]byte{"accessKeyID": []byte(" \n"), "credentials.json": nil}))
+			require.Empty(t, compile.Externals(o)["team-a"], "%s with %s", what, which)
+			_, problems := compiled(o)
+			require.NotEmpty(t, problems, "%s with %s", what, which)
+			require.Contains(t, problems[0].Message, "secretRef", "%s with %s", what, which)
+		}
+	}
+	o := objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "own", fmt.Sprintf(specs["TrustStore of AWS"], ", secretRef: {name: creds}")))
+	o.Secrets = append(o.Secrets, *secret("creds", map[string][]byte{"accessKeyID": []byte("AKID")}))
+	require.Equal(t, "AKID", compile.Externals(o)["team-a"][0].Credential("accessKeyID"))
+	cluster := objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], "")))
+	require.Len(t, compile.Externals(cluster)[verify.Cluster], 1, "only the cluster may")
+	for _, ref := range []string{", secretRef: {namespace: team-a, name: creds}", ", secretRef: {namespace: team-a, name: gone}"} {
+		cluster = objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], ref)))
+		cluster.Secrets = append(cluster.Secrets, *secret("creds", nil))
+		require.Empty(t, compile.Externals(cluster), "a Secret that is named and empty is a mistake there too")
+	}
+}

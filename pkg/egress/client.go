@@ -1,0 +1,206 @@
+// Package egress is the one way out to servers that resources and evidence name: Vault,
+// key management services, TUF repositories, registry logins, OCSP responders. Its
+// [Client] asks listed hosts only, on addresses that a [Guard] lets through at the time
+// of the connection, follows no redirect, takes no proxy from the environment, and
+// bounds time, header and body. Its errors hold nothing that a server said. Registries
+// are reached through its [NewTransport]. It does not judge answers, and knows neither
+// tenants nor credentials.
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options configure a [Client]. The zero value of each field is its safe default.
+type Options struct {
+	// Hosts are asked, and no others.
+	Hosts []string
+	// UnsafeAnyHost asks every host. It is for the identity of this process, whose
+	// servers its environment names.
+	UnsafeAnyHost bool
+	// PlainHTTP also allows http, for OCSP and revocation lists, which are signed.
+	PlainHTTP bool
+	// Reach decides about addresses; the default is public ones.
+	Reach Reach
+	// Roots are PEM certificates that are trusted in addition to the system's.
+	Roots []byte
+	// Timeout bounds one request with its body (20 seconds), MaxBytes the body (1 MiB).
+	Timeout  time.Duration
+	MaxBytes int64
+	// MaxIdlePerHost is how many unused connections to a host are kept.
+	MaxIdlePerHost int
+	// Dial replaces the network, for tests. All checks but those of addresses remain.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Client sends requests. It is safe for concurrent use.
+type Client struct {
+	options   Options
+	hosts     Hosts
+	transport *http.Transport
+	ctx       context.Context // some libraries pass none on; it ends all requests
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New returns a Client whose requests end when ctx ends, whatever context they have.
+func New(ctx context.Context, options Options) (*Client, error) {
+	hosts, err := ParseHosts(options.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	if options.Timeout <= 0 {
+		options.Timeout = defaultTimeout
+	}
+	if options.MaxBytes <= 0 {
+		options.MaxBytes = defaultMaxBytes
+	}
+	transport, err := NewTransport(Pool{Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
+	if err != nil {
+		return nil, err
+	}
+	if options.Dial != nil {
+		transport.DialContext = options.Dial
+	}
+	ctx, stop := context.WithCancel(ctx)
+	return &Client{options: options, hosts: hosts, transport: transport, ctx: ctx, stop: stop}, nil
+}
+
+// HTTP returns the client in the form that libraries take.
+func (c *Client) HTTP() *http.Client {
+	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Get sends a GET request with the given header, and returns the status and the body.
+// Its error is an [*Error], or says that the address is malformed.
+func (c *Client) Get(ctx context.Context, address string, header http.Header) (status int, body []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, nil, errors.New("the address is malformed")
+	}
+	if header != nil {
+		r.Header = header
+	}
+	return c.Read(r)
+}
+
+// Read sends a request and returns the status and the whole body. Its error is an
+// [*Error].
+func (c *Client) Read(r *http.Request) (status int, body []byte, err error) {
+	response, err := c.RoundTrip(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read whole, or it is not needed
+	body, err = io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return response.StatusCode, body, nil
+}
+
+// RoundTrip implements [http.RoundTripper]. Its error, and that of the body, is an
+// [*Error].
+func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := c.permit(r); err != nil {
+		discard(r)
+		return nil, err
+	}
+	if !c.enter() {
+		discard(r)
+		return nil, &Error{Host: r.URL.Host, Cause: Late, Err: context.Canceled}
+	}
+	defer c.running.Done()
+	ctx, cancel := context.WithTimeout(r.Context(), c.options.Timeout)
+	release := context.AfterFunc(c.ctx, cancel)
+	end := func() { release(); cancel() }
+	response, err := c.transport.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, failure(r.URL.Host, err)
+	}
+	response.Body = &body{host: r.URL.Host, limit: c.options.MaxBytes, left: c.options.MaxBytes, from: response.Body, end: end}
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		_ = response.Body.Close() // nothing of it is used
+		return nil, &Error{Host: r.URL.Host, Cause: Redirected}
+	}
+	return response, nil
+}
+
+// permit refuses a request before a connection is made for it.
+func (c *Client) permit(r *http.Request) error {
+	if r.URL.Scheme != "https" && (r.URL.Scheme != "http" || !c.options.PlainHTTP) {
+		return &Error{Host: r.URL.Host, Cause: Insecure}
+	}
+	if r.URL.User != nil || (!c.options.UnsafeAnyHost && !c.hosts.Contain(r.URL)) {
+		return &Error{Host: r.URL.Host, Cause: NotListed}
+	}
+	return nil
+}
+
+// discard closes the body of a request that is not sent, as [http.RoundTripper] asks.
+func discard(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
+
+// enter counts a request that runs, unless the client is closed.
+func (c *Client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.running.Add(1)
+	}
+	return !c.closed
+}
+
+// Close ends all requests, waits until they have ended, and closes all connections.
+// Whoever counts fetches calls it before counting one as finished: libraries may leave
+// requests behind.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.stop()
+	c.running.Wait()
+	c.transport.CloseIdleConnections()
+}
+
+// body is the body of an answer. It fails past the limit instead of ending: a cut
+// answer must not pass for a whole one.
+type body struct {
+	host        string
+	limit, left int64
+	from        io.ReadCloser
+	end         func()
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.from.Read(p)
+	if int64(n) > b.left {
+		return int(b.left), &Error{Host: b.host, Cause: TooLarge, Limit: b.limit}
+	}
+	b.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, failure(b.host, err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.end()
+	return b.from.Close()
+}

@@ -139,7 +139,7 @@ func (g *guard) trusted(host string) bool {
 	}
 	switch g.origin {
 	case "docker.io":
-		return host == "registry-1.docker.io" || host == "auth.docker.io"
+		return host == "auth.docker.io"
 	case "registry.gitlab.com":
 		if host == "gitlab.com" {
 			return true
@@ -194,9 +194,6 @@ func hostOf(u *url.URL) string {
 	host, err := image.NormaliseHost(u.Host)
 	if err != nil {
 		return strings.ToLower(u.Host)
-	}
-	if host == "registry-1.docker.io" {
-		return "docker.io"
 	}
 	return host
 }

@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -67,16 +69,49 @@ func worthRetrying(err error) bool {
 }
 
 // answers marks failures to read an answer: HTTP/2 has errors of its own for a stream that
-// is reset, which cannot be told from errors in what was read.
-type answers struct{ guard http.RoundTripper }
+// is reset, which cannot be told from errors in what was read. It refuses an answer that
+// says itself that it is for another digest.
+type answers struct {
+	guard http.RoundTripper
+	// open, if set, has Content-Length left out, so that content is judged by its bytes
+	// and not by what the registry says about them. It becomes true if the end of an answer
+	// does not prove that it is whole.
+	open *bool
+}
 
 // RoundTrip implements [http.RoundTripper].
 func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := a.guard.RoundTrip(req)
-	if err == nil {
-		resp.Body = answer{resp.Body}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if err := checkStated(req, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	if a.open != nil {
+		// Without either, only the end of the connection ends a body (RFC 9112, section 6.3).
+		*a.open = resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+		resp.ContentLength = -1
+	}
+	resp.Body = answer{resp.Body}
+	return resp, nil
+}
+
+// checkStated compares the digest that an answer states with the one that was asked for.
+func checkStated(req *http.Request, resp *http.Response) error {
+	above, name := path.Split(req.URL.Path)
+	if resp.StatusCode != http.StatusOK || !strings.HasSuffix(above, "/manifests/") && !strings.HasSuffix(above, "/blobs/") {
+		return nil
+	}
+	want, err := digest.Parse(name)
+	if err != nil {
+		return nil //nolint:nilerr // a tag
+	}
+	stated, err := digest.Parse(resp.Header.Get("Docker-Content-Digest"))
+	if err != nil || stated == want {
+		return nil //nolint:nilerr // it is optional, and the content is hashed
+	}
+	return mismatch(want, stated)
 }
 
 type answer struct{ io.ReadCloser }
@@ -100,7 +135,7 @@ func (e *cutError) Error() string { return "the answer was cut off: " + e.err.Er
 // Unwrap returns the cause.
 func (e *cutError) Unwrap() error { return e.err }
 
-// errShort means that an answer ended as if it were whole, and was not.
+// errShort means that an answer ended before all of it had come, and nothing showed it.
 var errShort = &cutError{io.ErrUnexpectedEOF}
 
 // connectionFailed reports whether err comes from the connection and not from the

@@ -122,8 +122,8 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 	}
 }
 
-// A body is another's only if it is whole: one that is shorter than announced, in whichever
-// way, may have been cut.
+// Content is another's only if it is whole: one that is shorter than its Content-Length, or
+// whose end only the connection shows, may have been cut.
 func TestOnlyAWholeBodyIsAMismatch(t *testing.T) {
 	t.Parallel()
 	send := func(length int, body string) http.HandlerFunc {
@@ -152,10 +152,11 @@ func TestOnlyAWholeBodyIsAMismatch(t *testing.T) {
 		want    policy.Reason
 	}{
 		"shorter than its Content-Length":         {send(7, "con"), "transient"},
-		"shorter than its descriptor":             {send(-1, "con"), "transient"},
+		"shorter than its descriptor":             {send(-1, "con"), policy.ReasonContentMismatch},
 		"shorter, until the connection closes":    {untilClose("con"), "transient"},
-		"empty":                                   {send(-1, ""), "transient"},
-		"another Content-Length":                  {send(3, "con"), "transient"},
+		"empty":                                   {send(-1, ""), policy.ReasonContentMismatch},
+		"another Content-Length":                  {send(3, "con"), policy.ReasonContentMismatch},
+		"whole":                                   {send(-1, "content"), ""},
 		"another digest":                          {send(7, "forged!"), policy.ReasonContentMismatch},
 		"another digest, length unknown":          {send(-1, "forged!"), policy.ReasonContentMismatch},
 		"another digest, until the end":           {untilClose("forged!"), policy.ReasonContentMismatch},
@@ -168,7 +169,13 @@ func TestOnlyAWholeBodyIsAMismatch(t *testing.T) {
 			t.Cleanup(h.Close)
 			h.Handle("", "/blobs/", c.handler)
 			s := session(t, registry.Options{}, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())})
-			require.Equal(t, c.want, reason(t, fetch(7)(t.Context(), s, parse(t, h.Host()+"/app"))))
+			err := fetch(7)(t.Context(), s, parse(t, h.Host()+"/app"))
+			if c.want == "" {
+				require.NoError(t, err)
+				require.Equal(t, policy.ReasonContentMismatch, reason(t, fetch(8)(t.Context(), s, parse(t, h.Host()+"/app"))), "and with a wrong size")
+				return
+			}
+			require.Equal(t, c.want, reason(t, err))
 		})
 	}
 }

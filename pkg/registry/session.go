@@ -68,7 +68,8 @@ func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.
 	case desc.Digest.Validate() != nil:
 		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
 	}
-	repository, err := s.repository(repo)
+	open := false
+	repository, err := s.repositoryWith(repo, &open)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -77,15 +78,15 @@ func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.
 		if err != nil {
 			return nil, err
 		}
-		return readContent(body, desc)
+		return readContent(body, desc, &open)
 	})
 	return fetched, explain(err, doing, repo.Host)
 }
 
 // readContent reads and closes body, and checks it against desc. Only a whole body proves
-// that content differs from its digest: one that ends early, or with an error, may have
-// been cut.
-func readContent(body io.ReadCloser, desc ocispec.Descriptor) ([]byte, error) {
+// that content differs from its digest: one that ends with an error, or with an open end,
+// may have been cut.
+func readContent(body io.ReadCloser, desc ocispec.Descriptor, open *bool) ([]byte, error) {
 	defer func() { _ = body.Close() }() // whatever it says, the digest decides
 	var read bytes.Buffer
 	read.Grow(int(min(desc.Size, maxFirstRead)) + bytes.MinRead)
@@ -93,10 +94,10 @@ func readContent(body io.ReadCloser, desc ocispec.Descriptor) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(read.Len()) < desc.Size:
+	case int64(read.Len()) < desc.Size && *open:
 		return nil, errShort
-	case int64(read.Len()) > desc.Size:
-		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is larger than the %d bytes that its descriptor says", desc.Size))
+	case int64(read.Len()) != desc.Size:
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("the content is not what its digest says: it does not have the %d bytes of its descriptor", desc.Size))
 	}
 	if computed := desc.Digest.Algorithm().FromBytes(read.Bytes()); computed != desc.Digest {
 		return nil, mismatch(desc.Digest, computed)
@@ -130,13 +131,18 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 
 // repository returns oras-go's client for ref's repository, for this tenant.
 func (s *session) repository(ref image.Reference) (*remote.Repository, error) {
+	return s.repositoryWith(ref, nil)
+}
+
+// repositoryWith is repository for content, if open is set; see [answers].
+func (s *session) repositoryWith(ref image.Reference, open *bool) (*remote.Repository, error) {
 	store := s.store(ref.Host)
 	if store.Broken != "" {
 		return nil, verify.Permanent(policy.ReasonBrokenResource, errors.New(store.Broken))
 	}
 	credential := store.Credentials[ref.Host]
 	client := &auth.Client{
-		Client: &http.Client{Transport: answers{&guard{session: s, origin: ref.Host, store: store}},
+		Client: &http.Client{Transport: answers{guard: &guard{session: s, origin: ref.Host, store: store}, open: open},
 			CheckRedirect: checkRedirect, Timeout: s.client.options.RequestTimeout},
 		Cache: s.client.tokenCache(s.access, ref.Host, credential),
 		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {

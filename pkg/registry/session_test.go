@@ -84,11 +84,11 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"10 GB of .sig manifest":       {".sig", hostile.Stream(ocispec.MediaTypeImageManifest, 10<<30), list, policy.ReasonLimitExceeded, ""},
 		"a list that hangs":            {"/referrers/", hostile.Hang, list, "transient", "did not answer in time"},
 		"a list that is no JSON":       {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10), list, "transient", ""},
-		"10 GB of blob":                {"/blobs/", hostile.Stream(octets, 10<<30), fetch(7), "transient", ""},
+		"10 GB of blob":                {"/blobs/", hostile.Stream(octets, 10<<30), fetch(7), policy.ReasonContentMismatch, ""},
 		"10 GB of blob, said so":       {"/blobs/", hostile.Stream(octets, 10<<30), fetch(10 << 30), policy.ReasonLimitExceeded, "the limit is 1024"},
 		"a blob of negative size":      {"/blobs/", hostile.Stream(octets, 7), fetch(-1), policy.ReasonLimitExceeded, ""},
 		"a blob of other content":      {"/blobs/", hostile.Stream(octets, 7), fetch(7), policy.ReasonContentMismatch, ""},
-		"a shorter blob":               {"/blobs/", hostile.Stream(octets, 3), fetch(7), "transient", ""},
+		"a shorter blob":               {"/blobs/", hostile.Stream(octets, 3), fetch(7), policy.ReasonContentMismatch, ""},
 		"a blob in drips":              {"/blobs/", hostile.Drip(octets, 1000, 50*time.Millisecond), fetch(1000), "transient", "did not answer in time"},
 		"a blob that hangs":            {"/blobs/", hostile.Hang, fetch(7), "transient", "did not answer in time"},
 		"a connection that drops":      {"/blobs/", hostile.Drop, fetch(7), "transient", "connection"},
@@ -106,7 +106,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s verify.Registry, ref image.Reference) error {
 			_, err := s.Resolve(ctx, ref.WithDigest(digest.FromString(manifest)))
 			return err
-		}, "transient", "violates"},
+		}, policy.ReasonContentMismatch, "not what its digest says"},
 		"a .sig manifest with a lying digest": {".sig", hostile.ManifestAs(manifest, digest.FromString("other")), list, policy.ReasonContentMismatch, "not what its digest says"},
 		"a resolution that hangs":             {"/manifests/", hostile.Hang, resolve, "transient", "did not answer in time"},
 		"a header without end":                {"/blobs/", hostile.Status(200, "X-Long: "+strings.Repeat("x", 200<<10)), fetch(7), "transient", ""},

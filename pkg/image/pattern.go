@@ -42,7 +42,10 @@ func ParsePattern(s string) (Pattern, error) {
 	if !found {
 		return Pattern{}, fmt.Errorf(`image pattern %q needs a host and a repository, such as "%s/**" or "docker.io/library/%s"`, s, host, host)
 	}
-	host = normaliseHost(host)
+	host, err := canonicalPattern(host)
+	if err != nil {
+		return Pattern{}, fmt.Errorf(`image pattern %q: its first part is not a registry host; a wildcard may only stand for its first label, as in "*.example.com": %w`, s, err)
+	}
 	if !patternHost.MatchString(host) || strings.Contains(host, "..") {
 		return Pattern{}, fmt.Errorf(`image pattern %q: host %q is not a registry host; a wildcard may only stand for its first label, as in "*.example.com"`, s, host)
 	}

@@ -13,22 +13,20 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// dockerHub is the host of images without a host.
-const dockerHub = "docker.io"
-
 // Reference is a normalised image reference. It is comparable, and its zero value names
-// no image. Only Parse makes one from a string.
+// no image. Only Parse makes one from a string, and from its String makes it again.
 type Reference struct {
-	Host       string        // lower case, without the default port 443
+	Host       string        // the only spelling of its server: lower case, without the default port 443
 	Repository string        // path below the host
 	Tag        string        // empty when only a digest was given
 	Digest     digest.Digest // empty, or sha256
 }
 
 // Parse normalises s like container runtimes: a missing host is Docker Hub, a one-word
-// Docker Hub name is in library/, a missing tag is latest. It returns an error, never a
-// guess, for anything but one well-formed reference, and for digests other than sha256,
-// which no supported signature format covers.
+// Docker Hub name is in library/, a missing tag is latest. The names of Docker Hub's
+// registry are one host. It returns an error, never a guess, for anything but one
+// well-formed reference, for odd spellings of a host or port, and for digests other than
+// sha256, which no supported signature format covers.
 func Parse(s string) (Reference, error) {
 	switch {
 	case s == "":
@@ -40,15 +38,15 @@ func Parse(s string) (Reference, error) {
 		// be a guess, so both are refused.
 		return Reference{}, fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag", s, "[")
 	}
-	named, err := reference.ParseNormalizedNamed(s)
+	canonical, err := withCanonicalHost(s)
 	if err != nil {
 		return Reference{}, fmt.Errorf("parse image reference %.80q: %w", s, err)
 	}
-	r := Reference{Host: normaliseHost(reference.Domain(named)), Repository: reference.Path(named)}
-	if !isHost(r.Host) {
-		// The parser takes a first path segment with capital letters for a host.
-		return Reference{}, fmt.Errorf("image reference %.80q: %q is not a registry host, it has neither dot nor port", s, r.Host)
+	named, err := reference.ParseNormalizedNamed(canonical)
+	if err != nil {
+		return Reference{}, fmt.Errorf("parse image reference %.80q: %w", s, err)
 	}
+	r := Reference{Host: reference.Domain(named), Repository: reference.Path(named)}
 	if digested, ok := named.(reference.Digested); ok {
 		r.Digest = digested.Digest()
 		if r.Digest.Algorithm() != digest.SHA256 {
@@ -64,23 +62,22 @@ func Parse(s string) (Reference, error) {
 	return r, nil
 }
 
-// normaliseHost returns one spelling for each registry: DNS names ignore case, and 443 is
-// the default port of HTTPS.
-func normaliseHost(host string) string {
-	host = strings.ToLower(host)
-	if name := strings.TrimSuffix(host, ":443"); isHost(name) {
-		host = name
+// withCanonicalHost returns s with the canonical spelling of its host, if it has one. It
+// comes before the parser, which adds library/ below docker.io only.
+func withCanonicalHost(s string) (string, error) {
+	host, rest, found := strings.Cut(s, "/")
+	if !found || (!isHost(host) && strings.ToLower(host) == host) {
+		return s, nil // the start of a Docker Hub path
 	}
-	if host == "index."+dockerHub {
-		return dockerHub
+	canonical, err := canonicalHost(host)
+	if err != nil {
+		return "", fmt.Errorf("host %.80q: %w", host, err)
 	}
-	return host
-}
-
-// isHost reports whether the first part of a reference is a host, and not the start of a
-// Docker Hub path: a host has a dot or a port, or is localhost.
-func isHost(name string) bool {
-	return strings.ContainsAny(name, ".:") || name == "localhost"
+	if !isHost(canonical) {
+		// Runtimes take a first path segment with capital letters for a host.
+		return "", fmt.Errorf("%.80q is not a registry host, it has neither dot nor port", host)
+	}
+	return canonical + "/" + rest, nil
 }
 
 // Name returns host/repository, without tag and digest.
@@ -111,16 +108,16 @@ func (r Reference) WithTag(tag string) Reference {
 }
 
 // NormaliseHost checks the registry host of a resource (host or host:port, no scheme, no
-// path) and returns its normalised form.
+// path) and returns the spelling that references of its images have.
 func NormaliseHost(host string) (string, error) {
-	ref, err := Parse(host + "/x/x")
-	if err != nil || strings.ContainsAny(host, "/@") {
-		return "", fmt.Errorf("registry %.80q is not a host or host:port (no scheme, no path)", host)
+	canonical, err := canonicalHost(host)
+	if err != nil {
+		return "", fmt.Errorf("registry %.80q is not a host or host:port (no scheme, no path): %w", host, err)
 	}
-	if ref.Host != normaliseHost(host) {
+	if !isHost(canonical) {
 		// A name without dot or port, such as "team", would be read as the
 		// first part of a Docker Hub path.
 		return "", fmt.Errorf("registry %.80q is not a registry host: it needs a dot or a port", host)
 	}
-	return ref.Host, nil
+	return canonical, nil
 }

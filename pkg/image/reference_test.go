@@ -96,7 +96,8 @@ func TestNormaliseHost(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"nginx", "r.example.com:443/a/b:v1@" + someDigest, "[x]y", "a@sha256:", "%2f", "é", ":443/a"} {
+	for _, seed := range []string{"nginx", "r.example.com:443/a/b:v1@" + someDigest, "[x]y", "a@sha256:", "%2f", "é", ":443/a",
+		"r.example.com:0443/a", "REGISTRY-1.docker.io:443/nginx", "registry.hub.docker.com/a/b", "127.1/a", "0x7f.0.0.1:5000/a", "doc\u212Aer.io/a", "a.localhost/a", "registry:443/a"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -110,5 +111,17 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, ref, again)
 		require.NotContains(t, ref.Repository, "..")
 		require.NotContains(t, ref.Host, "/")
+		require.LessOrEqual(t, len(ref.String()), image.MaxLength)
+		host, err := image.NormaliseHost(ref.Host)
+		require.NoError(t, err)
+		require.Equal(t, ref.Host, host)
+		pattern, err := image.ParsePattern(ref.Host + "/**")
+		require.NoError(t, err, "every image can be named by a pattern")
+		require.True(t, pattern.Match(ref))
+		if written, _, found := strings.Cut(s, "/"); found && strings.ContainsAny(written, ".:") {
+			host, err := image.NormaliseHost(written)
+			require.NoError(t, err, "a Store can list the host of every image")
+			require.Equal(t, ref.Host, host)
+		}
 	})
 }

@@ -32,10 +32,8 @@ const (
 
 // Reasons of failures to read evidence.
 const (
-	ReasonUnreachable              Reason = "Unreachable"              // the registry did not answer, or not in time
+	ReasonUnreachable              Reason = "Unreachable"              // the registry did not answer in time, securely and in full
 	ReasonForbidden                Reason = "Forbidden"                // the registry or an address rule refuses access
-	ReasonUntrustedRegistry        Reason = "UntrustedRegistry"        // the certificate of the registry is not trusted
-	ReasonInvalidAnswer            Reason = "InvalidAnswer"            // the response violates the OCI distribution specification
 	ReasonUntrustedTokenServer     Reason = "UntrustedTokenServer"     // the registry sends credentials to a host that no Store lists
 	ReasonContentMismatch          Reason = "ContentMismatch"          // the registry sent bytes that do not match their digest
 	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence than the limit

@@ -88,14 +88,17 @@ type Access struct {
 // account returns who pays, which is never empty.
 func (a Access) account() verify.Account { return cmp.Or(a.Account, a.Namespace.Account()) }
 
-// Client holds what tenants share: connections, and state of hosts. It is safe for
-// concurrent use.
+// Client holds what tenants share: connections, and turns at hosts. What one tenant's
+// requests teach is not used for another's: tokens, pauses, rates and which repositories
+// have the referrers API are kept apart, the last for hosts that a cluster admin named in
+// common. It is safe for concurrent use.
 type Client struct {
 	options    Options
 	addresses  *egress.Guard
 	transports *otter.Cache[transportKey, *http.Transport]
 	tokens     *otter.Cache[tokenKey, auth.Cache]
 	hosts      *otter.Cache[string, *hostState]
+	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
 	backOffs   *otter.Cache[backOffKey, time.Time]
 	paces      *otter.Cache[verify.Account, *rate.Limiter]
 }
@@ -124,6 +127,7 @@ func NewClient(options Options) *Client {
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
 		paces: otter.Must(&otter.Options[verify.Account, *rate.Limiter]{MaximumSize: maxHosts,
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *rate.Limiter](time.Minute)}),
+		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
 		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}
@@ -136,15 +140,26 @@ func (c *Client) Close() {
 	}
 }
 
-// Forget drops the tokens and the pace of a deleted namespace. The pace of a shared
-// account stays: deleting a namespace must not refill it.
+// Forget drops what is kept for a deleted namespace. The pace and the pauses of a shared
+// account stay: deleting a namespace must not end them.
 func (c *Client) Forget(namespace verify.Namespace) {
 	for key := range c.tokens.Keys() {
 		if key.namespace == namespace {
 			c.tokens.Invalidate(key)
 		}
 	}
-	c.paces.Invalidate(namespace.Account())
+	account := namespace.Account()
+	for key := range c.apis.Keys() {
+		if key.account == account {
+			c.apis.Invalidate(key)
+		}
+	}
+	for key := range c.backOffs.Keys() {
+		if key.account == account {
+			c.backOffs.Invalidate(key)
+		}
+	}
+	c.paces.Invalidate(account)
 }
 
 // For returns the registries as one tenant may reach them. It is cheap and does not

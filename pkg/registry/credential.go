@@ -62,8 +62,10 @@ func ParseDockerConfig(text []byte) (map[string]Credential, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the docker config's entry for %s: %w", host, err)
 		}
-		if _, twice := credentials[host]; twice {
-			return nil, fmt.Errorf("the docker config has two entries for %s", host)
+		// Two spellings of one host, as docker login may leave for its Hub, may repeat
+		// a credential; which of two different ones to use would be a guess.
+		if earlier, twice := credentials[host]; twice && earlier != credential {
+			return nil, fmt.Errorf("the docker config has two different entries for %s", host)
 		}
 		credentials[host] = credential
 	}
@@ -84,9 +86,6 @@ func configHost(key string) (string, error) {
 	normalised, err := image.NormaliseHost(host)
 	if err != nil {
 		return "", fmt.Errorf("the docker config's entry %.80q is not for a registry host", key)
-	}
-	if normalised == "registry-1.docker.io" {
-		normalised = "docker.io"
 	}
 	return normalised, nil
 }

@@ -10,6 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -63,16 +66,94 @@ func worthRetrying(err error) bool {
 	if errors.As(err, &network) && network.Timeout() {
 		return false
 	}
-	return !verify.IsPermanent(err) && connectionFailed(err)
+	return connectionFailed(err) && !permanent(err) && !untrusted(err)
 }
+
+// answers marks failures to read an answer: HTTP/2 has errors of its own for a stream that
+// is reset, which cannot be told from errors in what was read. It refuses an answer that
+// says itself that it is for another digest.
+type answers struct {
+	guard http.RoundTripper
+	// open, if set, has Content-Length left out, so that content is judged by its bytes
+	// and not by what the registry says about them. It becomes true if the end of an answer
+	// does not prove that it is whole.
+	open *bool
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.guard.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStated(req, resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	if a.open != nil {
+		// Without either, only the end of the connection ends a body (RFC 9112, section 6.3).
+		*a.open = resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+		resp.ContentLength = -1
+	}
+	resp.Body = answer{resp.Body}
+	return resp, nil
+}
+
+// checkStated compares the digest that an answer states with the one that was asked for.
+func checkStated(req *http.Request, resp *http.Response) error {
+	above, name := path.Split(req.URL.Path)
+	if resp.StatusCode != http.StatusOK || !strings.HasSuffix(above, "/manifests/") && !strings.HasSuffix(above, "/blobs/") {
+		return nil
+	}
+	want, err := digest.Parse(name)
+	if err != nil {
+		return nil //nolint:nilerr // a tag
+	}
+	stated, err := digest.Parse(resp.Header.Get("Docker-Content-Digest"))
+	if err != nil || stated == want {
+		return nil //nolint:nilerr // it is optional, and the content is hashed
+	}
+	return mismatch(want, stated)
+}
+
+type answer struct{ io.ReadCloser }
+
+// Read implements [io.Reader].
+func (a answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	var tooLarge *http.MaxBytesError
+	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &tooLarge) {
+		err = &cutError{err}
+	}
+	return n, err
+}
+
+// cutError means that an answer ended before its time.
+type cutError struct{ err error }
+
+// Error implements error.
+func (e *cutError) Error() string { return "the answer was cut off: " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *cutError) Unwrap() error { return e.err }
+
+// errShort means that an answer ended before all of it had come, and nothing showed it.
+var errShort = &cutError{io.ErrUnexpectedEOF}
 
 // connectionFailed reports whether err comes from the connection and not from the
 // content that was read through it.
 func connectionFailed(err error) bool {
 	var request *url.Error
 	var network net.Error
-	return errors.As(err, &request) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	var cut *cutError
+	return errors.As(err, &request) || errors.As(err, &network) || errors.As(err, &cut) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// untrusted reports whether a connection was refused by us, for its certificate.
+func untrusted(err error) bool {
+	var unknownCA x509.UnknownAuthorityError
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &unknownCA) || errors.As(err, &certificate)
 }
 
 // mismatch is the error for content with another digest than requested.
@@ -97,16 +178,26 @@ func explain(err error, doing, host string) error {
 	return fmt.Errorf("%s: %s", doing, transientCause(err, host))
 }
 
-// permanentCause returns a reason and a sentence for failures that a retry would
-// repeat, and an empty reason for others.
+// permanent reports whether a retry would repeat a failure.
+func permanent(err error) bool {
+	if verify.IsPermanent(err) {
+		return true
+	}
+	reason, _ := permanentCause(err, "")
+	return reason != ""
+}
+
+// permanentCause returns a reason and a sentence for the failures that a retry would
+// repeat, and an empty reason for all others. This is the whole list, beside our own
+// refusals ([verify.PermanentError]): not found, refused credentials, an address that no
+// admin opened, content that does not match its digest, past a limit. An attacker who can
+// disturb a connection, and a registry in trouble, cause anything else.
 func permanentCause(err error, host string) (reason policy.Reason, text string) {
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) {
-		return permanentStatus(response.StatusCode, host)
+		return permanentStatus(response, host)
 	}
-	var unknownCA x509.UnknownAuthorityError
 	var tooLarge *http.MaxBytesError
-	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, errdef.ErrNotFound):
 		return policy.ReasonNotFound, host + " has no such image or tag"
@@ -116,29 +207,40 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrAddress.Error() + ", and no ClusterStore lists it under registries"
 	case errors.Is(err, egress.ErrMetadata):
 		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrMetadata.Error()
-	case errors.As(err, &unknownCA), errors.As(err, &certificate):
-		return policy.ReasonUntrustedRegistry, host + " has a certificate that is not trusted; a Store's caBundle can make it so"
-	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), errors.Is(err, content.ErrInvalidDescriptorSize):
-		return policy.ReasonContentMismatch, "the content is not what its digest and size say"
+	case errors.Is(err, content.ErrMismatchedDigest):
+		return policy.ReasonContentMismatch, "the content is not what its digest says"
 	case errors.Is(err, errdef.ErrSizeExceedsLimit), errors.As(err, &tooLarge):
 		return policy.ReasonLimitExceeded, fmt.Sprintf("the answer of %s is larger than %d bytes", host, maxManifestBytes)
-	case !connectionFailed(err):
-		return policy.ReasonInvalidAnswer, host + " gave an answer that violates the OCI distribution specification"
 	}
 	return "", ""
 }
 
-// permanentStatus is permanentCause for an HTTP status.
-func permanentStatus(status int, host string) (reason policy.Reason, text string) {
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return policy.ReasonAccessDenied, host + " refuses access; a Store's imagePullSecrets can give it"
-	case status == http.StatusNotFound:
-		return policy.ReasonNotFound, host + " has no such image or tag"
-	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status == http.StatusTooEarly, status >= 500:
-		return "", ""
+// permanentStatus is permanentCause for an HTTP status. oras-go turns a missing manifest or
+// blob into [errdef.ErrNotFound], so a 404 here is either about the repository, and says
+// so, or comes from a token server and says nothing about the image.
+func permanentStatus(response *errcode.ErrorResponse, host string) (reason policy.Reason, text string) {
+	if hasCode(response, codeTooManyRequests, codeUnavailable) {
+		return "", "" // some say so with 403
 	}
-	return policy.ReasonInvalidAnswer, fmt.Sprintf("%s answered with status %d", host, status)
+	switch response.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return policy.ReasonAccessDenied, host + " refuses access; a Store's imagePullSecrets can give it"
+	case http.StatusNotFound:
+		if hasCode(response, errcode.ErrorCodeNameUnknown) {
+			return policy.ReasonNotFound, host + " has no such image or tag"
+		}
+	}
+	return "", ""
+}
+
+// Error codes of the distribution API that oras-go has no name for.
+const (
+	codeTooManyRequests = "TOOMANYREQUESTS"
+	codeUnavailable     = "UNAVAILABLE"
+)
+
+func hasCode(response *errcode.ErrorResponse, codes ...string) bool {
+	return slices.ContainsFunc(response.Errors, func(e errcode.Error) bool { return slices.Contains(codes, e.Code) })
 }
 
 // transientCause describes a failure that a retry may not repeat.
@@ -157,8 +259,12 @@ func transientCause(err error, host string) string {
 		return host + " could not be looked up"
 	case errors.Is(err, errBackOff):
 		return host + " asked for a pause (429 or 503 with Retry-After)"
+	case untrusted(err):
+		return host + " has a certificate that is not trusted; a Store's caBundle can make it so"
+	case connectionFailed(err):
+		return "the connection to " + host + " failed"
 	}
-	return "the connection to " + host + " failed"
+	return host + " gave an answer that violates the OCI distribution specification"
 }
 
 // errBackOff means that the host asked for a pause, which is not over.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -23,10 +22,6 @@ import (
 // hostState is the state of a host that all tenants share.
 type hostState struct {
 	turns *turns // bounds the requests in flight
-
-	mu         sync.Mutex
-	capability bool // has the referrers API
-	until      time.Time
 }
 
 // host returns the state of a host.
@@ -55,11 +50,13 @@ func (c *Client) pace(ctx context.Context, access Access) error {
 	return limiter.Wait(ctx)
 }
 
-// backOffKey makes a pause that a host asks for apply to one tenant, so that one tenant's
-// flood does not silence another.
+// backOffKey makes a pause that a host asks for apply to one account, whoever named the
+// host: an account can make a registry ask for pauses, by a flood, with a credential that
+// is past its limit or by a repository that proxies to another server, and must not silence
+// another with them.
 type backOffKey struct {
-	namespace verify.Namespace
-	host      string
+	account verify.Account
+	host    string
 }
 
 // guard is the round tripper of one tenant for images of one host. Every request passes
@@ -77,7 +74,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	client := g.session.client
-	key := backOffKey{namespace: g.session.access.Namespace, host: host}
+	key := backOffKey{account: g.session.access.account(), host: host}
 	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
 		return nil, errBackOff
 	}
@@ -142,7 +139,7 @@ func (g *guard) trusted(host string) bool {
 	}
 	switch g.origin {
 	case "docker.io":
-		return host == "registry-1.docker.io" || host == "auth.docker.io"
+		return host == "auth.docker.io"
 	case "registry.gitlab.com":
 		if host == "gitlab.com" {
 			return true
@@ -198,9 +195,6 @@ func hostOf(u *url.URL) string {
 	if err != nil {
 		return strings.ToLower(u.Host)
 	}
-	if host == "registry-1.docker.io" {
-		return "docker.io"
-	}
 	return host
 }
 
@@ -244,18 +238,4 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s redirects from HTTPS to %.20q", hostOf(via[0].URL), req.URL.Scheme))
 	}
 	return nil
-}
-
-// remember records whether the host has the referrers API.
-func (s *hostState) remember(capable bool, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.capability, s.until = capable, now.Add(capabilityLifetime)
-}
-
-// recall returns whether the host has the referrers API, if that is known.
-func (s *hostState) recall(now time.Time) (capable, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.capability, now.Before(s.until)
 }

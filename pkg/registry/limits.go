@@ -16,6 +16,9 @@ const (
 	maxReferrers = verify.MaxReferrers
 	// maxReferrerPages bounds pagination, which the registry drives.
 	maxReferrerPages = 8
+	// maxFirstRead bounds what is allocated before content comes, for evidence of the
+	// usual size.
+	maxFirstRead = 64 << 10
 	// maxRedirects is enough for a blob that lives in object storage behind a
 	// content network.
 	maxRedirects = 3
@@ -36,8 +39,8 @@ const (
 	// tokenCacheLifetime bounds how many scopes one token cache can collect. Tokens
 	// rarely live longer.
 	tokenCacheLifetime = 10 * time.Minute
-	// capabilityLifetime is how long the answer counts whether a host has the referrers
-	// API.
+	// capabilityLifetime is how long the fallback tag is not read in parallel after a
+	// registry has shown that it has the referrers API.
 	capabilityLifetime = 10 * time.Minute
 	// maxQueue is how many requests of one account may wait for one host. An image needs
 	// some twenty at a time.

@@ -1,0 +1,147 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// dockerHub is the host of images without a host.
+const dockerHub = "docker.io"
+
+// defaultPort is the port of HTTPS, which a canonical host leaves out.
+const defaultPort = "443"
+
+// hostName matches a host without port, in ASCII: lower-casing must not turn another
+// letter, such as the Kelvin sign, into an ASCII one. It has no trailing dot, brackets or
+// underscore.
+var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*$`)
+
+// number matches the last part of an IPv4 address in every spelling that a resolver may
+// take: decimal, octal or hexadecimal, and from one to four parts.
+var number = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
+
+// canonicalHost returns the one spelling of a registry's host, or says how to write it.
+// Patterns, Stores and the dialler compare hosts as strings, so a second spelling of a
+// server would walk around the rules for it.
+func canonicalHost(host string) (string, error) {
+	name, port, err := splitHost(host)
+	if err != nil {
+		return "", err
+	}
+	if port == defaultPort && isHost(name) {
+		// A host of one word keeps its port: without it, it would be the start of a
+		// Docker Hub path.
+		port = ""
+	}
+	if port == "" && isDockerHub(name) {
+		return dockerHub, nil
+	}
+	return joinHost(name, port), nil
+}
+
+// canonicalPattern is canonicalHost for the host of a pattern, whose first label may be a
+// wildcard.
+func canonicalPattern(host string) (string, error) {
+	suffix, wildcard := strings.CutPrefix(host, "*.")
+	if !wildcard {
+		return canonicalHost(host)
+	}
+	name, port, err := splitHost(suffix)
+	if err != nil {
+		return "", err
+	}
+	if isAddress(name) || name == localhost {
+		return "", fmt.Errorf("a wildcard stands for a label of a DNS name, and %q has none", name)
+	}
+	if port == defaultPort { // with the wildcard's dot, it is no host of one word
+		port = ""
+	}
+	return joinHost("*."+name, port), nil
+}
+
+// isDockerHub reports whether a host is a name of Docker Hub's registry. containerd and
+// CRI-O take index.docker.io for docker.io, and pull both from registry-1.docker.io; that
+// name and registry.hub.docker.com they ask as written, and reach the same server. They
+// put a one-word repository into library/ only for the first two, written without a port.
+// Under the other spellings they ask for the word alone, which nobody can own at Docker
+// Hub: they pull what is verified here, in library/, or nothing.
+func isDockerHub(name string) bool {
+	return slices.Contains([]string{dockerHub, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}, name)
+}
+
+const localhost = "localhost"
+
+// isHost reports whether the first part of a reference is a host, and not the start of a
+// Docker Hub path: a host has a dot or a port, or is localhost.
+func isHost(name string) bool {
+	return strings.ContainsAny(name, ".:") || name == localhost
+}
+
+// splitHost returns the name, in lower case, and the port of a host, or an error if
+// another spelling of the same server exists and this is not the one to use.
+func splitHost(host string) (name, port string, err error) {
+	name, port, found := strings.Cut(host, ":")
+	switch {
+	case !hostName.MatchString(name):
+		return "", "", errors.New("it is not a DNS name or an IPv4 address")
+	case len(name) > maxHostLength:
+		return "", "", fmt.Errorf("the host is longer than %d bytes", maxHostLength)
+	}
+	if found {
+		if err := checkPort(port); err != nil {
+			return "", "", err
+		}
+	}
+	name = strings.ToLower(name)
+	return name, port, checkName(name)
+}
+
+func joinHost(name, port string) string {
+	if port == "" {
+		return name
+	}
+	return name + ":" + port
+}
+
+// checkPort refuses every spelling of a port but the decimal one. Runtimes dial 0443 as
+// 443.
+func checkPort(port string) error {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return fmt.Errorf("%.20q is not a port: write a number from 1 to 65535 without leading zeros", port)
+	}
+	return nil
+}
+
+// checkName refuses names that are other spellings of an address or of localhost. A name
+// whose last label is a number can only be an address: which one depends on the resolver,
+// for 127.1, 010.0.0.1, 0x7f.0.0.1 and 2130706433 alike. localhost itself is a name like
+// others, which may be ::1, and is not the same host as 127.0.0.1.
+func checkName(name string) error {
+	if isAddress(name) {
+		addr, err := netip.ParseAddr(name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%.40q is not an IPv4 address: write four decimal numbers without leading zeros", name)
+		case addr.IsUnspecified(), addr.IsLoopback() && name != "127.0.0.1":
+			return fmt.Errorf("%s is another name of the own machine: write 127.0.0.1", name)
+		}
+		return nil
+	}
+	// RFC 6761, section 6.3, and the names in /etc/hosts of common distributions.
+	others := []string{"localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"}
+	if strings.HasSuffix(name, "."+localhost) || slices.Contains(others, name) {
+		return fmt.Errorf("%.80q is another name of the own machine: write localhost", name)
+	}
+	return nil
+}
+
+// isAddress reports whether a resolver may take a name for an IPv4 address.
+func isAddress(name string) bool {
+	return number.MatchString(name[strings.LastIndexByte(name, '.')+1:])
+}

@@ -1,0 +1,220 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Referrers implements [verify.Registry]. It reads the signature tag, the attestation tag
+// if there are Verifiers of attestations, and the referrers API or its fallback tag, in
+// parallel.
+func (s *session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
+	if subject.Digest == "" {
+		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("list referrers of %s: it has no digest", subject))
+	}
+	repository, err := s.repository(subject)
+	if err != nil {
+		return nil, fmt.Errorf("list referrers of %s: %w", subject, err)
+	}
+	var signed, attested, referring []ocispec.Descriptor
+	var signedErr, attestedErr, listErr error
+	var all sync.WaitGroup
+	all.Go(func() { signed, signedErr = s.evidenceTag(ctx, repository, subject, ".sig") })
+	if s.access.Attestations {
+		all.Go(func() { attested, attestedErr = s.evidenceTag(ctx, repository, subject, ".att") })
+	}
+	all.Go(func() { referring, listErr = s.referrers(ctx, repository, subject) })
+	all.Wait()
+	return dedupe(slices.Concat(signed, attested, referring)), join(signedErr, attestedErr, listErr)
+}
+
+// evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
+// or "….att", with its content.
+func (s *session) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
+		descriptor, content, err := fetchManifest(ctx, repository, tag)
+		if err != nil {
+			return nil, err
+		}
+		descriptor.Data = content
+		return []ocispec.Descriptor{descriptor}, nil
+	})
+	if errors.Is(err, errdef.ErrNotFound) {
+		return nil, nil
+	}
+	return found, explain(err, "read tag "+tag+" of "+subject.Name(), subject.Host)
+}
+
+// apiKey identifies registries of which one answer says that they have the referrers API:
+// one repository, as far as one account is concerned.
+type apiKey struct {
+	account          verify.Account
+	host, repository string
+}
+
+// apiKey returns the key for ref. For a host that a cluster admin named, it has neither
+// account nor repository: one answer counts for all.
+func (s *session) apiKey(ref image.Reference) apiKey {
+	if _, named := s.access.Hosts[ref.Host]; named {
+		return apiKey{host: ref.Host}
+	}
+	return apiKey{account: s.access.account(), host: ref.Host, repository: ref.Repository}
+}
+
+// referrers asks the API (OCI distribution specification, "Listing Referrers") and takes
+// the fallback tag ("Referrers Tag Schema") if the repository does not have it.
+func (s *session) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	key := s.apiKey(subject)
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return s.list(ctx, key, repository, subject) })
+	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
+		return found, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+			subject.Name(), maxReferrers, maxReferrerPages))
+	}
+	return found, explain(err, "list referrers of "+subject.String(), subject.Host)
+}
+
+// list always asks the API. Only its presence is remembered, and only saves the request
+// for the fallback tag, which otherwise goes in parallel. Its absence is not: the answer
+// is the same as for a repository that is missing, and a registry that had none a minute
+// ago may have one, so whoever trusted it could miss a signature. So what is remembered
+// never changes an answer, and a registry without the API costs one more request and no
+// more time.
+func (s *session) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fallback := func() ([]ocispec.Descriptor, error) { return listByTag(limited, repository, subject) }
+	if _, known := s.client.apis.GetIfPresent(key); !known {
+		fallback = started(fallback)
+	}
+	found, pages, err := listByAPI(ctx, repository, subject)
+	if pages > 0 {
+		s.client.apis.Set(key, struct{}{})
+		return found, err
+	}
+	if !unsupported(err) {
+		return found, err
+	}
+	s.client.apis.Invalidate(key)
+	return fallback()
+}
+
+// started starts f and returns a function that waits for its results.
+func started(f func() ([]ocispec.Descriptor, error)) func() ([]ocispec.Descriptor, error) {
+	var found []ocispec.Descriptor
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				found, err = nil, fmt.Errorf("internal error: %v", r)
+			}
+		}()
+		found, err = f()
+	}()
+	return func() ([]ocispec.Descriptor, error) {
+		<-done // it ends with its context
+		return found, err
+	}
+}
+
+// errEnough ends a listing at its limit.
+var errEnough = errors.New("enough referrers")
+
+// unsupported reports whether the answer for the first page may mean that the registry has
+// no referrers API.
+func unsupported(err error) bool {
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) {
+		switch response.StatusCode {
+		case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
+			return true
+		}
+	}
+	return errors.Is(err, errdef.ErrUnsupported)
+}
+
+// listByAPI lists without a filter: registries get the artifact types in an index wrong.
+// It also returns how many pages came. From the first one on, the API exists, and a page
+// that is missing is an error.
+func listByAPI(ctx context.Context, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, pages int, err error) {
+	counted := &pageCounter{Client: repository.Client}
+	found, err = listWith(ctx, counted, repository, subject, true)
+	return found, counted.pages, err
+}
+
+func listByTag(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	return listWith(ctx, repository.Client, repository, subject, false)
+}
+
+func listWith(ctx context.Context, client remote.Client, repository *remote.Repository, subject image.Reference, api bool) ([]ocispec.Descriptor, error) {
+	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
+		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}
+	if err := lister.SetReferrersCapability(api); err != nil {
+		return nil, err
+	}
+	var found []ocispec.Descriptor
+	err := lister.Referrers(ctx, ocispec.Descriptor{Digest: subject.Digest}, "", func(page []ocispec.Descriptor) error {
+		for _, d := range page {
+			if len(found) == maxReferrers {
+				return errEnough
+			}
+			// Only content that we fetch and hash ourselves counts.
+			d.Data, d.URLs = nil, nil
+			found = append(found, d)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// pageCounter counts the answers that are pages of referrers. Its requests come one after
+// the other.
+type pageCounter struct {
+	remote.Client
+	pages int
+}
+
+// Do implements [remote.Client].
+func (p *pageCounter) Do(req *http.Request) (*http.Response, error) {
+	resp, err := p.Client.Do(req)
+	if err == nil && resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") == ocispec.MediaTypeImageIndex {
+		p.pages++
+	}
+	return resp, err
+}
+
+// join returns one error, which is permanent only if all are: evidence that a retry may
+// find must not be denied because there is too much of other evidence.
+func join(errs ...error) error {
+	joined := errors.Join(errs...)
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil && !verify.IsPermanent(err) }) {
+		return errors.New(joined.Error())
+	}
+	return joined
+}
+
+// dedupe keeps the first of each digest, in order.
+func dedupe(descriptors []ocispec.Descriptor) []ocispec.Descriptor {
+	seen := map[digest.Digest]bool{}
+	return slices.DeleteFunc(descriptors, func(d ocispec.Descriptor) bool {
+		again := seen[d.Digest]
+		seen[d.Digest] = true
+		return again
+	})
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/regex"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -112,6 +113,13 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	}
 	if (i.Subject == "") == (i.SubjectRegExp == "") {
 		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
+	}
+	// The library compiles whatever it is given.
+	if _, err := regex.Size(i.IssuerRegExp); err != nil {
+		return nil, fmt.Errorf("issuerRegExp: %w", err)
+	}
+	if _, err := regex.Size(i.SubjectRegExp); err != nil {
+		return nil, fmt.Errorf("subjectRegExp: %w", err)
 	}
 	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
 	if err != nil {

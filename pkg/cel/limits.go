@@ -16,7 +16,7 @@ const (
 	maxLoops = 4
 	// maxPrograms bounds the regular expressions of one expression together, in
 	// instructions.
-	maxPrograms = regex.MaxInstructions
+	maxPrograms = regex.MaxInstructions / 2
 	// maxCost bounds one evaluation, in CEL's units. It is enough to visit each of some
 	// 10,000 packages a few times, and is used up within a fifth of a second.
 	maxCost = 500_000

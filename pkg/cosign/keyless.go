@@ -106,6 +106,17 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	return made, nil
 }
 
+// Bytes returns how much memory the regular expressions of the identity keep at most. Those
+// that New refuses keep none.
+func (i Identity) Bytes() (size int) {
+	for _, expression := range []string{i.IssuerRegExp, i.SubjectRegExp} {
+		if n, err := regex.Size(expression); err == nil && expression != "" {
+			size += regex.Bytes(n)
+		}
+	}
+	return size
+}
+
 // policy returns the library's matcher for the identity.
 func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	if (i.Issuer == "") == (i.IssuerRegExp == "") {

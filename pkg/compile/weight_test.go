@@ -127,7 +127,7 @@ func shapes(t testing.TB) map[string][]v1alpha1.Object {
 	}
 	return map[string][]v1alpha1.Object{
 		"RSA keys": repeated(10, func(i int) v1alpha1.Object {
-			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, rsaKeys(t, 16, 3072))
+			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, rsaKeys(t, 16, 2048))
 		}),
 		"elliptic keys": repeated(60, func(i int) v1alpha1.Object {
 			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))
@@ -149,7 +149,7 @@ func shapes(t testing.TB) map[string][]v1alpha1.Object {
 		"expressions": repeated(3, func(i int) v1alpha1.Object {
 			return named(i, v1alpha1.PolicyRule{Images: []string{"**"}, Require: []v1alpha1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
 		}),
-		"patterns": repeated(100, func(i int) v1alpha1.Object {
+		"patterns": repeated(20, func(i int) v1alpha1.Object {
 			return named(i, v1alpha1.PolicyRule{Images: patterns, Action: v1alpha1.RuleActionDeny})
 		}),
 		"rules": repeated(10, func(i int) v1alpha1.Object {

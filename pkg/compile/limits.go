@@ -40,7 +40,8 @@ const (
 	itemWeight     = 64      // a name, host or other text in a list, besides its text
 	keylessWeight  = 16 << 10
 	keyWeight      = 2 << 10 // a key, in each Verifier that uses it
-	anchorWeight   = 4 << 10 // a certificate, in each Verifier that uses it: some are verified there
+	keyByteWeight  = 16      // a byte of it: signatures are tried with each key, and long ones take longest
+	anchorWeight   = 8 << 10 // a certificate, in each Verifier that uses it: some are verified when it is compiled
 	materialWeight = 16      // a byte of keys, certificates or a Sigstore root
 	loginWeight    = 8       // a byte of a pull secret
 )

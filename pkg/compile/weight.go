@@ -16,16 +16,23 @@ import (
 type scale struct {
 	material material
 	cluster  *level         // nil for the cluster's own level
-	blocks   map[string]int // keys and certificates of the level's trust stores, by name
+	uses     map[string]use // the level's trust stores, by name
 
 	total   int
 	largest policy.ObjectRef
 	most    int
 }
 
+// use is what a trust store adds to each Verifier that names it.
+type use struct{ keys, anchors int }
+
+func useOf(content []byte, blocks int) use {
+	return use{keys: blocks*keyWeight + len(content)*keyByteWeight, anchors: blocks * anchorWeight}
+}
+
 // weigh returns an error if the resources of o weigh more than their level may.
 func weigh(o *objects, cluster *level, m material) error {
-	return (&scale{material: m, cluster: cluster, blocks: map[string]int{}}).load(o)
+	return (&scale{material: m, cluster: cluster, uses: map[string]use{}}).load(o)
 }
 
 func (s *scale) load(o *objects) error {
@@ -67,7 +74,9 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 	if err != nil {
 		return resourceWeight // it is not compiled
 	}
-	s.blocks[e.source.Name] = bytes.Count(content, []byte("-----BEGIN "))
+	if e.spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot {
+		s.uses[e.source.Name] = useOf(content, bytes.Count(content, []byte("-----BEGIN ")))
+	}
 	return resourceWeight + len(content)*materialWeight
 }
 
@@ -97,11 +106,12 @@ func policyOf(spec v1alpha1.ClusterVerificationPolicySpec) int {
 func (s *scale) verifier(owner verify.Namespace, spec v1alpha1.VerifierSpec) int {
 	weight := resourceWeight + patternsOf(spec.Images)
 	for _, store := range trustStoresOf(owner, spec) {
-		each := keyWeight
-		if spec.Notation != nil {
-			each = anchorWeight
+		weight += itemWeight
+		if added := s.use(owner, store); spec.Notation != nil {
+			weight += added.anchors
+		} else {
+			weight += added.keys
 		}
-		weight += itemWeight + each*s.blocksOf(owner, store)
 	}
 	if n := spec.Notation; n != nil {
 		weight += texts(n.TrustedIdentities)
@@ -133,15 +143,15 @@ func identities(spec v1alpha1.VerifierSpec) (weight int) {
 	return weight
 }
 
-// blocksOf returns the number of keys and certificates in a trust store.
-func (s *scale) blocksOf(owner verify.Namespace, source policy.ObjectRef) int {
+// use returns what a trust store adds to a verifier.
+func (s *scale) use(owner verify.Namespace, source policy.ObjectRef) use {
 	if s.cluster == nil || source.Namespace == string(owner) {
-		return s.blocks[source.Name]
+		return s.uses[source.Name]
 	}
-	if t, ok := s.cluster.trustStores[source.Name]; ok {
-		return len(t.keys) + len(t.certificates)
+	if t, ok := s.cluster.trustStores[source.Name]; ok && t.root == nil {
+		return useOf(t.text, len(t.keys)+len(t.certificates))
 	}
-	return 0
+	return use{}
 }
 
 // patternsOf weighs image patterns: each is kept by its segments.

@@ -178,7 +178,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		s, problems := New(resource.Objects{}, nil, outsideOfTests())
 		require.Empty(t, problems)
 		level := groupByLevel(o)["team-a"]
-		weighed := &scale{blocks: map[string]int{}}
+		weighed := &scale{uses: map[string]use{}}
 		require.NoError(t, weighed.load(level), name)
 		before := heap()
 		began := time.Now()

@@ -38,7 +38,7 @@ const (
 	ReasonInvalidAnswer            Reason = "InvalidAnswer"            // the response violates the OCI distribution specification
 	ReasonUntrustedTokenServer     Reason = "UntrustedTokenServer"     // the registry sends credentials to a host that no Store lists
 	ReasonContentMismatch          Reason = "ContentMismatch"          // the registry sent bytes that do not match their digest
-	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence than the limit
+	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence, or more to compile, than the limit
 	ReasonNoRegistry               Reason = "NoRegistry"               // no registry client is configured
 	ReasonNoDigest                 Reason = "NoDigest"                 // the reference has no digest, but one is required
 	ReasonNamespaceNotFound        Reason = "NamespaceNotFound"        // the namespace does not exist

@@ -8,12 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	celgo "github.com/google/cel-go/cel"
-	celast "github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 )
@@ -45,6 +42,7 @@ func Compile(text string, variables Variables) (*Expression, error) {
 		// No extension libraries and no macros that make lists: some of them make large
 		// values out of small ones (lists.range, replace, map), and the cost limit misses
 		// that if types are only known at run time.
+		celgo.ParserRecursionLimit(maxNesting), celgo.ParserExpressionSizeLimit(maxExpression),
 		celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
 		celgo.ClearMacros(), celgo.Macros(celgo.HasMacro, celgo.AllMacro, celgo.ExistsMacro, celgo.ExistsOneMacro),
 	}
@@ -55,9 +53,17 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
-	ast, issues := environment.Compile(text)
-	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("the expression is no CEL: %w", err)
+	parsed, issues := environment.Parse(text)
+	if err := refusal(issues); err != nil {
+		return nil, err
+	}
+	matched, err := checkSize(parsed.NativeRep())
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := environment.Check(parsed)
+	if err := refusal(issues); err != nil {
+		return nil, err
 	}
 	if err := checkGrowth(ast.NativeRep()); err != nil {
 		return nil, err
@@ -65,45 +71,26 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	if kind := ast.OutputType(); !kind.IsExactType(celgo.BoolType) && !kind.IsExactType(celgo.DynType) {
 		return nil, fmt.Errorf("the expression is of type %s, it must be true or false", kind)
 	}
-	program, err := environment.Program(ast, celgo.CostLimit(maxCost), celgo.InterruptCheckFrequency(checkEvery), celgo.EvalOptions(celgo.OptOptimize))
+	program, err := environment.Program(ast, append(matched.options(),
+		celgo.CostLimit(maxCost), celgo.InterruptCheckFrequency(checkEvery), celgo.EvalOptions(celgo.OptOptimize))...)
 	if err != nil {
 		return nil, fmt.Errorf("plan the expression: %w", err)
 	}
 	return &Expression{program: program}, nil
 }
 
-// checkGrowth refuses expressions that could make a value larger than their input: a short
-// expression that doubles a value forty times takes all memory.
-func checkGrowth(checked *celast.AST) error {
-	var refused error
-	refuse := func(why string) {
-		if refused == nil {
-			refused = errors.New(why)
-		}
+// refusal returns the first issue with its position. The library's own text repeats the
+// expression for each issue.
+func refusal(issues *celgo.Issues) error {
+	if issues == nil || len(issues.Errors()) == 0 {
+		return nil
 	}
-	celast.PreOrderVisit(checked.Expr(), celast.NewExprVisitor(func(e celast.Expr) {
-		switch e.Kind() {
-		case celast.CallKind:
-			if e.AsCall().FunctionName() == operators.Add && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), joins) {
-				refuse("the expression may add strings or lists; add numbers, durations and timestamps only, as in int(predicate.a) + 1")
-			}
-		case celast.ListKind:
-			if slices.ContainsFunc(e.AsList().Elements(), func(element celast.Expr) bool { return element.Kind() != celast.LiteralKind }) {
-				refuse("the expression has a list of something else than constants")
-			}
-		case celast.MapKind, celast.StructKind:
-			refuse("the expression makes a map, which is not supported")
-		case celast.UnspecifiedExprKind:
-			refuse("the expression has a part of unknown kind")
-		case celast.ComprehensionKind, celast.IdentKind, celast.LiteralKind, celast.SelectKind: // make no new values
-		}
-	}))
-	return refused
-}
-
-// joins reports whether an overload of + concatenates strings, bytes or lists.
-func joins(overload string) bool {
-	return overload == overloads.AddString || overload == overloads.AddBytes || overload == overloads.AddList
+	first := issues.Errors()[0]
+	text := strings.ToValidUTF8(first.Message[:min(len(first.Message), maxMessage)], "")
+	if first.Location.Line() < 1 { // a limit of the parser
+		return fmt.Errorf("the expression is no CEL: %s", text)
+	}
+	return fmt.Errorf("the expression is no CEL: %d:%d: %s", first.Location.Line(), first.Location.Column()+1, text)
 }
 
 // Match reports whether the expression is true for values, which has a value for every

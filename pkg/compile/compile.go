@@ -135,12 +135,20 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
 	}
-	if err := o.tooMany(); err != nil {
+	err := o.tooMany()
+	if err == nil {
+		err = weigh(o, cluster, c.material)
+	}
+	switch {
+	case err != nil && cluster != nil:
 		l.broken = err.Error()
 		for source := range o.generations() {
 			l.problem(source, err)
 		}
 		return l
+	case err != nil:
+		// The scope of policies and the hosts of stores stay in force.
+		o.refuse(err)
 	}
 	for _, e := range o.trustStores {
 		t := compileTrustStore(e, c.material)
@@ -163,6 +171,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		l.problem(e.source, err)
 	}
 	if cluster == nil {
+		l.limitSteps()
 		l.hosts, l.quotas = hostRules(o.stores, l.stores), l.compileQuotas(o.quotas)
 		l.shared = sharedFingerprints(l)
 	}
@@ -188,7 +197,7 @@ func (c *compiler) verifiers(l, cluster *level) {
 
 func (l *level) problem(source policy.ObjectRef, err error) {
 	if err != nil {
-		l.problems = append(l.problems, resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: err.Error()})
+		l.problems = append(l.problems, resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
 	}
 }
 

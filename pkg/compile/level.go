@@ -26,6 +26,29 @@ type entry[S any] struct {
 	generation int64
 	spec       S
 	broken     error // the content could not be read
+	refused    error // the content may not be compiled: the cluster is over its limit
+}
+
+// err returns why the resource cannot be compiled, if it cannot.
+func (e entry[S]) err() error {
+	if e.broken != nil {
+		return e.broken
+	}
+	return e.refused
+}
+
+// refuse makes every resource of a level one that may not be compiled.
+func (l *objects) refuse(err error) {
+	refuse(l.verifiers, err)
+	refuse(l.stores, err)
+	refuse(l.trustStores, err)
+	refuse(l.policies, err)
+}
+
+func refuse[S any](entries []entry[S], err error) {
+	for i := range entries {
+		entries[i].refused = err
+	}
 }
 
 // objects holds the resources of one level (a namespace or the cluster), each kind
@@ -133,7 +156,7 @@ func addGenerations[S any](all map[policy.ObjectRef]int64, entries []entry[S]) {
 }
 
 // tooMany returns an error if a namespace has more than [maxResources] resources. The
-// cluster has no limit: its admins are trusted.
+// cluster's only have a limit together, by [weigh].
 func (l *objects) tooMany() error {
 	n := len(l.verifiers) + len(l.stores) + len(l.trustStores) + len(l.policies)
 	if l.namespace != verify.Cluster && n > maxResources {

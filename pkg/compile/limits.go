@@ -4,6 +4,17 @@ const (
 	// maxResources is the limit of resources per namespace, so that one tenant cannot
 	// delay the changes of others.
 	maxResources = 256
+	// maxWeight bounds what the resources of a namespace keep in memory once they are
+	// compiled, in bytes, and with it the time to compile them: about half a second at
+	// worst. A namespace with 30 Verifiers and as many expressions takes half of it.
+	// Cluster resources are compiled once for all namespaces, so they may take more.
+	maxWeight        = 8 << 20
+	maxClusterWeight = 4 * maxWeight
+	// maxPlanSteps bounds the search for the rules and Verifiers of one image, which a
+	// request waits for: 50,000 steps of 20 ns are a millisecond. A common pattern takes
+	// 2 steps.
+	maxPlanSteps = 50_000
+
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10
@@ -14,4 +25,23 @@ const (
 	maxFingerprints = 16
 	// maxNames is the number of resource names in a message.
 	maxNames = 8
+	// maxMessage is the length of a message in bytes. The API server accepts 32 KiB in
+	// a condition; nobody reads that much.
+	maxMessage = 2 << 10
+)
+
+// What a part of a resource weighs, in bytes: measured, and rounded up. The test of the
+// weights compares them with the memory that compiled namespaces keep.
+const (
+	resourceWeight = 6 << 10 // any resource
+	patternWeight  = 128     // an image pattern, besides its text
+	ruleWeight     = 768     // a rule of a policy
+	requireWeight  = 256     // a requirement of a rule
+	itemWeight     = 64      // a name, host or other text in a list, besides its text
+	keylessWeight  = 16 << 10
+	keyWeight      = 2 << 10 // a key, in each Verifier that uses it
+	keyByteWeight  = 16      // a byte of it: signatures are tried with each key, and long ones take longest
+	anchorWeight   = 8 << 10 // a certificate, in each Verifier that uses it: some are verified when it is compiled
+	materialWeight = 16      // a byte of keys, certificates or a Sigstore root
+	loginWeight    = 8       // a byte of a pull secret
 )

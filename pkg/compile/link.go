@@ -1,8 +1,10 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -20,6 +22,10 @@ type view struct {
 
 	verifiers []verifier // effective ones
 	policies  applicable
+	slow      string // why the view takes too many steps, "" if it does not
+
+	counted sync.Once
+	counts  usage // once counted
 }
 
 // Choice says from which level the resources of one kind apply.
@@ -84,6 +90,7 @@ func (s *Snapshot) link(own *level) *view {
 	v.verifiers, verifierChoice = nearest(v.chain, v1alpha1.KindVerifier, func(l *level) []verifier { return l.verifiers }, func(v verifier) policy.ObjectRef { return v.Source })
 	stores, storeChoice = nearest(v.chain, v1alpha1.KindStore, func(l *level) []store { return l.stores }, func(s store) policy.ObjectRef { return s.Source })
 	v.policies = applyPolicies(v.chain)
+	slow := v.limitSteps(own)
 
 	attestations := needAttestations(v.verifiers) || (len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers))
 	client := s.outside.Registry(s.access(own, stores, attestations))
@@ -112,7 +119,7 @@ func (s *Snapshot) link(own *level) *view {
 	}
 	v.config.Layers = append(v.config.Layers, warnings...)
 	v.config.Generation = s.generation(v, stores)
-	v.problems = append(slices.Clone(own.problems), verifierProblems(own.objects.policies, v.verifiers)...)
+	v.problems = slices.Concat(own.problems, slow, verifierProblems(own.objects.policies, v.verifiers))
 	if namespace == verify.Cluster {
 		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.objects.policies, s.cluster.verifiers)...)
 	}
@@ -175,6 +182,7 @@ func (v *view) decidingLayer(client verify.Registry) verify.Layer {
 	layer := v.layer(deciding, v.verifiers, client)
 	layer.Warns = false
 	layer.RequireMatching = len(deciding) == 0
+	layer.Broken = cmp.Or(layer.Broken, v.slow)
 	if broken := v.chain[0].broken; broken != "" {
 		layer.Broken = broken
 	}

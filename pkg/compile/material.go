@@ -162,5 +162,5 @@ func unusable(source policy.ObjectRef, err error) string {
 	if source.Namespace == "" {
 		return source.String() + " cannot be used; its status says why"
 	}
-	return fmt.Sprintf("%s cannot be used: %v", source, err)
+	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))
 }

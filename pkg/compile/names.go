@@ -18,7 +18,7 @@ func verifierProblems(policies []entry[v1alpha1.ClusterVerificationPolicySpec], 
 			continue
 		}
 		if err := checkVerifierNames(e.spec, verifiers); err != nil {
-			problems = append(problems, resource.Problem{Source: e.source, Reason: resource.ReasonOf(err), Message: err.Error()})
+			problems = append(problems, resource.Problem{Source: e.source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
 		}
 	}
 	return problems

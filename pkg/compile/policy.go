@@ -43,6 +43,9 @@ func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (
 	if p.warns, err = warns(e.spec.EnforcementAction); err != nil {
 		return err
 	}
+	if e.refused != nil {
+		return e.refused
+	}
 	if p.rules, err = rules(e.source, e.spec.Rules); err != nil {
 		return err
 	}

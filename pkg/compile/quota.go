@@ -3,7 +3,6 @@ package compile
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -32,7 +31,7 @@ func (l *level) compileQuotas(quotas []entry[v1alpha1.ClusterQuotaSpec]) map[ver
 			found[namespace], by[namespace] = limits, r.source
 		}
 		if len(taken) > 0 {
-			l.problem(r.source, fmt.Errorf("spec.namespaces lists what another object lists too: %s; the first by name applies, and this one to its other namespaces", strings.Join(taken, ", ")))
+			l.problem(r.source, fmt.Errorf("spec.namespaces lists what another object lists too: %s; the first by name applies, and this one to its other namespaces", joinNames(taken)))
 		}
 	}
 	l.quotaSources = by

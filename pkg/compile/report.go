@@ -62,6 +62,7 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 		if t, ok := own.trustStores[source.Name]; ok && t.source == source && t.err == nil {
 			r.Fingerprints, r.FetchedAt = t.fingerprints(), t.fetchedAt
 		}
+		r.Ready.Message, r.Effective.Message = cut(r.Ready.Message), cut(r.Effective.Message)
 		reports[source] = r
 	}
 	return reports
@@ -89,69 +90,6 @@ func consequence(kind string) string {
 		return ""
 	}
 	return "; what depends on it is denied"
-}
-
-// usage records which resources affect decisions in some namespaces.
-type usage struct {
-	views   []*view
-	applies map[policy.ObjectRef]bool // selected for a namespace
-	used    map[policy.ObjectRef]bool // verifiers that a policy requires, trust stores that a verifier names
-}
-
-func (s *Snapshot) usage(views []*view) usage {
-	u := usage{views: views, applies: map[policy.ObjectRef]bool{}, used: map[policy.ObjectRef]bool{}}
-	floors := s.cluster.floors
-	for _, v := range views {
-		for _, choice := range v.choices {
-			for _, source := range choice.Applied {
-				u.applies[source] = true
-			}
-		}
-		for _, layer := range v.config.Layers {
-			for _, verifier := range required(layer) {
-				u.used[verifier.Source] = true
-			}
-		}
-		// A trust store counts as used even if no policy requires the verifier that
-		// names it: deleting it would break that verifier.
-		for _, verifier := range v.chain[0].verifiers {
-			u.trust(verifier)
-		}
-	}
-	if len(floors) > 0 {
-		for _, v := range s.cluster.verifiers {
-			u.applies[v.Source] = true
-		}
-		for _, st := range s.cluster.stores {
-			u.applies[st.Source] = true
-		}
-	}
-	for _, v := range s.cluster.verifiers {
-		u.trust(v)
-	}
-	return u
-}
-
-func (u usage) trust(v verifier) {
-	for _, source := range v.uses {
-		u.used[source] = true
-	}
-}
-
-// required returns the verifiers that a layer's policies require.
-func required(l verify.Layer) []*verify.Verifier {
-	if l.RequireMatching {
-		return l.Verifiers
-	}
-	return slices.DeleteFunc(slices.Clone(l.Verifiers), func(v *verify.Verifier) bool {
-		return !slices.ContainsFunc(l.Rules, func(r verify.Rule) bool {
-			return slices.ContainsFunc(r.Require, func(r verify.Requirement) bool { return selects(r, v) })
-		})
-	})
-}
-
-func selects(r verify.Requirement, v *verify.Verifier) bool {
-	return r.Condition != nil || slices.Contains(r.Types, v.Type) || slices.Contains(r.AnyOf, v.Source.Name) || slices.Contains(r.AllOf, v.Source.Name)
 }
 
 // effective returns the condition Effective: whether a resource of own affects
@@ -237,31 +175,14 @@ func (s *Snapshot) effectivePolicy(own *level, u usage, source policy.ObjectRef,
 	case broken:
 		return inForce(true, "")
 	}
-	why := ""
-	for _, verifiers := range u.verifiersFor(s, p) {
-		if why = unsatisfiable(p, verifiers); why == "" {
-			break
-		}
+	why := u.unmet[p.source]
+	if p.floor {
+		why = unsatisfiable(p, s.cluster.verifiers)
 	}
 	if why != "" {
 		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
 	}
 	return inForce(false, message)
-}
-
-// verifiersFor returns the verifiers that p may name, for each namespace in which p
-// decides.
-func (u usage) verifiersFor(s *Snapshot, p compiledPolicy) [][]verifier {
-	if p.floor {
-		return [][]verifier{s.cluster.verifiers}
-	}
-	var lists [][]verifier
-	for _, v := range u.views {
-		if slices.ContainsFunc(v.policies.deciding, func(d compiledPolicy) bool { return d.source == p.source }) {
-			lists = append(lists, v.verifiers)
-		}
-	}
-	return lists
 }
 
 // deciding returns the names of the policies that do more than warn.
@@ -278,7 +199,7 @@ func deciding(policies []compiledPolicy) []string {
 // decidesAnyway reports whether a broken policy that should only warn denies in some
 // namespace because no other policy decides there.
 func (u usage) decidesAnyway(p compiledPolicy) bool {
-	return p.broken != "" && slices.ContainsFunc(u.views, func(v *view) bool { return v.config.Layers[0].Broken != "" && v.config.Layers[0].Source == p.source })
+	return p.broken != "" && u.denies[p.source]
 }
 
 func onlyWarns(p compiledPolicy) string {
@@ -362,10 +283,25 @@ func (s *Snapshot) scopeMessage(own *level, source policy.ObjectRef, cluster []p
 	return message
 }
 
-// joinNames joins the first [maxNames] names of a list.
+// cut shortens a message to [maxMessage]: a tenant chooses parts of it, and the API server
+// refuses a condition that is too long.
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+}
+
+// joinNames joins the first names of a list: at most [maxNames], and as many as fit in
+// half a message.
 func joinNames(list []string) string {
-	if len(list) <= maxNames {
+	shown, size := 0, 0
+	for shown < min(len(list), maxNames) && size+len(list[shown]) <= maxMessage/2 {
+		size += len(list[shown])
+		shown++
+	}
+	if shown == len(list) {
 		return strings.Join(list, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:maxNames], ", "), len(list)-maxNames)
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:shown], ", "), len(list)-shown)
 }

@@ -108,8 +108,7 @@ func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores tr
 	}
 	k := &cosign.Keyless{Root: store.root, Name: store.source.String(), Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
 	for _, identity := range spec.Identities {
-		k.Identities = append(k.Identities, cosign.Identity{Issuer: identity.Issuer, IssuerRegExp: identity.IssuerRegExp,
-			Subject: identity.Subject, SubjectRegExp: identity.SubjectRegExp})
+		k.Identities = append(k.Identities, signerIdentity(identity))
 	}
 	if spec.Thresholds != nil {
 		if k.Thresholds, err = thresholds(field+".thresholds", *spec.Thresholds); err != nil {
@@ -118,6 +117,10 @@ func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores tr
 	}
 	s.InsecureIgnoreLog, s.Keyless, s.used = spec.InsecureIgnoreTransparencyLog, k, []string{store.fingerprint}
 	return nil
+}
+
+func signerIdentity(spec v1alpha1.Identity) cosign.Identity {
+	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 
 // thresholds converts thresholds. A threshold that is set must be at least 1.

@@ -47,6 +47,8 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 		return nil, err
 	}
 	switch {
+	case e.refused != nil:
+		return nil, e.refused
 	case e.spec.Identity != nil && len(e.spec.ImagePullSecrets) > 0:
 		return nil, errors.New("spec.identity and spec.imagePullSecrets are two ways to log in; use one")
 	case e.spec.Identity != nil:
@@ -111,13 +113,12 @@ func credentials(refs []v1alpha1.ClusterSecretRef, m material) (map[string]regis
 }
 
 // hostRules returns the rules for the registries in ClusterStores: these may have
-// private addresses, and plain HTTP if the store allows it.
+// private addresses, and plain HTTP if the store allows it. They come from the spec alone
+// and hold for the Stores of namespaces, so a store whose credentials are broken keeps its
+// rules.
 func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) map[string]registry.HostRule {
 	rules := map[string]registry.HostRule{}
 	for i, s := range compiled {
-		if s.Broken != "" {
-			continue
-		}
 		for _, host := range s.Registries {
 			rule := rules[host]
 			rule.Private = true

@@ -32,7 +32,7 @@ type trustStore struct {
 }
 
 func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *trustStore {
-	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.broken}
+	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err()}
 	if t.err == nil {
 		t.text, t.fetchedAt, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
 	}

@@ -33,8 +33,8 @@ func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside
 // read fills v from its spec, and returns the fingerprints of the trust stores that it
 // uses.
 func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) ([]string, error) {
-	if e.broken != nil {
-		return nil, e.broken
+	if e.err() != nil {
+		return nil, e.err()
 	}
 	// Patterns first, so that a verifier that is broken otherwise denies only its images.
 	var err error

@@ -80,7 +80,8 @@ type Controller struct {
 	events   recorder.EventRecorder
 	synced   func(context.Context) bool // waits until the cache has synced
 	secrets  *secretWatches
-	outdated *outdated
+	outdated outdated
+	pace     pace
 	lookups  lookups
 	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 	started  time.Time
@@ -111,7 +112,7 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients, outdated: newOutdated()}
+	c := &Controller{set: set, outside: outside, log: log, options: options, config: config, clients: clients}
 	// A separate client for watches, whose number depends on tenants, so that their
 	// rate limit does not delay the lease, statuses and lookups.
 	watching, err := kubernetes.NewForConfig(config)

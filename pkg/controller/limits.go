@@ -20,10 +20,36 @@ const (
 	// lookUpTimeout bounds one request to the API server for a namespace.
 	lookUpTimeout = 2 * time.Second
 
-	// retryPause is the pause before a failed duty is retried.
-	retryPause = 2 * time.Second
-	// statusTimeout bounds the status writes of one namespace.
-	statusTimeout = 10 * time.Second
+	// A namespace is not recompiled for pausePerCompile times as long as the last time
+	// took, and at least minPause: whoever edits in a loop takes a tenth of the compiler.
+	pausePerCompile = 9
+	minPause        = 50 * time.Millisecond
+	// maxPostponed is how long a namespace may wait for what its resources refer to, in
+	// all: its Secrets and then external data, each firstRead. Naming a new one does not
+	// begin the wait again.
+	maxPostponed = 2 * firstRead
+	// maxPaced bounds the namespaces whose last compilation is remembered.
+	maxPaced = 10_000
+
+	// retryPause is the pause before a failed duty or status write is retried; for
+	// statuses it doubles up to maxRetryPause.
+	retryPause    = 2 * time.Second
+	maxRetryPause = time.Minute
+	// statusWriters namespaces have their statuses written at a time, statusesAtOnce
+	// each before it is another's turn. statusTimeout bounds one turn.
+	statusWriters  = 4
+	statusesAtOnce = 32
+	statusTimeout  = 10 * time.Second
+	// clusterPause is the least time between two looks at the cluster's statuses that
+	// changes of namespaces cause.
+	clusterPause = time.Second
+	// maxRefused bounds the statuses that the API server refused and that are remembered.
+	maxRefused = 10_000
+	// A namespace has eventBurst events at once, and then eventsPerSecond.
+	eventsPerSecond = 1
+	eventBurst      = 32
+	// maxMessage is the longest note of an event that the API server accepts.
+	maxMessage = 1024
 
 	// Timing of the leader's lease, as in Kubernetes' own components.
 	leaseDuration = 15 * time.Second

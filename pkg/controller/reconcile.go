@@ -41,15 +41,16 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	for namespace, wanted := range references {
 		pending = c.secrets.set.Want(namespace, wanted) > 0 || pending
 	}
-	if wait := time.Until(c.started.Add(firstReadAtStart)); pending && wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
+	remaining := time.Until(c.started.Add(firstReadAtStart))
+	if pending && remaining > 0 {
+		return reconcile.Result{RequeueAfter: remaining}, nil // or sooner, once all objects are read
 	}
 	for _, wanted := range references {
 		c.secrets.fill(&objects, wanted)
 	}
 	fetched, wait := c.fetchAll(objects)
-	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
+	if wait > 0 && remaining > 0 { // whoever names new sources all the time must not delay the start
+		return reconcile.Result{RequeueAfter: min(wait, remaining)}, nil // or sooner, once the data is fetched
 	}
 	snapshot, problems := compile.New(objects, fetched, c.outside)
 	c.set.Swap(snapshot)
@@ -61,32 +62,42 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 // compileLevel recompiles one namespace, or the cluster's resources and the namespaces
 // that they affect.
 func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (reconcile.Result, error) {
+	if wait := c.pace.wait(level, time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+	}
 	objects, err := c.reader.level(ctx, level)
 	if err != nil {
 		return reconcile.Result{}, err // retry later; the last snapshot stays
 	}
 	wanted := compile.References(objects)[level]
-	if wait := c.secrets.set.Want(level, wanted); wait > 0 {
+	if wait := c.pace.postpone(level, c.secrets.set.Want(level, wanted), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
 	}
 	c.secrets.fill(&objects, wanted)
 	fetched, wait := c.fetchOne(objects, level)
-	if wait > 0 {
+	if wait := c.pace.postpone(level, wait, time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once the data is fetched
 	}
+	began := time.Now()
+	c.compileNow(level, objects, fetched)
+	c.pace.compiled(level, began, time.Now())
+	return reconcile.Result{}, nil // done
+}
+
+func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects, fetched compile.Fetched) {
 	if level == verify.Cluster {
 		snapshot, _ := c.set.Snapshot().WithCluster(objects, fetched)
 		c.set.Swap(snapshot)
 		c.markAll()
-		return reconcile.Result{}, nil // done
+		return
 	}
 	snapshot, _ := c.set.Snapshot().With(level, objects, fetched)
 	c.set.Swap(snapshot)
-	c.outdated.mark(level, verify.Cluster) // a namespace's own resources decide whether the cluster's are effective
+	c.outdated.mark(level)
+	c.outdated.markCluster()
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
 		c.options.Forget(level) // after the swap, so that no new entries are cached
 	}
-	return reconcile.Result{}, nil // done
 }
 
 // fetchAll returns the external data of objects, and how long to wait for data whose

@@ -63,7 +63,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 		}
 	}
 	b := &bench{api: builder.Build(), events: events.NewFakeRecorder(100)}
-	b.Controller = &Controller{set: &tenant.Set{}, log: log, clients: fake.NewClientset(secrets...), outdated: newOutdated(), started: time.Now(),
+	b.Controller = &Controller{set: &tenant.Set{}, log: log, clients: fake.NewClientset(secrets...), started: time.Now(),
 		reader: objectReader{b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
@@ -83,6 +83,17 @@ func (b *bench) reconcile(t *testing.T, level verify.Namespace) {
 		require.NoError(t, err)
 		return result.RequeueAfter == 0
 	}, settled, time.Millisecond)
+}
+
+// writeAll writes the statuses of a namespace, in as many turns as it takes.
+func (b *bench) writeAll(t *testing.T, w *statusWriter, namespace verify.Namespace) (turns int) {
+	t.Helper()
+	for more := true; more; turns++ {
+		var err error
+		more, err = w.write(t.Context(), namespace)
+		require.NoError(t, err)
+	}
+	return turns
 }
 
 func team(name string) *corev1.Namespace {
@@ -216,7 +227,7 @@ func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
 func TestStatusesSayWhatTheSnapshotSays(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), lax("team-a", "p"), keyStore("team-a", "gone"))
 	b.reconcile(t, verify.Cluster)
-	require.NoError(t, b.writeStatus(t.Context(), "team-a"))
+	b.writeAll(t, newStatusWriter(b.Controller), "team-a")
 	read := lax("team-a", "p")
 	require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(read), read))
 	require.EqualValues(t, 3, read.Status.ObservedGeneration)
@@ -230,11 +241,11 @@ func TestStatusesSayWhatTheSnapshotSays(t *testing.T) {
 	require.Len(t, b.events.Events, 2)
 
 	version := read.ResourceVersion
-	require.NoError(t, b.writeStatus(t.Context(), "team-a"))
+	b.writeAll(t, newStatusWriter(b.Controller), "team-a")
 	require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(read), read))
 	require.Equal(t, version, read.ResourceVersion, "what a status says already is not written again")
 	require.Len(t, b.events.Events, 2)
-	require.NoError(t, b.writeStatus(t.Context(), "team-z"), "nothing exists there")
+	require.Equal(t, 1, b.writeAll(t, newStatusWriter(b.Controller), "team-z"), "nothing exists there")
 }
 
 func TestAResourceThatChangedSinceKeepsItsStatusUntilItIsCompiled(t *testing.T) {
@@ -242,7 +253,9 @@ func TestAResourceThatChangedSinceKeepsItsStatusUntilItIsCompiled(t *testing.T) 
 	b.reconcile(t, verify.Cluster)
 	newer := lax("team-a", "p")
 	newer.Generation = 4
-	require.NoError(t, b.apply(t.Context(), newer, b.set.Snapshot().Reports("team-a")))
+	tried, err := newStatusWriter(b.Controller).apply(t.Context(), newer, b.set.Snapshot().Reports("team-a"))
+	require.NoError(t, err)
+	require.False(t, tried)
 	require.Empty(t, newer.Status.Conditions)
 }
 
@@ -270,17 +283,6 @@ func TestStatusesThatCannotBeWrittenAreTriedAgain(t *testing.T) {
 		lose()
 		require.NoError(t, <-ended)
 	})
-}
-
-func TestMarksAreTakenOnce(t *testing.T) {
-	o := newOutdated()
-	o.mark()
-	require.Empty(t, o.wake)
-	o.mark("team-b", "team-c")
-	o.mark("team-b", verify.Cluster)
-	<-o.wake
-	require.Equal(t, []verify.Namespace{verify.Cluster, "team-b", "team-c"}, o.take())
-	require.Empty(t, o.take())
 }
 
 func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/regex"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -105,6 +106,17 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	return made, nil
 }
 
+// Bytes returns how much memory the regular expressions of the identity keep at most. Those
+// that New refuses keep none.
+func (i Identity) Bytes() (size int) {
+	for _, expression := range []string{i.IssuerRegExp, i.SubjectRegExp} {
+		if n, err := regex.Size(expression); err == nil && expression != "" {
+			size += regex.Bytes(n)
+		}
+	}
+	return size
+}
+
 // policy returns the library's matcher for the identity.
 func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	if (i.Issuer == "") == (i.IssuerRegExp == "") {
@@ -112,6 +124,13 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	}
 	if (i.Subject == "") == (i.SubjectRegExp == "") {
 		return nil, errors.New("exactly one of subject and subjectRegExp must be set")
+	}
+	// The library compiles whatever it is given.
+	if _, err := regex.Size(i.IssuerRegExp); err != nil {
+		return nil, fmt.Errorf("issuerRegExp: %w", err)
+	}
+	if _, err := regex.Size(i.SubjectRegExp); err != nil {
+		return nil, fmt.Errorf("subjectRegExp: %w", err)
 	}
 	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
 	if err != nil {

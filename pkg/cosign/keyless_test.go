@@ -367,6 +367,9 @@ func TestKeylessOptionsThatTrustEverybodyAreRefused(t *testing.T) {
 		"broken pattern": func(k *cosign.Signers) {
 			k.Keyless.Identities = []cosign.Identity{{Issuer: vouched, SubjectRegExp: "("}}
 		},
+		"a short pattern that compiles to a large program": func(k *cosign.Signers) {
+			k.Keyless.Identities = []cosign.Identity{{Issuer: vouched, SubjectRegExp: "(?:" + strings.Repeat("a", 900) + "){1000}"}}
+		},
 		"too many": func(k *cosign.Signers) { k.Keyless.Identities = many },
 		"no root":  func(k *cosign.Signers) { k.Keyless.Root = nil },
 	} {

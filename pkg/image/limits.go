@@ -4,9 +4,15 @@ package image
 // and digested reference with a 255-byte name stays far below it.
 const MaxLength = 1024
 
-// maxPatternSegments bounds the work of one match.
-const maxPatternSegments = 32
-
-// maxHostLength is the longest DNS name (RFC 1035, section 2.3.4). It keeps a normalised
-// reference, with the tag and path that normalising adds, below MaxLength.
-const maxHostLength = 253
+const (
+	// maxHostLength is the longest DNS name (RFC 1035, section 2.3.4). It keeps a
+	// normalised reference, with the tag and path that normalising adds, below MaxLength.
+	maxHostLength = 253
+	// maxPatternSegments bounds the work of one match. Registries nest repositories
+	// twenty deep at most.
+	maxPatternSegments = 32
+	// maxRepository is the longest repository of a reference, in bytes, and maxSegments
+	// the number of segments that fit in it. Both are only for [Pattern.Cost].
+	maxRepository = 255
+	maxSegments   = (maxRepository + 1) / 2
+)

@@ -3,8 +3,8 @@ package image
 import (
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +20,9 @@ type Pattern struct {
 	host       string
 	segments   []string
 }
+
+// anySegments is the segment that stands for one or more segments.
+const anySegments = "**"
 
 var (
 	patternHost    = regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
@@ -53,7 +56,7 @@ func ParsePattern(s string) (Pattern, error) {
 		return Pattern{}, fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, host, s)
 	}
 	p := Pattern{host: host, segments: strings.Split(repository, "/")}
-	if host == dockerHub && len(p.segments) == 1 && p.segments[0] != "**" {
+	if host == dockerHub && len(p.segments) == 1 && p.segments[0] != anySegments {
 		p.segments = []string{"library", p.segments[0]}
 	}
 	return p, p.checkSegments(s)
@@ -64,7 +67,7 @@ func (p Pattern) checkSegments(s string) error {
 		return fmt.Errorf("image pattern %q has more than %d path segments", s, maxPatternSegments)
 	}
 	for _, segment := range p.segments {
-		if !patternSegment.MatchString(segment) || (strings.Contains(segment, "**") && segment != "**") {
+		if !patternSegment.MatchString(segment) || (strings.Contains(segment, "**") && segment != anySegments) {
 			return fmt.Errorf(`image pattern %q: %q is not a path segment; a segment is lower case, "*" matches within it, "**" must stand alone, and tags and digests are not matched`, s, segment)
 		}
 	}
@@ -73,13 +76,80 @@ func (p Pattern) checkSegments(s string) error {
 
 // Match reports whether p selects r. It ignores tag and digest.
 func (p Pattern) Match(r Reference) bool {
-	if r.Host == "" || r.Repository == "" {
-		return false
-	}
+	matched, _ := p.match(r)
+	return matched
+}
+
+// Cost bounds the steps of one [Pattern.Match], whatever reference Parse made. A step
+// compares a segment with one that has no wildcard, or with one part of one that has.
+func (p Pattern) Cost() int {
+	cost := 1
 	if p.everything {
-		return true
+		return cost
 	}
-	return matchHost(p.host, r.Host) && matchSegments(p.segments, strings.Split(r.Repository, "/"))
+	head := p.head()
+	for _, segment := range p.segments[:head] {
+		cost += 1 + wildcards(segment)
+	}
+	// Behind the first "**" a segment may be compared at each place. Each part that is
+	// found takes a byte, so that many wildcards find an end.
+	for _, segment := range p.segments[min(head+1, len(p.segments)):] {
+		cost += maxSegments + min(maxSegments*wildcards(segment), maxSegments+maxRepository)
+	}
+	return cost
+}
+
+// head returns how many segments come before the first "**": each has one place.
+func (p Pattern) head() int {
+	if i := slices.Index(p.segments, anySegments); i >= 0 {
+		return i
+	}
+	return len(p.segments)
+}
+
+// wildcards returns how many parts of a segment are searched for.
+func wildcards(segment string) int {
+	if segment == anySegments {
+		return 0
+	}
+	return strings.Count(segment, "*")
+}
+
+// match also returns the number of steps.
+func (p Pattern) match(r Reference) (matched bool, steps int) {
+	switch {
+	case r.Host == "" || r.Repository == "":
+		return false, 1
+	case p.everything:
+		return true, 1
+	case !matchHost(p.host, r.Host):
+		return false, 1
+	}
+	steps = 1
+	head, rest, more := p.head(), r.Repository, true
+	for _, segment := range p.segments[:head] {
+		if !more {
+			return false, steps
+		}
+		var part string
+		part, rest, more = strings.Cut(rest, "/")
+		same, n := matchSegment(segment, part)
+		if steps += n; !same {
+			return false, steps
+		}
+	}
+	switch tail := p.segments[head:]; len(tail) {
+	case 0:
+		return !more, steps
+	case 1: // "**" takes whatever is left, if anything is
+		return more, steps
+	default:
+		if !more {
+			return false, steps
+		}
+		matched, n := matchTail(tail[1:], strings.Split(rest, "/"))
+		return matched, steps + n
+	}
 }
 
 func matchHost(pattern, host string) bool {
@@ -91,23 +161,48 @@ func matchHost(pattern, host string) bool {
 	return found && label != "" && !strings.ContainsAny(label, ".:")
 }
 
-func matchSegments(pattern, segments []string) bool {
+// matchTail matches what follows the first "**" of a pattern with the segments that are
+// left.
+func matchTail(pattern, segments []string) (matched bool, steps int) {
 	// reach[i] says whether the pattern so far can match the first i segments. That
 	// takes linear memory and no backtracking, whatever pattern a tenant writes.
 	reach := make([]bool, len(segments)+1)
-	reach[0] = true
+	for i := range segments {
+		reach[i+1] = true
+	}
+	next := make([]bool, len(segments)+1)
 	for _, p := range pattern {
-		next := make([]bool, len(segments)+1)
-		for i := range segments {
+		next[0] = false
+		for i, s := range segments {
+			n := 1
 			switch {
-			case p == "**":
+			case p == anySegments:
 				next[i+1] = reach[i] || next[i]
 			case reach[i]:
-				matched, err := path.Match(p, segments[i])
-				next[i+1] = err == nil && matched
+				next[i+1], n = matchSegment(p, s)
+			default:
+				next[i+1] = false
 			}
+			steps += n
 		}
-		reach = next
+		reach, next = next, reach
 	}
-	return reach[len(segments)]
+	return reach[len(segments)], steps
+}
+
+// matchSegment matches one segment. Each part between two wildcards is searched behind
+// the one before, so that the segment is read once.
+func matchSegment(pattern, segment string) (matched bool, steps int) {
+	part, pattern, wildcard := strings.Cut(pattern, "*")
+	segment, found := strings.CutPrefix(segment, part)
+	if !wildcard {
+		return found && segment == "", 1
+	}
+	for steps = 1; found; steps++ {
+		if part, pattern, wildcard = strings.Cut(pattern, "*"); !wildcard {
+			return strings.HasSuffix(segment, part), steps + 1
+		}
+		_, segment, found = strings.Cut(segment, part)
+	}
+	return false, steps
 }

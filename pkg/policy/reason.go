@@ -36,7 +36,7 @@ const (
 	ReasonForbidden                Reason = "Forbidden"                // the registry or an address rule refuses access
 	ReasonUntrustedTokenServer     Reason = "UntrustedTokenServer"     // the registry sends credentials to a host that no Store lists
 	ReasonContentMismatch          Reason = "ContentMismatch"          // the registry sent bytes that do not match their digest
-	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence than the limit
+	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence, or more to compile, than the limit
 	ReasonNoRegistry               Reason = "NoRegistry"               // no registry client is configured
 	ReasonNoDigest                 Reason = "NoDigest"                 // the reference has no digest, but one is required
 	ReasonNamespaceNotFound        Reason = "NamespaceNotFound"        // the namespace does not exist

@@ -1,0 +1,128 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// checkSteps returns an error if finding the rules and verifiers for one image may take
+// more than [maxPlanSteps]. The engine does that while the request waits.
+func checkSteps(policies []compiledPolicy, verifiers []verifier) error {
+	all := 0
+	for _, v := range verifiers {
+		all += costOf(v.Images)
+	}
+	steps, most := 0, 0
+	var largest policy.ObjectRef
+	for _, p := range policies {
+		patterns, demands := 0, 0
+		for _, rule := range p.rules {
+			patterns += costOf(rule.Images)
+			demands = max(demands, demandsOf(rule, verifiers, all)) // one rule decides
+		}
+		steps += patterns + demands
+		if largest == (policy.ObjectRef{}) || patterns+demands > most {
+			largest, most = p.source, patterns+demands
+		}
+	}
+	if len(policies) == 0 {
+		steps = 2*all + scan(len(verifiers), len(verifiers))
+	}
+	if steps <= maxPlanSteps {
+		return nil
+	}
+	which := "its Verifiers"
+	if len(policies) > 0 {
+		which = largest.String()
+	}
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("finding the rules and Verifiers for one image may take %d steps, the limit is %d; most are by %s: "+
+		"use fewer rules, fewer wildcards behind ** in images, or fewer Verifiers", steps, maxPlanSteps, which))
+}
+
+// demandsOf bounds the steps for the requirements of a rule. all is the cost of the
+// patterns of all verifiers.
+func demandsOf(rule verify.Rule, verifiers []verifier, all int) (steps int) {
+	for _, r := range rule.Require {
+		switch {
+		case len(r.Types) > 0 || r.Condition != nil:
+			steps += 2*all + scan(len(verifiers), len(verifiers))
+		default:
+			names := slices.Concat(r.AnyOf, r.AllOf)
+			steps += scan(len(names), len(verifiers))
+			for _, v := range verifiers {
+				if slices.Contains(names, v.Source.Name) {
+					steps += costOf(v.Images)
+				}
+			}
+		}
+	}
+	return steps
+}
+
+// scan bounds the steps to look up names in a list, which is done a few times. It
+// compares several names in a step.
+func scan(names, list int) int { return names * (1 + list/2) }
+
+func costOf(patterns []image.Pattern) (steps int) {
+	for _, p := range patterns {
+		steps += p.Cost()
+	}
+	return steps
+}
+
+// refuse returns p as one that denies, and says why.
+func (p compiledPolicy) refuse(why string) compiledPolicy {
+	p.rules, p.fallback, p.broken = nil, policy.Denied, why
+	p.fingerprint = digestOf([]string{p.fingerprint, why})
+	return p
+}
+
+// limitSteps refuses the policies of the cluster if finding their rules takes too long,
+// and its Verifiers if they alone do.
+func (l *level) limitSteps() {
+	if err := checkSteps(nil, l.verifiers); err != nil {
+		l.verifiers = mapSlice(l.verifiers, func(v verifier) verifier {
+			l.problem(v.Source, err)
+			why := unusable(v.Source, err)
+			return verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, uses: v.uses, fingerprint: digestOf([]string{v.fingerprint, why})}
+		})
+	}
+	for _, list := range []*[]compiledPolicy{&l.policies, &l.floors} {
+		if len(*list) == 0 {
+			continue
+		}
+		if err := checkSteps(*list, l.verifiers); err != nil {
+			*list = mapSlice(*list, func(p compiledPolicy) compiledPolicy {
+				l.problem(p.source, err)
+				return p.refuse(unusable(p.source, err))
+			})
+		}
+	}
+}
+
+// limitSteps makes the view deny if its own resources, with the cluster's where these
+// apply, take too many steps. It returns a problem for each of its own that has a part.
+func (v *view) limitSteps(own *level) []resource.Problem {
+	if own.broken != "" || len(own.policies)+len(own.verifiers) == 0 {
+		return nil
+	}
+	err := checkSteps(slices.Concat(v.policies.deciding, v.policies.warning), v.verifiers)
+	if err == nil {
+		return nil
+	}
+	v.slow = fmt.Sprintf("%s has too many rules or patterns: %v", own.objects.namespace.Describe(), err)
+	refused := func(p compiledPolicy) compiledPolicy { return p.refuse(v.slow) }
+	v.policies.deciding, v.policies.warning = mapSlice(v.policies.deciding, refused), mapSlice(v.policies.warning, refused)
+	blamed := mapSlice(own.policies, sourceOf)
+	if len(blamed) == 0 {
+		blamed = mapSlice(own.verifiers, func(v verifier) policy.ObjectRef { return v.Source })
+	}
+	return mapSlice(blamed, func(source policy.ObjectRef) resource.Problem {
+		return resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: err.Error()}
+	})
+}

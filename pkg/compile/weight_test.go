@@ -1,0 +1,204 @@
+package compile
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
+)
+
+func pemOf(t testing.TB, kind string, der []byte, err error) string {
+	t.Helper()
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func rsaKeys(t testing.TB, n, bits int) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	return strings.Repeat(pemOf(t, "PUBLIC KEY", der, err), n)
+}
+
+func ecKeys(t testing.TB, n int) string {
+	t.Helper()
+	all := ""
+	for range n {
+		key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+		require.NoError(t, err)
+		der, err := x509.MarshalPKIXPublicKey(key.Public())
+		all += pemOf(t, "PUBLIC KEY", der, err)
+	}
+	return all
+}
+
+// certificates are n authorities, each with names and extensions of about a size.
+func certificates(t testing.TB, n, size int) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "root"}, NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	for i := range size / 8 {
+		template.URIs = append(template.URIs, &url.URL{Scheme: "a", Host: fmt.Sprint(i)})
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return strings.Repeat(pemOf(t, "CERTIFICATE", der, err), n)
+}
+
+func sigstoreRoot(t testing.TB) string {
+	t.Helper()
+	instance, err := sigstore.New()
+	require.NoError(t, err)
+	text, err := instance.TrustedRoot()
+	require.NoError(t, err)
+	return string(text)
+}
+
+func trustStoreOf(name string, kind v1alpha1.TrustStoreType, inline string) *v1alpha1.TrustStore {
+	t := &v1alpha1.TrustStore{}
+	t.Namespace, t.Name = "team-a", name
+	t.Spec.Type, t.Spec.Source.Inline = kind, inline
+	return t
+}
+
+func verifierOf(i int, spec v1alpha1.VerifierSpec) *v1alpha1.Verifier {
+	v := &v1alpha1.Verifier{Spec: spec}
+	v.Namespace, v.Name = "team-a", fmt.Sprintf("v%03d", i)
+	return v
+}
+
+func keyless(expression string, identities ...v1alpha1.Identity) v1alpha1.VerifierSpec {
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{
+		Keyless: &v1alpha1.Keyless{Identities: identities, Expression: expression, TrustStoreRef: &v1alpha1.TrustStoreRef{Name: "root"}}}}}
+}
+
+func repeated(n int, of func(i int) v1alpha1.Object) []v1alpha1.Object {
+	all := make([]v1alpha1.Object, n)
+	for i := range all {
+		all[i] = of(i)
+	}
+	return all
+}
+
+// shapes are namespaces that keep much for what they write.
+func shapes(t testing.TB) map[string][]v1alpha1.Object {
+	refs := func(names ...string) []v1alpha1.TrustStoreRef {
+		return mapSlice(names, func(name string) v1alpha1.TrustStoreRef { return v1alpha1.TrustStoreRef{Name: name} })
+	}
+	keyed := func(i int) v1alpha1.Object {
+		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: refs("keys")}}}})
+	}
+	anchored := func(i int) v1alpha1.Object {
+		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{TrustStoreRefs: refs("authorities"), TrustedIdentities: []string{"*"}}})
+	}
+	root := trustStoreOf("root", v1alpha1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
+	identity := v1alpha1.Identity{Issuer: "https://x", SubjectRegExp: "(?:a?b?c?){100}"}
+	long := v1alpha1.Identity{IssuerRegExp: "^" + strings.Repeat("a", 1000), SubjectRegExp: "^" + strings.Repeat("a", 1000)}
+	pattern := "r.io/" + strings.Repeat("a/", 30) + "*"
+	patterns := strings.Split(strings.TrimSuffix(strings.Repeat(pattern+" ", 64), " "), " ")
+	expression := strings.TrimSuffix(strings.Repeat("findings.all(x,x)||", 60), "||")
+	named := func(i int, rules ...v1alpha1.PolicyRule) v1alpha1.Object {
+		p := &v1alpha1.VerificationPolicy{}
+		p.Namespace, p.Name, p.Spec.Rules = "team-a", fmt.Sprintf("p%03d", i), rules
+		return p
+	}
+	return map[string][]v1alpha1.Object{
+		"RSA keys": repeated(10, func(i int) v1alpha1.Object {
+			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, rsaKeys(t, 16, 2048))
+		}),
+		"elliptic keys": repeated(60, func(i int) v1alpha1.Object {
+			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))
+		}),
+		"keys in use": append(repeated(60, keyed), trustStoreOf("keys", v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))),
+		"certificates": repeated(10, func(i int) v1alpha1.Object {
+			return trustStoreOf(fmt.Sprint("c", i), v1alpha1.TrustStoreTypeCertificates, certificates(t, 60, 0))
+		}),
+		"long lists in certificates": repeated(6, func(i int) v1alpha1.Object {
+			return trustStoreOf(fmt.Sprint("c", i), v1alpha1.TrustStoreTypeCertificates, certificates(t, 4, 8000))
+		}),
+		"authorities in use": append(repeated(40, anchored), trustStoreOf("authorities", v1alpha1.TrustStoreTypeCertificates, certificates(t, 20, 0))),
+		"Sigstore roots": repeated(20, func(i int) v1alpha1.Object {
+			return trustStoreOf(fmt.Sprint("r", i), v1alpha1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
+		}),
+		"identities":          append(repeated(30, func(i int) v1alpha1.Object { return verifierOf(i, keyless("", identity)) }), root),
+		"anchored identities": append(repeated(6, func(i int) v1alpha1.Object { return verifierOf(i, keyless("", long, long)) }), root),
+		"claims":              append(repeated(12, func(i int) v1alpha1.Object { return verifierOf(i, keyless("issuer.matches('^(?:a{300})$')", identity)) }), root),
+		"expressions": repeated(3, func(i int) v1alpha1.Object {
+			return named(i, v1alpha1.PolicyRule{Images: []string{"**"}, Require: []v1alpha1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
+		}),
+		"patterns": repeated(20, func(i int) v1alpha1.Object {
+			return named(i, v1alpha1.PolicyRule{Images: patterns, Action: v1alpha1.RuleActionDeny})
+		}),
+		"rules": repeated(10, func(i int) v1alpha1.Object {
+			rule := v1alpha1.PolicyRule{Images: []string{"r.io/a"}}
+			for range 16 {
+				rule.Require = append(rule.Require, v1alpha1.Requirement{AnyOf: []string{"a"}})
+			}
+			return named(i, rule, rule, rule, rule, rule, rule, rule, rule)
+		}),
+		"nothing": repeated(256, func(i int) v1alpha1.Object { return named(i) }),
+	}
+}
+
+func outsideOfTests() Outside {
+	return Outside{Registry: func(registry.Access) verify.Registry { return nil }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }}
+}
+
+func inTeamA(list []v1alpha1.Object) resource.Objects {
+	return resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "1"}}}, Resources: list}
+}
+
+// The weights hold against memory, for every shape that weighs little and keeps much.
+func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
+	for name, list := range shapes(t) {
+		o := inTeamA(list)
+		s, problems := New(resource.Objects{}, nil, outsideOfTests())
+		require.Empty(t, problems)
+		level := groupByLevel(o)["team-a"]
+		weighed := &scale{uses: map[string]use{}}
+		require.NoError(t, weighed.load(level), name)
+		before := heap()
+		began := time.Now()
+		next, problems := s.With("team-a", o, nil)
+		took := time.Since(began)
+		kept := heap() - before
+		runtime.KeepAlive(next)
+		for _, p := range problems {
+			require.Contains(t, p.Message, "which does not exist", "%s: what is refused keeps nothing", name)
+		}
+		t.Logf("%-28s keeps %5d KiB, weighs %5d KiB, %s to compile", name, kept>>10, weighed.total>>10, took.Round(time.Millisecond))
+		require.LessOrEqual(t, kept, weighed.total, name)
+		runtime.KeepAlive(o)
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}

@@ -1,0 +1,87 @@
+// Package regex sizes regular expressions before they are compiled. A short expression
+// can compile to a program of many megabytes, so it refuses those that would, and those
+// that are slow to parse. It matches nothing.
+package regex
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"strings"
+)
+
+// Size returns an upper bound on the instructions of an expression in Go's syntax (RE2).
+// It returns an error if the expression cannot be read or is larger than
+// [MaxInstructions]; the error says how to shorten it.
+func Size(expression string) (int, error) {
+	if len(expression) > MaxLength {
+		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d", len(expression), MaxLength)
+	}
+	if err := checkClasses(expression); err != nil {
+		return 0, err
+	}
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return 0, fmt.Errorf("the regular expression cannot be read: %w", err)
+	}
+	size := instructions(parsed)
+	if size > MaxInstructions {
+		return 0, fmt.Errorf("the regular expression compiles to about %d instructions, the limit is %d; repeat less, as in a+ for a{1,1000}, or use fewer Unicode classes", size, MaxInstructions)
+	}
+	return size, nil
+}
+
+// Bytes returns how much memory an expression of a size keeps at most.
+func Bytes(size int) int { return baseBytes + size*bytesPerInstruction }
+
+// checkClasses refuses expressions that are slow to parse. It only looks at the text, so
+// it may count what is escaped.
+func checkClasses(expression string) error {
+	if n := strings.Count(expression, `\p`) + strings.Count(expression, `\P`); n > maxClasses {
+		return fmt.Errorf("the regular expression has %d Unicode classes, the limit is %d", n, maxClasses)
+	}
+	if !ignoresCase(expression) {
+		return nil
+	}
+	// Each character of a range is looked up for its other cases.
+	if strings.Contains(expression, `\x{`) || strings.ContainsFunc(expression, func(r rune) bool { return r > 0x7f }) {
+		return errors.New("the regular expression ignores case and has characters outside of ASCII; remove (?i), or these characters")
+	}
+	return nil
+}
+
+// ignoresCase reports whether an expression may have the flag i.
+func ignoresCase(expression string) bool {
+	for _, group := range strings.Split(expression, "(?")[1:] {
+		flags := strings.TrimLeft(group, "imsU-")
+		if strings.Contains(group[:len(group)-len(flags)], "i") {
+			return true
+		}
+	}
+	return false
+}
+
+// instructions bounds the compiled program of a parsed expression. Classes count by
+// their length.
+func instructions(re *syntax.Regexp) int {
+	size := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		size = max(size, len(re.Rune))
+	case syntax.OpCharClass:
+		size += len(re.Rune) / runesPerInstruction
+	case syntax.OpRepeat:
+		// The copies past the first Min are optional, each with one instruction more.
+		size = max(re.Min+1, re.Max)*instructions(re.Sub[0]) + max(re.Max-re.Min, 1)
+	case syntax.OpConcat, syntax.OpAlternate, syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
+		size = 1 + len(re.Sub)
+		for _, sub := range re.Sub {
+			size += instructions(sub)
+		}
+	case syntax.OpNoMatch, syntax.OpEmptyMatch, syntax.OpAnyCharNotNL, syntax.OpAnyChar, syntax.OpBeginLine, syntax.OpEndLine,
+		syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+	}
+	// The parser refuses repeats of more than 1,000 in all, so that this cannot
+	// overflow; capped, it need not be relied on.
+	return min(size, 1<<30)
+}

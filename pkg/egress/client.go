@@ -121,7 +121,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	defer c.running.Done()
 	ctx, cancel := context.WithTimeout(r.Context(), c.options.Timeout)
-	release := context.AfterFunc(c.ctx, cancel)
+	release := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // it ends what libraries left behind
 	end := func() { release(); cancel() }
 	response, err := c.transport.RoundTrip(r.WithContext(ctx))
 	if err != nil {

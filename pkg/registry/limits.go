@@ -22,8 +22,6 @@ const (
 	// maxRedirects is enough for a blob that lives in object storage behind a
 	// content network.
 	maxRedirects = 3
-	// maxResponseHeaderBytes bounds the header of one answer.
-	maxResponseHeaderBytes = 64 << 10
 	// maxDockerConfigBytes is the size of a pull secret that is parsed.
 	maxDockerConfigBytes = 256 << 10
 	// maxDockerConfigHosts is the number of hosts in one pull secret.

@@ -43,7 +43,8 @@ type Options struct {
 type Prefetcher struct {
 	hosts  egress.Hosts
 	wait   bool
-	client *egress.Client
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	client *egress.Client // of Run
 	set    *prefetch.Set[verify.Namespace, request, response]
 }
 
@@ -65,13 +66,7 @@ func New(options Options, now func() time.Time) (*Prefetcher, error) {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
-	// An admin named the hosts, so they may have private addresses.
-	client, err := egress.New(context.Background(), egress.Options{Hosts: hosts, PlainHTTP: true, Reach: egress.Private,
-		Timeout: fetchTimeout, MaxBytes: maxResponse, MaxIdlePerHost: maxFetches, Dial: options.Dial})
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	p := &Prefetcher{hosts: hosts, wait: options.Wait, client: client}
+	p := &Prefetcher{hosts: hosts, wait: options.Wait, dial: options.Dial}
 	refresh := options.Refresh
 	if refresh <= 0 {
 		refresh = defaultRefresh
@@ -99,11 +94,18 @@ func (p *Prefetcher) For(namespace verify.Namespace) http.RoundTripper {
 // Forget drops everything that is kept for a namespace.
 func (p *Prefetcher) Forget(namespace verify.Namespace) { p.set.Want(namespace, nil) }
 
-// Run fetches what is asked for, and again when it is old, until ctx ends. It
-// returns nil.
+// Run fetches what is asked for, and again when it is old, until ctx ends. Then it
+// returns nil. It may be called once.
 func (p *Prefetcher) Run(ctx context.Context) error {
+	// An admin named the hosts, so they may have private addresses.
+	client, err := egress.New(ctx, egress.Options{Hosts: p.hosts, PlainHTTP: true, Reach: egress.Private,
+		Timeout: fetchTimeout, MaxBytes: maxResponse, MaxIdlePerHost: maxFetches, Dial: p.dial})
+	if err != nil {
+		return fmt.Errorf("make a client for revocation: %w", err)
+	}
+	defer client.Close()
+	p.client = client
 	p.set.Run(ctx)
-	p.client.Close()
 	return nil
 }
 

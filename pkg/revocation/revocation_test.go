@@ -357,10 +357,15 @@ func TestNothingThatAResponderSaysIsInAnError(t *testing.T) {
 }
 
 func TestAResponderOnAMetadataServiceIsNotAsked(t *testing.T) {
-	for _, host := range []string{"169.254.169.254", "168.63.129.16", "[fd00:ec2::254]"} {
-		p, err := New(Options{Hosts: []string{host}}, time.Now)
-		require.NoError(t, err)
-		_, err = p.fetch(t.Context(), request{method: http.MethodGet, address: "http://" + host + "/latest/meta-data/"})
+	hosts := []string{"169.254.169.254", "168.63.129.16", "[fd00:ec2::254]"}
+	p, err := New(Options{Hosts: hosts, Wait: true}, time.Now)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	for _, host := range hosts {
+		_, err = get(t, p, "team-a", "http://"+host+"/latest/meta-data/")
 		require.ErrorIs(t, err, egress.ErrMetadata)
 	}
 }

@@ -220,6 +220,33 @@ func TestHostileEvidenceIsRefusedInMemoryOfItsSize(t *testing.T) {
 	}
 }
 
+// Each bound on nesting holds by itself, whatever the others would refuse.
+func TestNestingIsBounded(t *testing.T) {
+	octets := make([]byte, 12<<10)
+	for i := range octets {
+		octets[i] = 0xff // no DER
+	}
+	list := func(depth int) []byte { return []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth)) }
+	protected := append([]byte{0x84, 0x58, 21}, append([]byte(strings.Repeat("\x81", 20)), 0, 0xa0, 0x42, '{', '}', 0x40)...)
+	for name, c := range map[string]struct {
+		err  error
+		text string
+	}{
+		"JSON":                    {intake.Payload(list(18)), "nests deeper than 16"},
+		"a statement":             {intake.Statement(list(66)), "nests deeper than 64"},
+		"CBOR":                    {intake.COSE([]byte(strings.Repeat("\x81", 20))), "nests deeper than 16"},
+		"a protected CBOR header": {intake.COSE(protected), "nests deeper than 16"},
+		"DER":                     {intake.TimestampToken(nested(26, nil)), "nests deeper than 24"},
+		"DER of much content":     {intake.TimestampToken(nested(20, der(4, octets))), "nests too much of its content"},
+		"indefinite lengths":      {intake.TimestampToken(append([]byte{0x30, 0x80}, []byte(strings.Repeat("\x05\x00", 64))...)), "indefinite length"},
+		"CBOR of no length":       {intake.COSE([]byte{0x9f, 0xff}), "indefinite length"},
+	} {
+		require.ErrorContains(t, c.err, c.text, name)
+	}
+	require.NoError(t, intake.Payload(list(17)))
+	require.NoError(t, intake.Statement(list(65)))
+}
+
 func TestRefusesKeysThatAreSlowToVerifyWith(t *testing.T) {
 	huge := new(big.Int).Lsh(big.NewInt(1), 4000)
 	exponent, err := asn1.Marshal(struct{ N, E *big.Int }{rsaKey(2048, 3).N, huge.Add(huge, big.NewInt(1))})
@@ -251,6 +278,7 @@ func TestRefusesKeysThatAreSlowToVerifyWith(t *testing.T) {
 		"a verifier of a dsse entry":          {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"signatures":[{"signature":"","verifier":"` + encoded + `"}]}}`, true},
 		"a key of an intoto entry":            {`{"apiVersion":"0.0.2","kind":"intoto","spec":{"content":{"envelope":{"signatures":[{"publicKey":"` + encoded + `"}]}}}}`, true},
 		"two signatures of an intoto entry":   {`{"apiVersion":"0.0.2","kind":"intoto","spec":{"content":{"envelope":{"signatures":[{},{}]}}}}`, true},
+		"two signatures of a dsse entry":      {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"signatures":[{},{}]}}`, true},
 		"a proposed envelope with signatures": {`{"apiVersion":"0.0.1","kind":"dsse","spec":{"proposedContent":{"envelope":"{}","verifiers":["AA=="]}}}`, false},
 		"another kind":                        {`{"apiVersion":"0.0.1","kind":"rekord","spec":{}}`, false},
 		"a kind twice":                        {`{"apiVersion":"0.0.1","kind":"hashedrekord","Kind":"dsse","spec":{}}`, false},

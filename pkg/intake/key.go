@@ -23,7 +23,7 @@ func Certificate(der []byte) (*x509.Certificate, error) {
 	return certificate, checkKey(certificate.PublicKey)
 }
 
-// Certificates parses a chain of certificates, which must all differ.
+// Certificates parses a chain of certificates, none of them slow to verify with.
 func Certificates(chain [][]byte) ([]*x509.Certificate, error) {
 	if len(chain) > maxCertificates {
 		return nil, pastLimit("has %d certificates, the limit is %d", len(chain), maxCertificates)

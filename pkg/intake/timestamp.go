@@ -117,9 +117,6 @@ func checkEmbedded(data []byte) error {
 		if err != nil || e.tag != derSequence {
 			return orMalformed(err, "has a certificate that is not one")
 		}
-		if len(chain) == maxCertificates {
-			return pastLimit("has more than %d certificates", maxCertificates)
-		}
 		chain, data = append(chain, e.whole), rest
 	}
 	certificates, err := Certificates(chain)

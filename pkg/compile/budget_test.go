@@ -87,6 +87,22 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 	require.Contains(t, layers[1].Broken, "ClusterVerificationPolicy floor cannot be used")
 }
 
+// What a ClusterTrustStore holds weighs in the namespaces that name it.
+func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
+	documents := []string{namespace("team-a", "1")}
+	for i := range 120 {
+		documents = append(documents, object("Verifier", "team-a", fmt.Sprint("v", i), "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: shared, kind: ClusterTrustStore}]}}"))
+	}
+	few := object("ClusterTrustStore", "", "shared", inlineKey(string(newKey(t).PEM)))
+	many := object("ClusterTrustStore", "", "shared", inlineKey(strings.Repeat(string(newKey(t).PEM), 16)))
+	snapshot, problems := compiled(objects(t, append(documents, few)...))
+	require.Empty(t, problems)
+	snapshot, _ = snapshot.WithCluster(objects(t, many), nil)
+	require.Contains(t, snapshot.For("team-a").Layers[0].Broken, "use a key or certificate in fewer Verifiers")
+	snapshot, _ = snapshot.WithCluster(objects(t, few), nil)
+	require.Empty(t, snapshot.For("team-a").Layers[0].Broken)
+}
+
 // costly is a policy whose patterns may take steps thousand steps for one image.
 func costly(kind, where, name string, rules int) string {
 	pattern := "r.io/" + strings.Repeat("**/*a*/", 15) + "b"

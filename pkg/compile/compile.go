@@ -145,6 +145,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		for source := range o.generations() {
 			l.problem(source, err)
 		}
+		l.uses = usedOf(o, cluster)
 		return l
 	case err != nil:
 		// The scope of policies and the hosts of stores stay in force.
@@ -193,6 +194,20 @@ func (c *compiler) verifiers(l, cluster *level) {
 		l.problem(e.source, err)
 	}
 	l.uses = reach.uses
+}
+
+// usedOf returns the ClusterTrustStores that o names, as in level.uses: a change of them
+// changes what o weighs.
+func usedOf(o *objects, cluster *level) map[string]string {
+	uses := map[string]string{}
+	for _, e := range o.verifiers {
+		for _, source := range trustStoresOf(o.namespace, e.spec) {
+			if source.Namespace == "" {
+				uses[source.Name] = cluster.fingerprintOf(source.Name)
+			}
+		}
+	}
+	return uses
 }
 
 func (l *level) problem(source policy.ObjectRef, err error) {

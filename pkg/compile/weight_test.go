@@ -146,7 +146,7 @@ func shapes(t testing.TB) map[string][]v1alpha1.Object {
 		"identities":          append(repeated(30, func(i int) v1alpha1.Object { return verifierOf(i, keyless("", identity)) }), root),
 		"anchored identities": append(repeated(6, func(i int) v1alpha1.Object { return verifierOf(i, keyless("", long, long)) }), root),
 		"claims":              append(repeated(12, func(i int) v1alpha1.Object { return verifierOf(i, keyless("issuer.matches('^(?:a{300})$')", identity)) }), root),
-		"expressions": repeated(3, func(i int) v1alpha1.Object {
+		"expressions": repeated(2, func(i int) v1alpha1.Object {
 			return named(i, v1alpha1.PolicyRule{Images: []string{"**"}, Require: []v1alpha1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
 		}),
 		"patterns": repeated(20, func(i int) v1alpha1.Object {

@@ -149,16 +149,18 @@ func TestAStatusThatIsRefusedIsNotTriedAgainAndDelaysNobody(t *testing.T) {
 }
 
 func TestStatusesOfOneNamespaceAreWrittenInTurns(t *testing.T) {
-	objects := []client.Object{team("team-a")}
-	for i := range 2*statusesAtOnce + 1 {
-		objects = append(objects, lax("team-a", fmt.Sprintf("p-%03d", i)))
-	}
-	b := newBench(t, interceptor.Funcs{}, objects...)
-	b.reconcile(t, verify.Cluster)
-	w := newStatusWriter(b.Controller)
-	require.Equal(t, 3, b.writeAll(t, w, "team-a"))
-	require.Len(t, b.events.Events, eventBurst, "its events are bounded")
-	require.Equal(t, 1, b.writeAll(t, w, "team-a"), "nothing is left")
+	synctest.Test(t, func(t *testing.T) {
+		objects := []client.Object{team("team-a")}
+		for i := range 2*statusesAtOnce + 1 {
+			objects = append(objects, lax("team-a", fmt.Sprintf("p-%03d", i)))
+		}
+		b := newBench(t, interceptor.Funcs{}, objects...)
+		b.reconcile(t, verify.Cluster)
+		w := newStatusWriter(b.Controller)
+		require.Equal(t, 3, b.writeAll(t, w, "team-a"))
+		require.Len(t, b.events.Events, eventBurst, "its events are bounded")
+		require.Equal(t, 1, b.writeAll(t, w, "team-a"), "nothing is left")
+	})
 }
 
 func TestChangesOfNamespacesLookAtTheClusterOnceASecond(t *testing.T) {

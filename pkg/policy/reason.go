@@ -14,6 +14,7 @@ const (
 	ReasonReferenceNotReady Reason = "ReferenceNotReady" // a referenced resource cannot be used
 	ReasonAccessDenied      Reason = "AccessDenied"      // Landwaiter may not read a referenced object, or the registry refuses access
 	ReasonUnreadable        Reason = "Unreadable"        // a referenced object cannot be read now
+	ReasonLimitExceeded     Reason = "LimitExceeded"     // there is more evidence, or more to compile, than the limit
 	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
 	ReasonIgnored           Reason = "Ignored"           // a file declares an object that Landwaiter does not use
 	ReasonUnwatched         Reason = "Unwatched"         // changes of files are only detected by rescans
@@ -36,7 +37,6 @@ const (
 	ReasonForbidden                Reason = "Forbidden"                // the registry or an address rule refuses access
 	ReasonUntrustedTokenServer     Reason = "UntrustedTokenServer"     // the registry sends credentials to a host that no Store lists
 	ReasonContentMismatch          Reason = "ContentMismatch"          // the registry sent bytes that do not match their digest
-	ReasonLimitExceeded            Reason = "LimitExceeded"            // there is more evidence, or more to compile, than the limit
 	ReasonNoRegistry               Reason = "NoRegistry"               // no registry client is configured
 	ReasonNoDigest                 Reason = "NoDigest"                 // the reference has no digest, but one is required
 	ReasonNamespaceNotFound        Reason = "NamespaceNotFound"        // the namespace does not exist

@@ -1,13 +1,17 @@
 package external
 
 import (
+	"context"
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func TestNoFetchWritesToDisk(t *testing.T) {
@@ -25,8 +29,16 @@ func TestNoFetchWritesToDisk(t *testing.T) {
 		}
 		_, _ = w.Write(text)
 	})
-	_, err := fetchTUF(t.Context(), Source{Kind: TUF, Address: address, Authority: authority, Root: string(root)})
-	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := New(Options{}, time.Now)
+	source := Source{Kind: TUF, Address: address, Authority: authority, Root: string(root)}
+	f.Want(verify.Cluster, []Source{source})
+	var running sync.WaitGroup
+	running.Go(func() { _ = f.Run(ctx) })
+	f.Await(ctx)
+	cancel()
+	running.Wait()
+	require.JSONEq(t, `{"trusted":"root"}`, string(f.Known([]Source{source})[source].Content))
 	var written []string
 	require.NoError(t, filepath.WalkDir(home, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {

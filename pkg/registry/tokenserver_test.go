@@ -71,6 +71,6 @@ func TestATokenServerMustProveWhoItIs(t *testing.T) {
 		RootCAs:     pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: images.Certificate().Raw}),
 		Credentials: map[string]registry.Credential{host: {Username: "user", Password: "secret"}}}}}
 	err = resolve(t.Context(), session(t, registry.Options{}, access), parse(t, host+"/app:v1"))
-	require.Equal(t, policy.ReasonUntrustedRegistry, reason(t, err))
+	require.ErrorContains(t, err, "certificate")
 	require.Empty(t, tokens.Requests())
 }

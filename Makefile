@@ -8,13 +8,14 @@ IMAGE     ?= landwaiter:$(VERSION)
 DOCKER    ?= docker
 DEMO_ARGS ?=
 FUZZTIME  ?= 30s
+KEEP      ?=
 BENCH     ?= .
 E2E_ARGS  ?=
 SOAK      ?= 10m
 CLOUDS    := aws,azure,gcp
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz bench interop e2e soak dev image clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e soak dev image clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,7 +37,7 @@ test: ## Run the tests with the race detector (needs gcc)
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
 	go vet ./...
-	go vet -tags interop,e2e ./...
+	go vet -tags interop,e2e,mutants ./...
 	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
 	"$$(test/lint/build.sh)" run ./...
 
@@ -59,19 +60,11 @@ generate: ## Write deep copies, CRDs, config/default and the generated parts of 
 	charts/generate.sh
 	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs
 
-fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
-	@folders=$$({ grep -rlE --include='*_test.go' '^func Fuzz' api cmd pkg test || true; } | xargs -r -n1 dirname | sort -u); \
-	count=0; \
-	for folder in $$folders; do \
-	  listed=$$(go test -list '^Fuzz' "./$$folder"); \
-	  for target in $$(grep '^Fuzz' <<<"$$listed" || true); do \
-	    echo "fuzz: ./$$folder $$target for $(FUZZTIME)"; \
-	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime "$(FUZZTIME)" "./$$folder"; \
-	    count=$$((count + 1)); \
-	  done; \
-	done; \
-	(( count > 0 )) || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
-	echo "fuzz: $$count targets passed"
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
+	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"
+
+mutants: ## Take out the guard of each published incident and see its test fail (five minutes)
+	go test -tags mutants -count=1 -timeout 60m -run '^TestWithoutItsGuardEachTestFails$$' ./test/incidents
 
 bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (builds the cluster of make e2e once)
 	@test/tools/packages.sh

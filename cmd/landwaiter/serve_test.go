@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -139,8 +140,8 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, why string }{
 		"a misspelt field":    {strings.Replace(good, "keys: {", "kyes: {", 1), "kyes"},
-		"a missing Secret":    {strings.Replace(good, "secretKeyRef: {name: cosign-pub", "secretKeyRef: {name: gone", 1), "Secret team-a/gone does not exist"},
-		"a file cut in half":  {good[:len(good)/2], "team-a"},
+		"a missing Secret":    {regexp.MustCompile(`inline: \|\n( {8}.*\n)+`).ReplaceAllString(good, "secretKeyRef: {name: gone, key: cosign.pub}\n"), "Secret team-a/gone does not exist"},
+		"a file cut in half":  {good[:strings.Index(good, "trustStoreRefs")], "team-a"},
 		"a file of garbage":   {"\x00\x01{{{{", "team-a"},
 		"an unknown verifier": {strings.Replace(good, "anyOf: [release]", "anyOf: [other]", 1), "verifier other does not exist"},
 	} {

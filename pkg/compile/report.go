@@ -48,9 +48,9 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 		}
 	}
 	u := s.usage(views)
-	reports := map[policy.ObjectRef]Report{}
+	reports, writable := map[policy.ObjectRef]Report{}, own.objects.rights()
 	for source, generation := range own.objects.generations() {
-		r := Report{Generation: generation, Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable"}}
+		r := Report{Generation: generation, Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + writable[source]}}
 		problem, broken := problems[source]
 		r.Effective = s.effective(own, u, source, broken)
 		if broken {

@@ -13,7 +13,7 @@ import (
 
 const (
 	maxReadmeLines = 150
-	maxMakeTargets = 15
+	maxMakeTargets = 20
 )
 
 var (

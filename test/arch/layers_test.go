@@ -18,6 +18,7 @@ const (
 	firstThatLogs  = 4 // below, facts are returned
 	evidenceLayer  = 2 // this and below must not import Kubernetes, except for resources
 	resources      = "pkg/resource"
+	rights         = "pkg/rights" // reads what resources say, and nothing else of Kubernetes
 	maxMeanImports = 3.3
 	maxDepth       = 7
 )
@@ -80,7 +81,7 @@ func (l layers) upward(pkg string, layer int, imported string) []string {
 		return []string{pkg + " imports " + imported + ", which is not in the table"}
 	case target >= layer:
 		return []string{fmt.Sprintf("%s (L%d) imports %s (L%d)", pkg, layer, imported, target)}
-	case layer <= evidenceLayer && below(imported, "api") && pkg != resources:
+	case layer <= evidenceLayer && below(imported, "api") && pkg != resources && pkg != rights:
 		return []string{fmt.Sprintf("%s (L%d) imports %s", pkg, layer, imported)}
 	default:
 		return nil
@@ -154,9 +155,9 @@ func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
 
 func TestRefusesImportsAgainstTheTable(t *testing.T) {
 	table, err := parseTable("| `pkg/image` | L0 | a |\n| `api/v1alpha1` | L0 | b |\n| `pkg/verify` | L1 | c |\n" +
-		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
+		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/rights` | L1 | i |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
 	require.NoError(t, err)
-	require.Len(t, table, 8)
+	require.Len(t, table, 9)
 	for name, c := range map[string]struct {
 		pkg, imported string
 		refused       bool
@@ -165,6 +166,8 @@ func TestRefusesImportsAgainstTheTable(t *testing.T) {
 		"up":                           {"pkg/image", module + "/pkg/verify", true},
 		"sideways":                     {"pkg/cosign", module + "/pkg/trust", true},
 		"evidence to api":              {"pkg/cosign", module + "/api/v1alpha1", true},
+		"rights to api":                {"pkg/rights", module + "/api/v1alpha1", false},
+		"rights to Kubernetes":         {"pkg/rights", "k8s.io/api/core/v1", true},
 		"tenant to api":                {"pkg/tenant", module + "/api/v1alpha1", false},
 		"evidence to Kubernetes":       {"pkg/trust", "k8s.io/api/core/v1", true},
 		"engine to controller-runtime": {"pkg/verify", "sigs.k8s.io/yaml", true},

@@ -24,6 +24,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/rights"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
@@ -64,8 +65,6 @@ func granted(t *testing.T, name string) string {
 	t.Helper()
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
-	authority, err := fixture.NewAuthority("ca")
-	require.NoError(t, err)
 	const pull = `'{"auths":{"registry.example.com":{"username":"u","password":"p"}}}'`
 	documents := []string{}
 	add := func(kind, namespace, name, key, value string) {
@@ -77,23 +76,10 @@ func granted(t *testing.T, name string) string {
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
-	add("ConfigMap", "team-a", "notation-ca", "ca.crt", indented(authority.CertificatePEM))
-	add("ConfigMap", "team-a", "timestamp-roots", "ca.crt", indented(authority.CertificatePEM))
 	add("Secret", "team-a", "vault-token", "token", "hvs.x")
-	add("ConfigMap", "team-a", "registry-ca", "ca.crt", indented(authority.CertificatePEM))
 	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
 	return strings.Join(documents, "---\n")
-}
-
-// sigstoreRoot is a ConfigMap that docs/resources.md names.
-func sigstoreRoot(t *testing.T) string {
-	t.Helper()
-	instance, err := sigstore.New()
-	require.NoError(t, err)
-	text, err := instance.TrustedRoot()
-	require.NoError(t, err)
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: sigstore, namespace: team-a}\ndata:\n  trusted_root.json: " + indented(text) + "\n"
 }
 
 // fetched is what the documents' resources keep outside of the cluster.
@@ -121,7 +107,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 	for _, name := range []string{"docs/install.md", "docs/resources.md", "docs/attestations.md", "README.md"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			text := strings.Join(append(resources(t, name), granted(t, name), sigstoreRoot(t)), "---\n")
+			text := strings.Join(append(resources(t, name), granted(t, name)), "---\n")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(text), 0o600))
 			objects, problems, err := configdir.Load(dir)
 			require.NoError(t, err)
@@ -133,6 +119,27 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			require.Empty(t, problems)
 		})
 	}
+}
+
+func TestExamplesLetOnlyAdminsDecideWhatIsTrusted(t *testing.T) {
+	shown := map[string]bool{} // docs/resources.md shows what it warns of, once
+	check := func(name, dir string) {
+		objects, _, err := configdir.Load(dir)
+		require.NoError(t, err, name)
+		require.NotEmpty(t, objects.Resources, name)
+		for _, finding := range rights.Of(objects.Resources...) {
+			require.Equal(t, "TrustStore team-a/rotated-keys", finding.Resource.String(), "%s: %s", name, finding)
+			shown[name] = true
+		}
+	}
+	for _, name := range []string{"docs/install.md", "docs/resources.md", "docs/attestations.md", "README.md"} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "resources.yaml"), []byte(strings.Join(resources(t, name), "---\n")), 0o600))
+		check(name, dir)
+	}
+	check("config/samples", filepath.Join(root, "config/samples"))
+	check("the demo", filepath.Join(root, "test/kit/example/resources"))
+	require.Equal(t, map[string]bool{"docs/resources.md": true}, shown)
 }
 
 // fields collects the names of all fields of a schema.

@@ -63,7 +63,7 @@ generate: ## Write deep copies, CRDs, config/default and the generated parts of 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"
 
-mutants: ## Take out the guard of each published incident and see its test fail (five minutes)
+mutants: ## Take out the guard of each published incident and see its test fail (three minutes)
 	go test -tags mutants -count=1 -timeout 60m -run '^TestWithoutItsGuardEachTestFails$$' ./test/incidents
 
 bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (builds the cluster of make e2e once)

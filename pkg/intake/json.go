@@ -30,6 +30,12 @@ func Payload(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: maxDepth, values: maxPayloadValues})
 }
 
+// List refuses a list of descriptors, such as a page of referrers (OCI distribution
+// specification, "Listing Referrers"), that would take many times its size in memory.
+func List(data []byte) error {
+	return scanJSON(data, jsonLimits{depth: maxDepth, values: spareListValues + len(data)/minListValue})
+}
+
 // Statement refuses a document that would take many times its size in memory.
 func Statement(data []byte) error {
 	return scanJSON(data, jsonLimits{depth: 64, expand: maxPredicate})

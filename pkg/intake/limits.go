@@ -12,6 +12,10 @@ const (
 	// maxManifestValues is how many JSON values a manifest or index may have: maxLayers with
 	// four values and five annotations each.
 	maxManifestValues = 10 << 10
+	// minListValue is how many bytes a JSON value in a list of descriptors has on average:
+	// the shortest descriptor has 40 for each. spareListValues is how many a short list
+	// may have.
+	minListValue, spareListValues = 16, 64
 	// maxLayers is how many layers a manifest may have. cosign adds one each time that it
 	// signs, and reads 1000.
 	maxLayers = 1000

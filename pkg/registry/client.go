@@ -20,6 +20,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
+	"github.com/landwaiter/landwaiter/pkg/fair"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -101,6 +102,7 @@ type Client struct {
 	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
 	backOffs   *otter.Cache[backOffKey, time.Time]
 	paces      *otter.Cache[verify.Account, *rate.Limiter]
+	memory     *fair.Gate[verify.Account] // for answers that are being read
 }
 
 // tokenKey identifies a token cache. oras-go keys tokens by host alone, so no two
@@ -128,6 +130,7 @@ func NewClient(options Options) *Client {
 		paces: otter.Must(&otter.Options[verify.Account, *rate.Limiter]{MaximumSize: maxHosts,
 			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *rate.Limiter](time.Minute)}),
 		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
+		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
 		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),
 		backOffs: otter.Must(&otter.Options[backOffKey, time.Time]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[backOffKey, time.Time](maxBackOff)}),
 	}

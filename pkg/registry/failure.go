@@ -249,6 +249,10 @@ func transientCause(err error, host string) string {
 	var network net.Error
 	var dns *net.DNSError
 	switch {
+	case errors.Is(err, errMemory):
+		return "overloaded: too many large answers of registries are being read, try again"
+	case errors.Is(err, errOverloaded):
+		return "overloaded: too many requests to " + host + " are waiting, try again"
 	case errors.As(err, &response):
 		return fmt.Sprintf("%s answered with status %d", host, response.StatusCode)
 	case errors.Is(err, context.Canceled):

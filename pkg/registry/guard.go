@@ -34,7 +34,7 @@ func (c *Client) host(name string) *hostState {
 }
 
 // errOverloaded is transient: a retry may find a shorter queue.
-var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting, try again")
+var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
 
 // pace waits until an account may make another request to any registry.
 func (c *Client) pace(ctx context.Context, access Access) error {
@@ -96,6 +96,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	turns.release(account)
 	if err != nil {
 		return nil, err
+	}
+	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
+		resp.Body = &heldBody{ReadCloser: resp.Body, held: g.session.held()}
 	}
 	if isMetadata(req.URL.Path) {
 		// It fails past the limit instead of ending: a cut manifest must not pass for a

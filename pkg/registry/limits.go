@@ -12,6 +12,9 @@ const (
 	// maxManifestBytes bounds manifests and referrers lists; signature manifests
 	// are a few KiB.
 	maxManifestBytes = verify.MaxManifestBytes
+	// maxAnswersBytes is the memory for manifests, lists and tokens that are being read, of
+	// all accounts, and decodedListBytes how much a byte of a list takes once it is decoded.
+	maxAnswersBytes, decodedListBytes = 64 << 20, 16
 	// maxReferrers is how many referrers are taken from a list.
 	maxReferrers = verify.MaxReferrers
 	// maxReferrerPages bounds pagination, which the registry drives.

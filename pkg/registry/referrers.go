@@ -97,11 +97,14 @@ func (s *session) referrers(ctx context.Context, repository *remote.Repository, 
 func (s *session) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	fallback := func() ([]ocispec.Descriptor, error) { return listByTag(limited, repository, subject) }
+	fallback := func() ([]ocispec.Descriptor, error) {
+		found, _, err := s.listWith(limited, repository, subject, false)
+		return found, err
+	}
 	if _, known := s.client.apis.GetIfPresent(key); !known {
 		fallback = started(fallback)
 	}
-	found, pages, err := listByAPI(ctx, repository, subject)
+	found, pages, err := s.listWith(ctx, repository, subject, true)
 	if pages > 0 {
 		s.client.apis.Set(key, struct{}{})
 		return found, err
@@ -149,27 +152,17 @@ func unsupported(err error) bool {
 	return errors.Is(err, errdef.ErrUnsupported)
 }
 
-// listByAPI lists without a filter: registries get the artifact types in an index wrong.
-// It also returns how many pages came. From the first one on, the API exists, and a page
-// that is missing is an error.
-func listByAPI(ctx context.Context, repository *remote.Repository, subject image.Reference) (found []ocispec.Descriptor, pages int, err error) {
-	counted := &pageCounter{Client: repository.Client}
-	found, err = listWith(ctx, counted, repository, subject, true)
-	return found, counted.pages, err
-}
-
-func listByTag(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
-	return listWith(ctx, repository.Client, repository, subject, false)
-}
-
-func listWith(ctx context.Context, client remote.Client, repository *remote.Repository, subject image.Reference, api bool) ([]ocispec.Descriptor, error) {
+// listWith lists by the API or by the fallback tag, without a filter: registries get the
+// artifact types in an index wrong. It also returns how many pages came. From the first
+// one of the API on, the API exists, and a page that is missing is an error.
+func (s *session) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
+	client := &lists{Client: repository.Client, session: s}
 	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
 		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}
 	if err := lister.SetReferrersCapability(api); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var found []ocispec.Descriptor
-	err := lister.Referrers(ctx, ocispec.Descriptor{Digest: subject.Digest}, "", func(page []ocispec.Descriptor) error {
+	err = lister.Referrers(ctx, ocispec.Descriptor{Digest: subject.Digest}, "", func(page []ocispec.Descriptor) error {
 		for _, d := range page {
 			if len(found) == maxReferrers {
 				return errEnough
@@ -180,23 +173,7 @@ func listWith(ctx context.Context, client remote.Client, repository *remote.Repo
 		}
 		return nil
 	})
-	return found, err
-}
-
-// pageCounter counts the answers that are pages of referrers. Its requests come one after
-// the other.
-type pageCounter struct {
-	remote.Client
-	pages int
-}
-
-// Do implements [remote.Client].
-func (p *pageCounter) Do(req *http.Request) (*http.Response, error) {
-	resp, err := p.Client.Do(req)
-	if err == nil && resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Type") == ocispec.MediaTypeImageIndex {
-		p.pages++
-	}
-	return resp, err
+	return found, client.pages, err
 }
 
 // join returns one error, which is permanent only if all are: evidence that a retry may

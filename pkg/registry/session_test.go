@@ -80,7 +80,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"endless pages":                {"/referrers/", hostile.EndlessPages(1), list, policy.ReasonLimitExceeded, "more than 64 referrers or 8 pages"},
 		"too many referrers on a page": {"/referrers/", hostile.EndlessPages(1000), list, policy.ReasonLimitExceeded, "more than 64 referrers"},
 		"a list past the size limit":   {"/referrers/", hostile.LongList(20_000), list, policy.ReasonLimitExceeded, ""},
-		"10 GB of list":                {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10<<30), list, "transient", ""},
+		"10 GB of list":                {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10<<30), list, policy.ReasonLimitExceeded, ""},
 		"10 GB of .sig manifest":       {".sig", hostile.Stream(ocispec.MediaTypeImageManifest, 10<<30), list, policy.ReasonLimitExceeded, ""},
 		"a list that hangs":            {"/referrers/", hostile.Hang, list, "transient", "did not answer in time"},
 		"a list that is no JSON":       {"/referrers/", hostile.Stream(ocispec.MediaTypeImageIndex, 10), list, "transient", ""},

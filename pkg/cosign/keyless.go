@@ -233,8 +233,8 @@ func (k *identities) checkPayload(ctx context.Context, rebuilt *bundle.Bundle, p
 // signerOf verifies a bundle against an artifact and returns its signer if the verifier
 // trusts that identity.
 func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifact bundleverify.ArtifactPolicyOption) (signer, error) {
-	if ctx.Err() != nil {
-		return signer{}, ctx.Err()
+	if err := verify.Step(ctx); err != nil {
+		return signer{}, err
 	}
 	by, err := k.verify(ctx, parsed, artifact)
 	switch {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"github.com/sigstore/sigstore/pkg/signature/options"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 var errUnknownContent = errors.New("the signed content is not known in this form")
@@ -67,8 +69,8 @@ func (a algorithm) verifies(content signedContent, signature []byte) bool {
 func (s *signers) match(ctx context.Context, content signedContent, signature []byte) (trustedKey, algorithm, bool, error) {
 	for _, key := range s.keys {
 		for _, algorithm := range key.algorithms {
-			if ctx.Err() != nil {
-				return trustedKey{}, algorithm, false, ctx.Err()
+			if err := verify.Step(ctx); err != nil {
+				return trustedKey{}, algorithm, false, err
 			}
 			if algorithm.verifies(content, signature) {
 				return key, algorithm, true, nil

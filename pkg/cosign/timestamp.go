@@ -9,6 +9,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	bundleverify "github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // checkTimestamps fails if any trusted timestamp falls outside the validity of the
@@ -33,8 +35,8 @@ func (k *identities) checkTimestamps(ctx context.Context, parsed *bundle.Bundle)
 	leaf.UnhandledCriticalExtensions = slices.DeleteFunc(leaf.UnhandledCriticalExtensions, cryptoutils.SANOID.Equal)
 	for _, timestamp := range timestamps {
 		for _, authority := range k.root.TimestampingAuthorities() {
-			if ctx.Err() != nil {
-				return ctx.Err()
+			if err := verify.Step(ctx); err != nil {
+				return err
 			}
 			at, err := authority.Verify(timestamp, signed.Signature())
 			if err != nil {

@@ -27,8 +27,8 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 			proven, err = proof{}, malformed("the signature envelope cannot be processed")
 		}
 	}()
-	if ctx.Err() != nil {
-		return proof{}, ctx.Err()
+	if err := verify.Step(ctx); err != nil {
+		return proof{}, err
 	}
 	chain, timestamp, err := presented(mediaType, envelope)
 	if err != nil {

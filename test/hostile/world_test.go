@@ -36,6 +36,9 @@ const (
 	// hostile one has under way.
 	images  = 64
 	clients = 16
+	// think is the pause of a hostile client. All of them ask some 300 times a second for
+	// 32 images each, which is more than Gatekeeper passes on.
+	think = 50 * time.Millisecond
 	// duration is that of make e2e; LANDWAITER_SOAK replaces it, as make soak does.
 	duration = 3 * time.Second
 )
@@ -241,6 +244,7 @@ func (w *world) flood(ctx context.Context, all *sync.WaitGroup, t *testing.T) {
 				if err != nil {
 					continue // the end, or of the process, which others notice
 				}
+				pause(ctx, think)
 				for key, item := range gatekeeper.Items(response) {
 					if verdict, _ := gatekeeper.Judge(item); verdict == gatekeeper.Allowed {
 						t.Errorf("%s was allowed", key)

@@ -104,6 +104,7 @@ func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f.IntVar(&flags.options.Engine.InFlightPerAccount, "in-flight-per-namespace", verify.DefaultInFlightPerAccount, "images of one namespace verified at a time")
 	f.Int64Var(&flags.options.Engine.EvidenceBytes, "evidence-bytes", verify.DefaultEvidenceBytes, "bytes of memory for the evidence of images in flight; a namespace gets at most what is left for others")
 	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", service.DefaultRegistryPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
+	f.IntVar(&flags.options.Registry.BytesPerSecond, "registry-bytes-per-second", service.DefaultRegistryBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
 	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", service.DefaultRegistryPerHost, "requests in flight to one registry; a namespace gets at most half of them")
 }
 

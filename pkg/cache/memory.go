@@ -151,7 +151,7 @@ func weigh(key verify.Key, entry verify.Entry) uint32 {
 		n += perFinding + len(f.Verifier) + weighRef(f.Source) + len(f.Type) + len(f.Signer) + len(f.Digest) + len(f.ArtifactType) +
 			len(f.Message) + len(f.Reason) + len(f.Remediation) + weighValue(f.Extensions)
 	}
-	return uint32(min(n, 1<<30))
+	return uint32(max(0, min(n, 1<<30)))
 }
 
 func weighRef(ref policy.ObjectRef) int { return len(ref.Kind) + len(ref.Namespace) + len(ref.Name) }

@@ -19,6 +19,7 @@ const (
 const (
 	debounce     = 50 * time.Millisecond  // quiet time after an event: an editor writes several times
 	maxDebounce  = 500 * time.Millisecond // longest wait for a change, even if events keep coming
+	restParts    = 4                      // how many times as long as a reload the pause after it is: edits in a loop take a fifth of a processor
 	rescan       = 10 * time.Second       // for changes without an event (network file systems, a directory that was replaced)
 	scanAttempts = 5                      // while a mounted volume is being swapped
 )

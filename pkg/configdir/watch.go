@@ -77,6 +77,7 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 	settled.Stop()
 	defer settled.Stop()
 	var since time.Time // first event since the last reload
+	var rest time.Time  // until which no event causes a reload
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,7 +89,9 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 		case <-w.events.Events:
 		case <-settled.C:
 			since = time.Time{}
+			began := time.Now()
 			w.reload()
+			rest = time.Now().Add(restParts * time.Since(began))
 			continue
 		case <-ticker.C:
 			w.reload()
@@ -97,7 +100,7 @@ func (w *watcher) run(ctx context.Context, rescan time.Duration) {
 		if since.IsZero() {
 			since = time.Now()
 		}
-		settled.Reset(min(debounce, maxDebounce-time.Since(since)))
+		settled.Reset(max(min(debounce, maxDebounce-time.Since(since)), time.Until(rest)))
 	}
 }
 

@@ -224,7 +224,7 @@ func inetAton(host string) (string, bool) {
 	if address > math.MaxUint32 {
 		return "", false
 	}
-	return netip.AddrFrom4([4]byte{byte(address >> 24), byte(address >> 16), byte(address >> 8), byte(address)}).String(), true //nolint:gosec // cut on purpose
+	return netip.AddrFrom4([4]byte{byte(address >> 24), byte(address >> 16), byte(address >> 8), byte(address)}).String(), true
 }
 
 // Parse is a function onto normalised references: of each it makes the same one again, and

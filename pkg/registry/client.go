@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
-	"golang.org/x/time/rate"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
@@ -38,6 +37,9 @@ type Options struct {
 	// PerSecond is how many requests an account may make to registries, with bursts of
 	// twice as many; more wait. Default 500, enough for some 100 images.
 	PerSecond int
+	// BytesPerSecond is how many bytes of answers an account may read, with bursts of half
+	// as many; more wait. Default 32 MiB. Evidence takes some 10 KiB an image.
+	BytesPerSecond int
 	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
 	// special-purpose addresses: those of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
@@ -101,7 +103,7 @@ type Client struct {
 	hosts      *otter.Cache[string, *hostState]
 	apis       *otter.Cache[apiKey, struct{}] // have the referrers API
 	backOffs   *otter.Cache[backOffKey, time.Time]
-	paces      *otter.Cache[verify.Account, *rate.Limiter]
+	paces      *otter.Cache[verify.Account, *pace]
 	memory     *fair.Gate[verify.Account] // for answers that are being read
 }
 
@@ -119,6 +121,7 @@ func NewClient(options Options) *Client {
 	options.DialTimeout = cmp.Or(max(options.DialTimeout, 0), defaultDialTimeout)
 	options.RequestTimeout = cmp.Or(max(options.RequestTimeout, 0), defaultRequestTimeout)
 	options.PerHost = cmp.Or(max(options.PerHost, 0), DefaultPerHost)
+	options.BytesPerSecond = cmp.Or(max(options.BytesPerSecond, 0), DefaultBytesPerSecond)
 	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
 	return &Client{
 		options:   options,
@@ -127,8 +130,8 @@ func NewClient(options Options) *Client {
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
 			ExpiryCalculator: otter.ExpiryCreating[tokenKey, auth.Cache](tokenCacheLifetime)}),
-		paces: otter.Must(&otter.Options[verify.Account, *rate.Limiter]{MaximumSize: maxHosts,
-			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *rate.Limiter](time.Minute)}),
+		paces: otter.Must(&otter.Options[verify.Account, *pace]{MaximumSize: maxHosts,
+			ExpiryCalculator: otter.ExpiryAccessing[verify.Account, *pace](time.Minute)}),
 		apis:     otter.Must(&otter.Options[apiKey, struct{}]{MaximumSize: maxHosts, ExpiryCalculator: otter.ExpiryWriting[apiKey, struct{}](capabilityLifetime)}),
 		memory:   fair.NewGate[verify.Account](maxAnswersBytes),
 		hosts:    otter.Must(&otter.Options[string, *hostState]{MaximumSize: maxHosts}),

@@ -249,7 +249,7 @@ func transientCause(err error, host string) string {
 	var network net.Error
 	var dns *net.DNSError
 	switch {
-	case errors.Is(err, errMemory):
+	case errors.Is(err, errMemory), errors.Is(err, errPace):
 		return "overloaded: too many large answers of registries are being read, try again"
 	case errors.Is(err, errOverloaded):
 		return "overloaded: too many requests to " + host + " are waiting, try again"

@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -35,20 +31,6 @@ func (c *Client) host(name string) *hostState {
 
 // errOverloaded is transient: a retry may find a shorter queue.
 var errOverloaded = errors.New("overloaded: too many requests to the registry are waiting")
-
-// pace waits until an account may make another request to any registry.
-func (c *Client) pace(ctx context.Context, access Access) error {
-	perSecond := cmp.Or(max(access.PerSecond, 0), c.options.PerSecond)
-	limiter, ok := c.paces.GetIfPresent(access.account())
-	if !ok {
-		limiter, _ = c.paces.SetIfAbsent(access.account(), rate.NewLimiter(rate.Limit(perSecond), 2*perSecond))
-	}
-	if limiter.Burst() != 2*perSecond { // the limit has changed
-		limiter.SetLimit(rate.Limit(perSecond))
-		limiter.SetBurst(2 * perSecond)
-	}
-	return limiter.Wait(ctx)
-}
 
 // backOffKey makes a pause that a host asks for apply to one account, whoever named the
 // host: an account can make a registry ask for pauses, by a flood, with a credential that
@@ -82,7 +64,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := client.pace(req.Context(), g.session.access); err != nil {
+	pace := client.pace(g.session.access)
+	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
 	}
 	account, turns := g.session.access.account(), client.host(host).turns
@@ -97,6 +80,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
 	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
 		resp.Body = &heldBody{ReadCloser: resp.Body, held: g.session.held()}
 	}

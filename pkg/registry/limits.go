@@ -58,4 +58,5 @@ const (
 	defaultRequestTimeout = 5 * time.Second
 	DefaultPerHost        = 64
 	DefaultPerSecond      = 500
+	DefaultBytesPerSecond = 32 << 20
 )

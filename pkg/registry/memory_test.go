@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
@@ -96,4 +97,24 @@ func TestAnswersThatAreBeingReadFitIntoTheShareOfTheirAccount(t *testing.T) {
 	all.Wait()
 	_, err = of("team-b").Referrers(t.Context(), small)
 	require.NoError(t, err, "memory is given back")
+}
+
+// Reading, hashing and scanning take processor time, however little memory they need.
+func TestAnAccountReadsAtItsPace(t *testing.T) {
+	h := hostile.New()
+	t.Cleanup(h.Close)
+	content := strings.Repeat("x", 1<<16)
+	large := ocispec.Descriptor{Digest: digest.FromString(content), Size: int64(len(content))}
+	h.Handle("", "/blobs/", answering("application/octet-stream", content))
+	client := registry.NewClient(registry.Options{BytesPerSecond: 1 << 16, RequestTimeout: 200 * time.Millisecond})
+	t.Cleanup(client.Close)
+	fetch := func(namespace verify.Namespace) error {
+		_, err := client.For(registry.Access{Namespace: namespace, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), large, 1<<20)
+		return err
+	}
+	require.NoError(t, fetch("team-b"))
+	err := fetch("team-b")
+	require.ErrorContains(t, err, "overloaded")
+	require.False(t, verify.IsPermanent(err))
+	require.NoError(t, fetch("team-a"), "another account has a pace of its own")
 }

@@ -31,8 +31,9 @@ type Problem = resource.Problem
 
 // Defaults of the registry client, for flags.
 const (
-	DefaultRegistryPerSecond = registry.DefaultPerSecond
-	DefaultRegistryPerHost   = registry.DefaultPerHost
+	DefaultRegistryPerSecond      = registry.DefaultPerSecond
+	DefaultRegistryBytesPerSecond = registry.DefaultBytesPerSecond
+	DefaultRegistryPerHost        = registry.DefaultPerHost
 )
 
 // Options configure a [Service]. The zero value is safe and keeps results in

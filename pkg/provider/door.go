@@ -13,7 +13,10 @@ import (
 type places struct {
 	gate *fair.Gate[verify.Account]
 	held map[verify.Account]int64
-	refs atomic.Int64
+	// payer is the account of the first key. It pays for the processor time that the request
+	// takes as a whole.
+	payer verify.Account
+	refs  atomic.Int64
 }
 
 // enter takes the places of a request. It returns the account that has too many keys at
@@ -21,7 +24,9 @@ type places struct {
 func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
 	p := &places{gate: h.door, held: map[verify.Account]int64{}}
 	p.refs.Store(1)
-	for account, n := range h.accounts(plan) {
+	var keys map[verify.Account]int64
+	keys, p.payer = h.accounts(plan)
+	for account, n := range keys {
 		if !h.door.Take(account, n, 0) {
 			p.leave()
 			return nil, account, false
@@ -31,11 +36,12 @@ func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
 	return p, "", true
 }
 
-// accounts returns how many keys of a plan belong to each account. Malformed keys belong
-// to nobody, but are kept for as long as those that they came with.
-func (h *handler) accounts(plan plan) map[verify.Account]int64 {
-	keys, malformed := map[verify.Account]int64{}, int64(0)
-	var first verify.Account
+// accounts returns how many keys of a plan belong to each account, and the account of the
+// first one. Malformed keys belong to nobody, but are kept for as long as those that they
+// came with.
+func (h *handler) accounts(plan plan) (keys map[verify.Account]int64, first verify.Account) {
+	keys = map[verify.Account]int64{}
+	malformed := int64(0)
 	for _, key := range plan.keys {
 		if key.err != nil {
 			malformed++
@@ -50,7 +56,7 @@ func (h *handler) accounts(plan plan) map[verify.Account]int64 {
 	if len(keys) > 0 {
 		keys[first] += malformed
 	}
-	return keys
+	return keys, first
 }
 
 // join shares the places with a worker, which must leave. It reports false if they were

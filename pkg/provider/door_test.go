@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/fair"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -58,26 +59,66 @@ func TestAFloodForOneImageLeavesRoomForOtherAccounts(t *testing.T) {
 }
 
 func TestKnownVerdictsTakePlacesToo(t *testing.T) {
-	started, release := make(chan struct{}, 64), make(chan struct{})
+	release := make(chan struct{})
 	h := testHandler(knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
-		if ns == "team-b" {
-			started <- struct{}{}
-			<-release
-		}
+		<-release
 		return verdict(policy.Allowed, ns, ref), true
 	}}, pinning, func(o *Options) { o.MaxKeys = 16 })
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() { ask(t, h, "/v1/verify", "[team-b]r.example.com/a") })
 	}
-	for range 8 {
-		<-started
+	full := func() bool {
+		taken := h.door.Take("namespace/team-b", 1, 0)
+		if taken {
+			h.door.Return("namespace/team-b", 1)
+		}
+		return !taken
 	}
+	require.Eventually(t, full, 20*time.Second, time.Millisecond)
 	_, status := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
+	require.True(t, h.door.Take("namespace/team-a", 1, 0), "another account finds room")
 	close(release)
 	all.Wait()
+}
+
+// A flood of answers that are known takes processor time: recalling and encoding them
+// must not wait in front of another account.
+func TestKnownVerdictsAreAnsweredInTurn(t *testing.T) {
+	h := testHandler(knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
+		return verdict(policy.Allowed, ns, ref), true
+	}}, pinning, func(o *Options) { o.VerifyTimeout = minTimeout })
+	var turns []*fair.Turn[verify.Account]
+	for turn := h.turns.Try("namespace/team-b"); turn != nil; turn = h.turns.Try("namespace/team-b") {
+		turns = append(turns, turn)
+	}
+	require.NotEmpty(t, turns)
+	response, status := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, response.Response.SystemError, "no processor was free for namespace/team-b in time")
+	for _, turn := range turns {
+		turn.Leave()
+	}
+	require.Len(t, ask(t, h, "/v1/verify", "[team-b]r.example.com/a").Items, 1)
+	require.Len(t, ask(t, h, "/v1/verify", "not an image").Items, 1)
+	for range turns {
+		require.NotNil(t, h.turns.Try("namespace/team-a"), "every turn was left")
+	}
+}
+
+func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
+	var findings []policy.Finding
+	for i := range 3 * maxReports {
+		findings = append(findings, policy.Finding{Verifier: fmt.Sprint(i)})
+	}
+	findings = append(findings, policy.Finding{Verifier: "release", Result: policy.Valid, Signer: "k1"})
+	shown := reported(findings)
+	require.Len(t, shown, maxReports)
+	require.Equal(t, "release", shown[0].Verifier)
+	require.Equal(t, "0", shown[1].Verifier)
+	few := reported(append(findings[:2:2], findings[len(findings)-1]))
+	require.Equal(t, []string{"0", "1", "release"}, []string{few[0].Verifier, few[1].Verifier, few[2].Verifier})
 }
 
 // Malformed keys need no work, but their text stays in memory as long as the request.

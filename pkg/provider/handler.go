@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,9 +29,10 @@ type handler struct {
 	log      *logrus.Logger
 	metrics  *metrics
 	options  Options
-	draining atomic.Bool                // connections end with their next answer
-	door     *fair.Gate[verify.Account] // keys that were read and are not decided yet
-	buffers  sync.Pool                  // of *bytes.Buffer, for requests and responses
+	draining atomic.Bool                 // connections end with their next answer
+	door     *fair.Gate[verify.Account]  // keys that were read and are not decided yet
+	turns    *fair.Turns[verify.Account] // to recall and to encode
+	buffers  sync.Pool                   // of *bytes.Buffer, for requests and responses
 	parse    parser
 
 	verification, mutation operation
@@ -53,6 +56,7 @@ func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options 
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),
+		turns:     fair.NewTurns[verify.Account](runtime.GOMAXPROCS(0), time.Now),
 		buffers:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		observers: append([]Observer{m, requestLog{log}}, options.Observers...),
 	}
@@ -81,6 +85,7 @@ type exchange struct {
 	plan      plan
 	decisions []decision
 	outcome   RequestOutcome
+	turn      *fair.Turn[verify.Account] // of the request, while it needs a processor
 }
 
 func outcomeOf(status int) RequestOutcome {
@@ -149,6 +154,7 @@ func (h *handler) write(w http.ResponseWriter, status int, body []byte) {
 
 // answer encodes the items for a request into buffer, or returns why there are none.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer, x *exchange) (refused *refusal) {
+	defer func() { x.turn.Leave() }()
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
@@ -199,7 +205,9 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	defer places.leave()
 	x.plan = plan
 
-	h.decide(r.Context(), op, x, places, workBy, margin/2)
+	if err := h.decide(r.Context(), op, x, places, workBy, margin/2); err != nil {
+		return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor was free for %s in time, try again", places.payer)
+	}
 	for i := range x.decisions {
 		if !x.decisions[i].known {
 			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions))
@@ -208,11 +216,32 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	return op.answer(x), nil
 }
 
-// decide fills x.decisions. It recalls what is known on this goroutine and leaves
-// the rest to workers, for which it waits until workBy and the grace after it.
-func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places *places, workBy time.Time, grace time.Duration) {
-	var left []int
+// decide fills x.decisions. It recalls what is known on this goroutine, in turns of the
+// account, and leaves the rest to workers, for which it waits until workBy and the grace
+// after it. If everything is decided, it returns with the turn held, for the answer. It
+// fails if there is no turn in time.
+func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places *places, workBy time.Time, grace time.Duration) error {
+	ctx, cancel := context.WithDeadline(ctx, workBy)
+	defer cancel()
 	x.decisions = make([]decision, len(x.plan.targets))
+	var err error
+	if x.turn, err = h.turns.Take(ctx, places.payer); err != nil {
+		return err
+	}
+	left, err := h.recallAll(ctx, op, x, workBy)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	x.turn.Leave()
+	h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, places: places, do: op.decide}, x.decisions, grace)
+	if slices.ContainsFunc(x.decisions, func(d decision) bool { return !d.known }) {
+		return nil // the answer is short
+	}
+	return x.turn.Enter(ctx)
+}
+
+// recallAll decides what is known and returns the numbers of the other targets.
+func (h *handler) recallAll(ctx context.Context, op *operation, x *exchange, workBy time.Time) (left []int, err error) {
 	recallBy := x.began.Add(recallFor)
 	if workBy.Before(recallBy) {
 		recallBy = workBy
@@ -222,16 +251,15 @@ func (h *handler) decide(ctx context.Context, op *operation, x *exchange, places
 		if op.recall != nil && (i == 0 || time.Now().Before(recallBy)) {
 			if d, known := h.recovering(ctx, x.traceID, x.plan.targets[i], op.recall); known {
 				x.decisions[i] = d
+				if err := x.turn.Yield(ctx); err != nil {
+					return nil, err
+				}
 				continue
 			}
 		}
 		left = append(left, i)
 	}
-	if len(left) > 0 {
-		ctx, cancel := context.WithDeadline(ctx, workBy)
-		defer cancel()
-		h.gather(ctx, &job{traceID: x.traceID, targets: x.plan.targets, left: left, places: places, do: op.decide}, x.decisions, grace)
-	}
+	return left, nil
 }
 
 // read returns the keys of a request, which must have arrived by the given time.

@@ -30,6 +30,9 @@ const (
 	maxReasonsBytes  = 8 << 10
 	minReasonBytes   = 128
 	maxShownKeyBytes = 256
+	// maxReports bounds the reports about one image. A verdict may rest on thousands of
+	// findings, and every known answer encodes them again.
+	maxReports = 64
 	// maxStackBytes bounds the stack that is logged for a panic.
 	maxStackBytes = 8 << 10
 	// maxLoggedKeys bounds the log lines about keys per request.

@@ -63,15 +63,33 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 	v := &value{
 		Version: resultVersion, IsSuccess: d.allow, Succeeded: d.allow,
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
-		VerifierReports: make([]verifierReport, 0, len(result.Findings)),
+		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
 		Policy: policyRef(result.Verdict.Policy), Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
-	for i := range result.Findings {
-		v.VerifierReports = append(v.VerifierReports, newVerifierReport(&result.Findings[i], subject))
+	for _, f := range reported(result.Findings) {
+		v.VerifierReports = append(v.VerifierReports, newVerifierReport(f, subject))
 	}
 	return v
+}
+
+// reported returns the findings to report. If there are too many, what counts comes first,
+// so that evidence by strangers leaves out none of it.
+func reported(findings []policy.Finding) []*policy.Finding {
+	var all, counting, others []*policy.Finding
+	for i := range findings {
+		f := &findings[i]
+		if all = append(all, f); f.Proven() {
+			counting = append(counting, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	if len(all) <= maxReports {
+		return all
+	}
+	return append(counting, others...)[:maxReports]
 }
 
 func newVerifierReport(f *policy.Finding, subject string) verifierReport {

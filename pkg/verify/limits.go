@@ -26,7 +26,7 @@ const (
 	// manifestBytes is how much memory a byte of a manifest takes once it is parsed, and
 	// findingBytes how much a finding takes, both roughly.
 	manifestBytes = 4
-	findingBytes  = 512
+	findingBytes  = 1024
 	// maxMediaType is the longest media type (RFC 6838, section 4.2): type, slash and
 	// subtype.
 	maxMediaType = 127 + 1 + 127

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
 const (
@@ -173,11 +174,11 @@ var attacks = map[string]func(*testing.T) attack{
 		return attack{registry: r, resources: team(t, 1), same: true}
 	},
 	"regular expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startRegistry(t), resources: keyless(`{identities: [` + list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 1000)+`){1000}", subject: "x"}`) + `], trustStoreRef: {name: root}}`)}
+		return attack{registry: startRegistry(t), resources: keyless(t, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 1000)+`){1000}", subject: "x"}`)+`], trustStoreRef: {name: root}}`)}
 	},
 	"expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startRegistry(t), resources: keyless(`{identities: [{issuer: "a", subject: "b"}], trustStoreRef: {name: root}, expression: "` +
-			strings.TrimSuffix(strings.Repeat("claims.a == 'b' || ", 200), " || ") + `"}`)}
+		return attack{registry: startRegistry(t), resources: keyless(t, `{identities: [{issuer: "a", subject: "b"}], trustStoreRef: {name: root}, expression: "`+
+			strings.TrimSuffix(strings.Repeat("claims.a == 'b' || ", 200), " || ")+`"}`)}
 	},
 	"many patterns": func(t *testing.T) attack {
 		var text strings.Builder
@@ -228,10 +229,16 @@ func largeKeys(t *testing.T, n int) string {
 	return text.String()
 }
 
-// keyless are Verifiers with the given signers.
-func keyless(signers string) string {
+// keyless are Verifiers with the given signers, and the root that they name.
+func keyless(t *testing.T, signers string) string {
+	t.Helper()
+	services, err := sigstore.New()
+	require.NoError(t, err)
+	root, err := services.TrustedRoot()
+	require.NoError(t, err)
 	var text strings.Builder
 	text.WriteString(namespace("evil"))
+	fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1alpha1\nkind: TrustStore\nmetadata: {name: root, namespace: evil}\nspec: {type: SigstoreRoot, source: {inline: %q}}\n", root)
 	for i := range 200 {
 		fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: v%d, namespace: evil}\nspec: {type: Cosign, cosign: {keyless: %s}}\n", i, signers)
 	}

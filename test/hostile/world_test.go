@@ -7,6 +7,7 @@
 package hostile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -240,16 +241,16 @@ func (w *world) flood(ctx context.Context, all *sync.WaitGroup, t *testing.T) {
 	for client := range clients {
 		all.Go(func() {
 			for turn := client; ctx.Err() == nil; turn++ {
-				response, err := w.client.Ask(ctx, gatekeeper.VerifyPath, w.hostile(turn%len(w.attacks))...)
+				body, err := gatekeeper.Encode(w.hostile(turn % len(w.attacks))...)
 				if err != nil {
-					continue // the end, or of the process, which others notice
+					t.Error(err)
+				}
+				// Decoding large answers here would take the processors of the provider.
+				answer, _, err := w.client.Send(ctx, gatekeeper.VerifyPath, body)
+				if err == nil && bytes.Contains(answer, []byte(`\"isSuccess\":true`)) || bytes.Contains(answer, []byte(`"isSuccess":true`)) {
+					t.Errorf("a hostile image was allowed: %.400s", answer)
 				}
 				pause(ctx, think)
-				for key, item := range gatekeeper.Items(response) {
-					if verdict, _ := gatekeeper.Judge(item); verdict == gatekeeper.Allowed {
-						t.Errorf("%s was allowed", key)
-					}
-				}
 			}
 		})
 	}

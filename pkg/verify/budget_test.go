@@ -262,3 +262,18 @@ func patterns(t *testing.T, s string) []image.Pattern {
 	require.NoError(t, err)
 	return []image.Pattern{p}
 }
+
+func TestAnIndexThatFindsNoMemoryLeavesTheImageUndecided(t *testing.T) {
+	for bytes, outcome := range map[int64]policy.Outcome{1 << 20: policy.Allowed, 64 << 10: policy.Undecided} {
+		r := newRegistry()
+		signed := part("amd64")
+		signed.Annotations = map[string]string{"padding": strings.Repeat("x", 40<<10)}
+		index := r.index(t, ocispec.MediaTypeImageIndex, signed)
+		r.manifest(t, true, "k1:"+signed.Digest.String())
+		l := layer(t, r, anyA, verifier(t, "a", "k1"))
+		l.Rules[0].IndexManifests = true
+		result := engine(newCache(), verify.Options{EvidenceBytes: bytes}).Verify(t.Context(), config(l), ref(t, "r.example.com/app@"+index.Digest.String()))
+		require.Equal(t, outcome.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
+		require.Equal(t, outcome == policy.Undecided, result.Overloaded)
+	}
+}

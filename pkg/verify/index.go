@@ -18,7 +18,7 @@ import (
 // all of its manifests: each must meet the task's rules, even those that hold a build
 // tool's attestations, and there must be at least one. Nested indexes do not count.
 func (x *examination) examineManifests(ctx context.Context, t task, subject Subject, denied policy.Verdict) (policy.Verdict, []policy.Finding) {
-	manifests, err := readIndex(ctx, t.layer.Registry, subject, x.trace)
+	manifests, err := x.readIndex(ctx, t.layer.Registry, subject)
 	switch {
 	case errors.Is(err, errNotAnIndex):
 		return denied, nil
@@ -78,8 +78,8 @@ var errNotAnIndex = errors.New("the image is not an index")
 // readIndex returns the manifests of an index (OCI image index specification,
 // "manifests"), at most MaxIndexManifests and at least one, none of them an index itself.
 // The registry only states the media type; the content, which the digest fixes, must agree.
-func readIndex(ctx context.Context, registry Registry, subject Subject, trace *trace) ([]ocispec.Descriptor, error) {
-	defer trace.start("index", subject.Reference.String())()
+func (x *examination) readIndex(ctx context.Context, registry Registry, subject Subject) (manifests []ocispec.Descriptor, err error) {
+	defer x.trace.start("index", subject.Reference.String())()
 	descriptor, err := resolve(ctx, registry, subject.Reference)
 	if err != nil {
 		return nil, err
@@ -87,12 +87,20 @@ func readIndex(ctx context.Context, registry Registry, subject Subject, trace *t
 	if !intake.IsIndex(descriptor.MediaType) {
 		return nil, errNotAnIndex
 	}
+	if err := x.budget.hold(manifestBytes * min(max(descriptor.Size, 0), MaxManifestBytes)); err != nil {
+		return nil, err
+	}
 	content, err := registry.Fetch(ctx, subject.Reference, descriptor, MaxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
 	}
-	manifests, err := intake.Index(content, descriptor.MediaType, MaxIndexManifests)
-	if err != nil {
+	turnErr := x.budget.compute(ctx, func(context.Context) {
+		manifests, err = intake.Index(content, descriptor.MediaType, MaxIndexManifests)
+	})
+	switch {
+	case turnErr != nil:
+		return nil, turnErr
+	case err != nil:
 		return nil, unreadable("index", "a well-formed index", descriptor, err)
 	}
 	return manifests, nil

@@ -111,7 +111,11 @@ func (e explanation) print(out io.Writer) error {
 	for _, f := range e.Findings {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Source, f.Result, short(f.Digest), f.Message)
 	}
-	if len(e.Findings) == 0 {
+	switch {
+	case len(e.Findings) > 0:
+	case e.Digest == "":
+		fmt.Fprintln(w, "-\t-\t-\tno signature was looked for; see reason")
+	default:
 		fmt.Fprintln(w, "-\t-\t-\tno signature was found, or none was needed")
 	}
 	fmt.Fprintf(w, "\nSTAGES\nSTAGE\tTOOK\tOF\n")

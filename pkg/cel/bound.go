@@ -81,15 +81,15 @@ func checkSize(parsed *celast.AST) (patterns, error) {
 		case refused != nil:
 			return
 		case count > maxNodes:
-			refused = fmt.Errorf("the expression has more than %d parts, macros written out; split it into several requirements", maxNodes)
+			refused = fmt.Errorf("the expression has more than %d parts, macros written out; split it, into several requirements or Verifiers", maxNodes)
 			return
 		case loops > maxLoops:
-			refused = fmt.Errorf("the expression nests all, exists and exists_one more than %d deep", maxLoops)
+			refused = fmt.Errorf("the expression nests all, exists and exists_one more than %d deep; split it, into several requirements or Verifiers", maxLoops)
 			return
 		case e.Kind() == celast.CallKind && e.AsCall().FunctionName() == overloads.Matches:
 			size, err := found.add(e.AsCall())
 			if total += size; err == nil && total > maxPrograms {
-				err = fmt.Errorf("the regular expressions of matches have %d instructions together, the limit is %d", total, maxPrograms)
+				err = fmt.Errorf("the regular expressions of matches have %d instructions together, the limit is %d; repeat less, as in a+ for a{1,1000}, or split the expression", total, maxPrograms)
 			}
 			refused = err
 		}

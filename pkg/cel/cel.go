@@ -36,7 +36,7 @@ type Variables map[string]Kind
 // are not of type bool or that could make large values. Errors name the position.
 func Compile(text string, variables Variables) (*Expression, error) {
 	if len(text) > maxExpression {
-		return nil, fmt.Errorf("the expression is longer than %d bytes", maxExpression)
+		return nil, fmt.Errorf("the expression is %d bytes long, the limit is %d; split it", len(text), maxExpression)
 	}
 	options := []celgo.EnvOption{
 		// No extension libraries and no macros that make lists: some of them make large
@@ -88,9 +88,9 @@ func refusal(issues *celgo.Issues) error {
 	first := issues.Errors()[0]
 	text := strings.ToValidUTF8(first.Message[:min(len(first.Message), maxMessage)], "")
 	if first.Location.Line() < 1 { // a limit of the parser
-		return fmt.Errorf("the expression is no CEL: %s", text)
+		return fmt.Errorf("the expression is not valid CEL: %s", text)
 	}
-	return fmt.Errorf("the expression is no CEL: %d:%d: %s", first.Location.Line(), first.Location.Column()+1, text)
+	return fmt.Errorf("the expression is not valid CEL: %d:%d: %s", first.Location.Line(), first.Location.Column()+1, text)
 }
 
 // Match reports whether the expression is true for values, which has a value for every

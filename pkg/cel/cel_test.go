@@ -99,7 +99,7 @@ func TestExpressionsThatGrowAreRefused(t *testing.T) {
 func TestExpressionsThatCannotWorkAreRefusedWithThePlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"predicate.": "1:11", "unknown == 1": "undeclared reference to 'unknown'", "1 + 1": "it must be true or false", `"true"`: "it must be true or false",
-		"predicate.a ==": "Syntax error", strings.Repeat("x", 8<<10+1): "longer than", "": "Syntax error", "httpGet('http://x')": "undeclared reference",
+		"predicate.a ==": "Syntax error", strings.Repeat("x", 8<<10+1): "the limit is 8192", "": "Syntax error", "httpGet('http://x')": "undeclared reference",
 		"lists.range(1000000000).size() > 0": "undeclared reference", `predicate.a.replace("a", "aaaaaaaaaa") == ""`: "undeclared reference",
 	} {
 		_, err := cel.Compile(text, variables)

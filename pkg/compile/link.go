@@ -44,7 +44,15 @@ func nearest[T any](chain []*level, kind string, of func(*level) []T, source fun
 			return found, Choice{Kind: kind, Level: l.label(), Applied: mapSlice(found, source), Why: whyAt(chain, i, kind)}
 		}
 	}
-	return nil, Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)}
+	return nil, Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: whyNone(chain, kind)}
+}
+
+// whyNone explains why no resource of a kind applies.
+func whyNone(chain []*level, kind string) string {
+	if slices.ContainsFunc(chain, func(l *level) bool { return l.broken != "" }) {
+		return "not compiled; see the reason"
+	}
+	return fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)
 }
 
 // whyAt explains why the resources of a kind at level i apply.
@@ -151,7 +159,7 @@ func warningLayers(policies []compiledPolicy) [][]compiledPolicy {
 // policyChoices explains which policies decide and which only add warnings.
 func (v *view) policyChoices() []Choice {
 	const kind = v1alpha1.KindVerificationPolicy
-	deciding := Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)}
+	deciding := Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: whyNone(v.chain, kind)}
 	if len(v.policies.deciding) > 0 {
 		deciding = Choice{Kind: kind, Level: v.chain[v.policies.at].label(), Applied: mapSlice(v.policies.deciding, sourceOf), Why: whyAt(v.chain, v.policies.at, kind)}
 	}

@@ -129,14 +129,14 @@ func checkName(name string) error {
 		case err != nil:
 			return fmt.Errorf("%.40q is not an IPv4 address: write four decimal numbers without leading zeros", name)
 		case addr.IsUnspecified(), addr.IsLoopback() && name != "127.0.0.1":
-			return fmt.Errorf("%s is another name of the own machine: write 127.0.0.1", name)
+			return fmt.Errorf("%s is another name for the local host: write 127.0.0.1", name)
 		}
 		return nil
 	}
 	// RFC 6761, section 6.3, and the names in /etc/hosts of common distributions.
 	others := []string{"localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"}
 	if strings.HasSuffix(name, "."+localhost) || slices.Contains(others, name) {
-		return fmt.Errorf("%.80q is another name of the own machine: write localhost", name)
+		return fmt.Errorf("%.80q is another name for the local host: write localhost", name)
 	}
 	return nil
 }

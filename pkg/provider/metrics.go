@@ -43,7 +43,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		panics:             prometheus.NewCounter(counter("panics_total", "Panics that became a system error.")),
 		requestsOverloaded: prometheus.NewCounter(counter("requests_overloaded_total", "Requests refused because too many were in flight.")),
 		imagesOverloaded: prometheus.NewCounterVec(counter("images_overloaded_total",
-			"Images that were not verified because too many were in flight, in all or of their namespace."), []string{"namespace"}),
+			"Images that were not verified because too many were in flight, or too much evidence was in memory, in all or of their namespace."), []string{"namespace"}),
 		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
 	}
 	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded)

@@ -15,7 +15,7 @@ import (
 // [MaxInstructions]; the error says how to shorten it.
 func Size(expression string) (int, error) {
 	if len(expression) > MaxLength {
-		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d", len(expression), MaxLength)
+		return 0, fmt.Errorf("the regular expression is %d bytes long, the limit is %d; shorten it, or list several", len(expression), MaxLength)
 	}
 	if err := checkClasses(expression); err != nil {
 		return 0, err

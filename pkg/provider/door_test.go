@@ -134,8 +134,23 @@ func TestMalformedKeysTakePlacesOfTheAccountThatTheyCameWith(t *testing.T) {
 }
 
 func TestARequestThatNeedsMoreThanThereIsTakesNothing(t *testing.T) {
-	h := testHandler(byRepository, pinning, func(o *Options) { o.MaxKeys = 4 })
-	_, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-b]r.example.com/a1", "[team-b]r.example.com/a2", "[team-b]r.example.com/a3", "[team-b]r.example.com/a4"))
+	h := testHandler(byRepository, pinning, func(o *Options) { o.MaxKeys = 8 })
+	_, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-b]r.example.com/a1", "[team-b]r.example.com/a2", "[team-b]r.example.com/a3", "[team-b]r.example.com/a4", "[team-b]r.example.com/a5"))
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/a1", "[team-a]r.example.com/a2", "[team-a]r.example.com/a3").Items, 4, "every place was given back")
+}
+
+// Each request fits by itself, and is the only one of its account.
+func TestLargeRequestsOfAFewAccountsLeaveRoomForOthers(t *testing.T) {
+	p := tarpit{make(chan struct{})}
+	defer close(p.release)
+	h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+	for team := range 8 {
+		keys := make([]string, 8)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("[team-b%d]r.example.com/stuck:v%d", team, i)
+		}
+		post(t, h, "/v1/verify", requestBody(t, keys...))
+	}
+	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
 }

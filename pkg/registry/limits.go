@@ -19,6 +19,8 @@ const (
 	maxReferrers = verify.MaxReferrers
 	// maxReferrerPages bounds pagination, which the registry drives.
 	maxReferrerPages = 8
+	// maxDescriptorText is longer than every media type (RFC 6838, section 4.2) and digest.
+	maxDescriptorText = 256
 	// maxFirstRead bounds what is allocated before content comes, for evidence of the
 	// usual size.
 	maxFirstRead = 64 << 10

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 
 	"oras.land/oras-go/v2/registry/remote"
@@ -72,10 +73,19 @@ type lists struct {
 // Do implements [remote.Client].
 func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	resp, err := l.Client.Do(req)
-	if err != nil || resp.StatusCode != http.StatusOK || !intake.IsIndex(resp.Header.Get("Content-Type")) {
+	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
-	l.pages++
+	stated := resp.Header.Get("Content-Type")
+	// oras-go decodes the fallback tag if this is an index, and a page of the API only if
+	// the header is nothing else.
+	mediaType, _, err := mime.ParseMediaType(stated)
+	if err != nil || !intake.IsIndex(mediaType) {
+		return resp, nil //nolint:nilerr // oras-go refuses it undecoded
+	}
+	if intake.IsIndex(stated) {
+		l.pages++
+	}
 	list := &list{body: resp.Body, held: l.session.held()}
 	if err := list.read(); err != nil {
 		return nil, errors.Join(err, list.Close())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/opencontainers/go-digest"
@@ -167,18 +168,29 @@ func (s *session) listWith(ctx context.Context, repository *remote.Repository, s
 			if len(found) == maxReferrers {
 				return errEnough
 			}
-			// Only content that we fetch and hash ourselves counts.
-			d.Data, d.URLs = nil, nil
-			found = append(found, d)
+			found = append(found, kept(d))
 		}
 		return nil
 	})
 	return found, client.pages, err
 }
 
+// kept returns what of a listed descriptor is used: only content that we fetch and hash
+// ourselves counts. It is kept for as long as the work on the image takes, and a list is
+// as large as a manifest, so texts that are longer than any valid one are cut.
+func kept(d ocispec.Descriptor) ocispec.Descriptor {
+	cut := func(s string) string { return strings.Clone(s[:min(len(s), maxDescriptorText)]) }
+	return ocispec.Descriptor{MediaType: cut(d.MediaType), Digest: digest.Digest(cut(string(d.Digest))), Size: d.Size}
+}
+
 // join returns one error, which is permanent only if all are: evidence that a retry may
-// find must not be denied because there is too much of other evidence.
+// find must not be denied because there is too much of other evidence. The first one gives
+// it its reason, so it is one that stopped at a limit, if there is one: such a list is
+// incomplete, whatever else failed.
 func join(errs ...error) error {
+	if i := slices.IndexFunc(errs, func(err error) bool { return verify.HasReason(err, policy.ReasonLimitExceeded) }); i > 0 {
+		errs = slices.Concat(errs[i:i+1], errs[:i], errs[i+1:])
+	}
 	joined := errors.Join(errs...)
 	if slices.ContainsFunc(errs, func(err error) bool { return err != nil && !verify.IsPermanent(err) }) {
 		return errors.New(joined.Error())

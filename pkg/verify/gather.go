@@ -40,6 +40,7 @@ func (s *search) run(ctx context.Context) {
 	read, others := s.split(listed)
 	candidates, over := s.candidates(ctx, read, MaxSignatures)
 	var checks sync.WaitGroup
+	defer checks.Wait() // after a panic, too: what they hold is given back once all have ended
 	s.checkAll(ctx, &checks, 0, candidates)
 	if len(others) > 0 {
 		manifests := s.manifests(ctx, others)
@@ -85,7 +86,10 @@ func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 		return nil, false
 	}
 	if listErr != nil {
-		s.tellAll(rankFirst, FindingOf(listErr))
+		finding := FindingOf(listErr)
+		// A list that a retry cannot complete hides evidence, whatever cut it short.
+		finding.Incomplete = finding.Result != policy.Unknown
+		s.tellAll(rankFirst, finding)
 	}
 	if over := len(listed) - MaxReferrers; over > 0 {
 		listed = listed[:MaxReferrers]

@@ -164,6 +164,8 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case limited.Err() != nil:
+		return verify.Inconclusive("", "the expression was not evaluated in time, try again")
 	case err != nil:
 		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
 			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")

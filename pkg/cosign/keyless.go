@@ -200,6 +200,8 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case limited.Err() != nil:
+		return verify.Inconclusive("", "the keyless expression was not evaluated in time, try again")
 	case err != nil:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
 			"look at the certificate's claims, and guard missing ones in the expression with has(…)")

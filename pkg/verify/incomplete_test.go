@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,10 +41,7 @@ func TestNoExpressionHoldsWithoutTheWholeList(t *testing.T) {
 }
 
 // panicking panics at a layer of another type.
-type panicking struct {
-	checker
-	ended *atomic.Bool
-}
+type panicking struct{ ended *atomic.Bool }
 
 func (p *panicking) Accepts(s verify.Signature) bool {
 	if s.Layer.MediaType != fakeLayer {
@@ -53,19 +51,21 @@ func (p *panicking) Accepts(s verify.Signature) bool {
 }
 
 func (p *panicking) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) policy.Finding {
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(time.Second) // virtual time
 	p.ended.Store(true)
 	return policy.Finding{}
 }
 
 func TestWorkEndsWithItsLastCheckEvenAfterAPanic(t *testing.T) {
-	r := newRegistry()
-	r.manifest(t, true, "k1")
-	content := []byte(`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"` + appDigest.String() + `","size":1}]}`)
-	r.listed = append(r.listed, r.put("application/vnd.oci.image.manifest.v1+json", content))
-	v, ended := verifier(t, "v"), &atomic.Bool{}
-	v.Checker = &panicking{ended: ended}
-	got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, v)), ref(t, "registry.example.com/app@"+appDigest.String()))
-	require.Equal(t, policy.Undecided, got.Verdict.Outcome, got.Verdict.Reason)
-	require.True(t, ended.Load(), "the memory of its evidence was given back before")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRegistry()
+		r.manifest(t, true, "k1")
+		content := []byte(`{"schemaVersion":2,"layers":[{"mediaType":"x","digest":"` + appDigest.String() + `","size":1}]}`)
+		r.listed = append(r.listed, r.put("application/vnd.oci.image.manifest.v1+json", content))
+		v, ended := verifier(t, "v"), &atomic.Bool{}
+		v.Checker = &panicking{ended: ended}
+		got := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, verify.Requirement{AnyOf: []string{"v"}, AtLeast: 1}, v)), ref(t, "registry.example.com/app@"+appDigest.String()))
+		require.Equal(t, policy.Undecided, got.Verdict.Outcome, got.Verdict.Reason)
+		require.True(t, ended.Load(), "the memory of its evidence was given back before")
+	})
 }

@@ -4,8 +4,17 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
+REVISION  := $(shell git rev-parse HEAD 2>/dev/null)
+STAMP     := -X main.version=$(VERSION) -X main.revision=$(REVISION)
 IMAGE     ?= landwaiter:$(VERSION)
-DOCKER    ?= docker
+DOCKER    ?=
+PUSH      ?=
+PLATFORMS ?= linux/amd64,linux/arm64
+VARIANTS  ?= default,full
+LAYOUT    ?= bin/image
+RELEASE   ?= dist
+COSIGN_KEY ?=
+UNSIGNED  ?=
 DEMO_ARGS ?=
 FUZZTIME  ?= 30s
 KEEP      ?=
@@ -13,9 +22,11 @@ BENCH     ?= .
 E2E_ARGS  ?=
 SOAK      ?= 10m
 CLOUDS    := aws,azure,gcp
+# What test/e2e shows that needs no newer field of Kubernetes; pinning comes on top.
+CORE      := Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|Audit|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e soak dev image clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e oldest soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -24,10 +35,14 @@ demo: ## Run a registry and the provider in one process until Ctrl-C (DEMO_ARGS=
 	go build -buildvcs=false -o bin/demo ./test/demo
 	bin/demo $(DEMO_ARGS)
 
-# No -trimpath anywhere: with it every dependency is compiled a second time, apart
+# What images and releases are made from: the commit and its time, not the clock.
+ORIGIN = -version "$(VERSION)" -revision "$(REVISION)" \
+  -epoch "$(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)"
+
+# No -trimpath, except in images and releases: with it every dependency is compiled a second time, apart
 # from what `go test` has compiled. That takes minutes and only shortens stack traces.
 build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key management services)
-	go build -buildvcs=false -tags '$(TAGS)' -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
+	go build -buildvcs=false -tags '$(TAGS)' -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 
 test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
@@ -42,7 +57,7 @@ lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first 
 	"$$(test/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
-	@unformatted=$$(gofmt -l api cmd pkg test); \
+	@unformatted=$$(gofmt -l api cmd config pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
 	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml charts/*/files/crds/*.yaml charts/*/README.md docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
@@ -77,29 +92,50 @@ bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (
 interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
 	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); \
 	LANDWAITER_SIGSTORE_BIN="$$servers" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -timeout 10m -tags interop ./test/interop/...
+	  go test -race -timeout 10m -tags interop ./config/release ./test/interop/...
 
 e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minutes)
-	@test/tools/packages.sh
+	@test/tools/packages.sh runc prometheus
 	@eval "$$(test/tools/cluster.sh)"; \
-	go build -race -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter-race ./cmd/landwaiter; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/e2e ./test/soak
-	go build -buildvcs=false -ldflags "-X main.version=$(VERSION)" -o bin/landwaiter ./cmd/landwaiter
+	go build -race -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
+	tools=$$(test/tools/build.sh); \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/coldstart ./test/dev ./test/e2e ./test/image ./test/install ./test/metrics ./test/soak
+	go build -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
+
+oldest: ## Run the core of make e2e on the oldest Kubernetes that is supported, with an older and this Gatekeeper (built once)
+	@test/tools/packages.sh
+	go build -race -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter
+	@eval "$$(test/tools/cluster.sh)"; oldest=$$(test/tools/oldest/build.sh); export LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race"; \
+	LANDWAITER_CLUSTER_TOOLS="$$oldest" LANDWAITER_WITHOUT_PINNING=1 \
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e -run '$(CORE)' $(E2E_ARGS) ./api/... ./test/e2e; \
+	rm -rf bin/oldest; mkdir -p bin/oldest; ln -s "$$oldest"/kube* "$$LANDWAITER_CLUSTER_TOOLS"/gatekeeper* bin/oldest/; \
+	LANDWAITER_CLUSTER_TOOLS="$(CURDIR)/bin/oldest" \
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e -run '$(CORE)|Pinned' $(E2E_ARGS) ./test/e2e
 
 soak: build ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh
 	LANDWAITER_SOAK="$(SOAK)" go test -race -count=1 -timeout 60m -tags e2e -v ./test/soak
 	LANDWAITER_SOAK="$(SOAK)" LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 60m -tags e2e -v -run AllAttacks ./test/hostile
 
-dev: build ## Run the cluster of make e2e until Ctrl-C, for kubectl
-	@test/tools/packages.sh
-	@eval "$$(test/tools/cluster.sh)"; LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go run ./test/dev
+dev: ## Run the cluster of make e2e with two teams until Ctrl-C, for kubectl
+	@exec test/dev/run.sh
 
-image: ## Build the container images IMAGE and IMAGE-full with DOCKER
-	$(DOCKER) build --build-arg VERSION="$(VERSION)" -t "$(IMAGE)" .
-	$(DOCKER) build --build-arg VERSION="$(VERSION)" --build-arg TAGS="$(CLOUDS)" -t "$(IMAGE)-full" .
+image: ## Build the images IMAGE and IMAGE-full into bin/image, and push them with PUSH=1 (DOCKER=docker uses Docker)
+ifeq ($(DOCKER),)
+	go build -buildvcs=false -o bin/release ./config/release
+	bin/release image $(ORIGIN) -image "$(IMAGE)" -platforms "$(PLATFORMS)" -variants "$(VARIANTS)" -out "$(LAYOUT)" $(if $(PUSH),-push)
+else
+	$(DOCKER) build --build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" -t "$(IMAGE)" .
+	$(DOCKER) build --build-arg VERSION="$(VERSION)" --build-arg REVISION="$(REVISION)" --build-arg TAGS="$(CLOUDS)" -t "$(IMAGE)-full" .
+	$(if $(PUSH),$(DOCKER) push "$(IMAGE)" && $(DOCKER) push "$(IMAGE)-full")
+endif
+
+release: ## Make binaries, images, chart, SBOMs and checksums in RELEASE (default dist), signed with COSIGN_KEY or UNSIGNED=1
+	@[[ -n "$(COSIGN_KEY)$(UNSIGNED)" ]] || { echo "make release: give COSIGN_KEY=cosign.key to sign with, or UNSIGNED=1 for a trial" >&2; exit 1; }
+	go build -buildvcs=false -o bin/release ./config/release
+	bin/release dist $(ORIGIN) -out "$(RELEASE)" $(if $(UNSIGNED),-unsigned,-key "$(COSIGN_KEY)" -cosign "$$(test/tools/build.sh)/cosign-v3")
 
 clean: ## Remove bin
 	rm -rf bin

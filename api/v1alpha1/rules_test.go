@@ -72,7 +72,7 @@ func verifierRules() []rule {
 	for kind, field := range fields {
 		name := strings.ToLower(kind)
 		wanted := rule{
-			kinds: both("Verifier"), path: "spec", message: fmt.Sprintf("spec.%s is for spec.type %s, and required there", name, kind),
+			kinds: both("Verifier"), path: "spec", message: fmt.Sprintf("spec.type %s needs spec.%s, and no other type may have it", kind, name),
 			accepted: []string{fmt.Sprintf("{type: %s, %s}", kind, field)}, rejected: []string{fmt.Sprintf("{type: %s}", kind)},
 		}
 		for other, beside := range fields {
@@ -113,7 +113,7 @@ func policyRules() []rule {
 		accepted: in("{rules: [{images: ['**'], require: [{%s}]}]}", "anyOf: [v]", "allOf: [v, w]", "types: [Cosign]", "expression: 'true'", "anyOf: [v], atLeast: 2"),
 		rejected: in("{rules: [{images: ['**'], require: [{%s}]}]}", "", "atLeast: 2", "anyOf: [v], allOf: [v]", "anyOf: [v], types: [Cosign]", "types: [Cosign], expression: 'true'", "allOf: [v], types: [Cosign]"),
 	}, {
-		kinds: both("VerificationPolicy"), path: "spec.rules[]", message: "require is for action Require, and required there",
+		kinds: both("VerificationPolicy"), path: "spec.rules[]", message: "action Require needs require, and no other action may have it",
 		accepted: in(rules, "require: [{anyOf: [v]}]", "action: Require, require: [{anyOf: [v]}]", "action: Allow", "action: Deny"),
 		rejected: append(in(rules, "action: Require", "action: Allow, require: [{anyOf: [v]}]", "action: Deny, require: [{anyOf: [v]}]"), "{rules: [{images: ['**']}]}"),
 	}}

@@ -77,7 +77,7 @@ type VerificationPolicySpec struct {
 }
 
 // PolicyRule states the requirements for some images.
-// +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="require is for action Require, and required there"
+// +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="action Require needs require, and no other action may have it"
 type PolicyRule struct {
 	// Images that the rule applies to, as in a Verifier.
 	// +listType=set

@@ -16,9 +16,9 @@ const (
 )
 
 // VerifierSpec configures how one kind of evidence is checked.
-// +kubebuilder:validation:XValidation:rule="has(self.cosign) == (self.type == 'Cosign')",message="spec.cosign is for spec.type Cosign, and required there"
-// +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.notation is for spec.type Notation, and required there"
-// +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.attestation is for spec.type Attestation, and required there"
+// +kubebuilder:validation:XValidation:rule="has(self.cosign) == (self.type == 'Cosign')",message="spec.type Cosign needs spec.cosign, and no other type may have it"
+// +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.type Notation needs spec.notation, and no other type may have it"
+// +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.type Attestation needs spec.attestation, and no other type may have it"
 type VerifierSpec struct {
 	// Images that the verifier applies to: "**" for all, or patterns of host and
 	// repository such as "registry.example.com/team-a/**".

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +20,7 @@ func newCache() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "Inspect and empty the cache that replicas share in Redis",
-		Args:  cobra.NoArgs,
+		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCacheStats(), newCachePurge())
@@ -45,64 +44,89 @@ func withRedis(cmd *cobra.Command, flags redisFlags, timeout time.Duration, do f
 
 func newCacheStats() *cobra.Command {
 	var flags redisFlags
-	var output string
+	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count the keys and bytes of each namespace in Redis",
 		Long: `Stats scans all keys of Landwaiter in Redis and counts them, and the bytes of their
-values, per namespace. "-" is cluster scope.`,
+values, per namespace. "-" is cluster scope.
+
+Exit codes: 0 the keys were counted, 64 the command line is wrong or a file that it
+names cannot be read, 69 Redis failed.`,
 		Example: `  landwaiter cache stats --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
 				found, err := cache.Usage(ctx, client)
 				if err != nil {
 					return err
 				}
-				return printUsage(cmd.OutOrStdout(), output, found)
+				usage := printableUsage(found)
+				return output.print(cmd, usage, usage.print)
 			})
 		},
 	}
 	flags.registerConnection(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
 	return cmd
 }
 
-func printUsage(out io.Writer, format string, found map[verify.Namespace]cache.Use) error {
-	if format == "json" {
-		named := make(map[string]cache.Use, len(found))
-		for namespace, use := range found {
-			named[namespace.Label()] = use
-		}
-		return printJSON(out, named)
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tKEYS\tBYTES")
-	var all cache.Use
+// printedUsage is what cache stats prints.
+type printedUsage struct {
+	Namespaces []printedUse `json:"namespaces"`
+	Keys       int          `json:"keys"`
+	Bytes      int64        `json:"bytes"`
+}
+
+// printedUse is what one namespace has in Redis. Cluster scope is "-".
+type printedUse struct {
+	Namespace string `json:"namespace"`
+	Keys      int    `json:"keys"`
+	Bytes     int64  `json:"bytes"`
+}
+
+func printableUsage(found map[verify.Namespace]cache.Use) printedUsage {
+	usage := printedUsage{Namespaces: []printedUse{}}
 	for _, namespace := range slices.Sorted(maps.Keys(found)) {
 		use := found[namespace]
-		all.Keys, all.Bytes = all.Keys+use.Keys, all.Bytes+use.Bytes
-		fmt.Fprintf(table, "%s\t%d\t%d\n", namespace.Label(), use.Keys, use.Bytes)
+		usage.Keys, usage.Bytes = usage.Keys+use.Keys, usage.Bytes+use.Bytes
+		usage.Namespaces = append(usage.Namespaces, printedUse{Namespace: namespace.Label(), Keys: use.Keys, Bytes: use.Bytes})
 	}
-	fmt.Fprintf(table, "(all)\t%d\t%d\n", all.Keys, all.Bytes)
-	return table.Flush()
+	return usage
+}
+
+func (u printedUsage) print(out io.Writer) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "NAMESPACE\tKEYS\tBYTES")
+	for _, use := range u.Namespaces {
+		fmt.Fprintf(w, "%s\t%d\t%d\n", use.Namespace, use.Keys, use.Bytes)
+	}
+	fmt.Fprintf(w, "(all)\t%d\t%d\n", u.Keys, u.Bytes)
+	return w.Flush()
+}
+
+// printedPurge is what cache purge prints.
+type printedPurge struct {
+	Namespace string `json:"namespace"`
+	Keys      int    `json:"keys"`
 }
 
 func newCachePurge() *cobra.Command {
 	var flags redisFlags
 	var namespace string
 	var clusterScope bool
+	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "purge (--namespace NS | --cluster-scope)",
 		Short: "Remove the keys of a namespace from Redis",
 		Long: `Purge removes every key of one namespace, or of cluster scope. Entries in the memory
-of replicas stay until they expire. Images are verified again when they are asked for.`,
+of replicas stay until they expire. Images are verified again when they are asked for.
+
+Exit codes: 0 the keys are removed, if there were any, 64 the command line is wrong
+or a file that it names cannot be read, 69 Redis failed.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,13 +139,17 @@ of replicas stay until they expire. Images are verified again when they are aske
 			}
 			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
-				fmt.Fprintf(cmd.OutOrStdout(), "%d keys of %s removed\n", removed, ns.Label())
-				return err
+				printed := output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}, func(out io.Writer) error {
+					_, err := fmt.Fprintf(out, "%d keys of %s removed\n", removed, ns.Label())
+					return err
+				})
+				return errors.Join(err, printed)
 			})
 		},
 	}
 	flags.registerConnection(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose keys are removed")
+	output.register(cmd)
 	cmd.Flags().BoolVar(&clusterScope, "cluster-scope", false, "remove the keys of cluster scope")
 	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for all of it")
 	return cmd

@@ -20,10 +20,11 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		return out.String() + complaints.String()
 	}
 	url := "redis://" + server.Addr()
-	require.JSONEq(t, `{"-":{"keys":1,"bytes":3},"team-a":{"keys":2,"bytes":6},"team-ab":{"keys":1,"bytes":2}}`, do(exitOK, "stats", "--redis-url", url, "-o", "json"))
+	require.JSONEq(t, `{"namespaces":[{"namespace":"-","keys":1,"bytes":3},{"namespace":"team-a","keys":2,"bytes":6},{"namespace":"team-ab","keys":1,"bytes":2}],"keys":4,"bytes":11}`, do(exitOK, "stats", "--redis-url", url, "-o", "json"))
 	require.Contains(t, do(exitOK, "stats", "--redis-url", url), "(all)      4     11")
 	require.Equal(t, "2 keys of team-a removed\n", do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
 	require.Equal(t, "0 keys of team-a removed\n", do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a"))
+	require.JSONEq(t, `{"namespace":"team-a","keys":0}`, do(exitOK, "purge", "--redis-url", url, "--namespace", "team-a", "-o", "json"))
 	require.Equal(t, "1 keys of - removed\n", do(exitOK, "purge", "--redis-url", url, "--cluster-scope"))
 	require.Equal(t, []string{"landwaiter:team-ab:verdict:3", "other:x"}, server.Keys())
 
@@ -32,7 +33,7 @@ func TestTheCacheInRedisIsCountedAndPurgedByNamespace(t *testing.T) {
 		"--cluster-scope":           {"purge", "--redis-url", url, "--namespace", "team-a", "--cluster-scope"},
 		"not a DNS-1123 label":      {"purge", "--redis-url", url, "--namespace", "*"},
 		"which Redis?":              {"stats"},
-		"must be table or json":     {"stats", "--redis-url", url, "-o", "xml"},
+		"must be table, json or":    {"stats", "--redis-url", url, "-o", "xml"},
 		"two ways to say the same":  {"stats", "--redis-url", url, "--redis-url-file", "x"},
 		"belong together":           {"stats", "--redis-url", url, "--redis-client-cert", "x"},
 		"--redis-url-file":          {"stats", "--redis-url-file", filepath.Join(t.TempDir(), "none")},

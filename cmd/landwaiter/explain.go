@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,12 +20,13 @@ type explanation struct {
 	Resources  []printedChoice `json:"resources"`
 	Generation string          `json:"generation"`
 	Stages     []printedStage  `json:"stages"`
-	Took       time.Duration   `json:"took"`
+	Took       duration        `json:"took"`
 }
 
 func newExplain() *cobra.Command {
 	var flags serviceFlags
-	var namespace, output string
+	var namespace string
+	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "explain --config-dir DIR [--namespace NS] IMAGE",
@@ -37,11 +37,8 @@ checked; and the stages with their timings.
 
 Exit codes are those of verify.`,
 		Example: `  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return fmt.Errorf("--output is %q, it must be text or json", output)
-			}
 			ns, err := parseNamespaceFlag(namespace)
 			if err != nil {
 				return err
@@ -55,27 +52,23 @@ Exit codes are those of verify.`,
 				return err
 			}
 			e.Image = args[0]
-			if output == "json" {
-				err = printJSON(cmd.OutOrStdout(), e)
-			} else {
-				err = e.print(cmd.OutOrStdout())
-			}
-			if err != nil {
-				return unavailable(err)
+			if err := output.print(cmd, e, e.print); err != nil {
+				return err
 			}
 			return exitFor([]verify.Result{result})
 		},
 	}
 	flags.register(cmd, true)
+	flags.registerStrict(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to explain for (empty: cluster resources only)")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
 	return cmd
 }
 
 // explainImage verifies one image and returns how it was decided.
 func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
-	s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
+	s, err := flags.load(cmd, ns)
 	if err != nil {
 		return explanation{}, verify.Result{}, err
 	}
@@ -92,7 +85,7 @@ func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, r
 			Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })})
 	}
 	return explanation{printedResult: printable(ref.String(), result), Resources: choices,
-		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: took}, result, nil
+		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}, result, nil
 }
 
 func (e explanation) print(out io.Writer) error {
@@ -100,29 +93,32 @@ func (e explanation) print(out io.Writer) error {
 	if namespace == "" {
 		namespace = "(none: cluster resources only)"
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	fmt.Fprintf(w, "image\t%s\ndigest\t%s\nnamespace\t%s\nverdict\t%s\nreason\t%s\ngeneration\t%.12s\n",
 		e.Image, e.Digest, namespace, e.headline(), e.Reason, e.Generation)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if e.Remediation != "" { // in one line, because it is often a command to copy
+		fmt.Fprintf(out, "\nTO FIX\n%s\n", e.Remediation)
+	}
+	w = newTable(out)
 	fmt.Fprintf(w, "\nRESOURCES\nKIND\tLEVEL\tAPPLIED\tWHY\n")
 	for _, c := range e.Resources {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.Level, sourceNames(c.Applied), c.Why)
 	}
 	fmt.Fprintf(w, "\nFOUND\nVERIFIER\tRESULT\tEVIDENCE\tMESSAGE\n")
 	for _, f := range e.Findings {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Source, f.Result, short(f.Digest), f.Message)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.by(), f.Result, short(f.Digest), f.Message)
 	}
-	switch {
-	case len(e.Findings) > 0:
-	case e.Digest == "":
+	if len(e.Findings) == 0 {
 		fmt.Fprintln(w, "-\t-\t-\tno signature was looked for; see reason")
-	default:
-		fmt.Fprintln(w, "-\t-\t-\tno signature was found, or none was needed")
 	}
 	fmt.Fprintf(w, "\nSTAGES\nSTAGE\tTOOK\tOF\n")
 	for _, s := range e.Stages {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Duration.Round(time.Microsecond), s.Detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Duration, s.Detail)
 	}
-	fmt.Fprintf(w, "total\t%s\t\n", e.Took.Round(time.Microsecond))
+	fmt.Fprintf(w, "total\t%s\t\n", e.Took)
 	return w.Flush()
 }
 

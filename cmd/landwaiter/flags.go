@@ -1,14 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -17,6 +19,7 @@ import (
 type serviceFlags struct {
 	configDir    string
 	required     bool // whether configDir must be set
+	strict       bool // whether problems of resources are errors
 	clusterCIDRs []string
 	redis        redisFlags
 	options      service.Options
@@ -24,11 +27,7 @@ type serviceFlags struct {
 
 func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 	flags := cmd.Flags()
-	usage := "directory with resources as YAML or JSON files"
-	if !configRequired {
-		usage += ", instead of the Kubernetes API"
-	}
-	flags.StringVar(&f.configDir, "config-dir", "", usage)
+	flags.StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files")
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
@@ -68,10 +67,15 @@ func (f *serviceFlags) open() (*service.Service, error) {
 	return service.New(options)
 }
 
+// registerStrict declares --strict on a command that runs once.
+func (f *serviceFlags) registerStrict(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "fail with 64 if a resource cannot be used, or if no file has anything in the namespace")
+}
+
 // load returns a service with the resources in --config-dir in force, for a command
-// that runs once, and prints problems to stderr. Where the directory is optional and
-// not given, there are no resources.
-func (f *serviceFlags) load(ctx context.Context, stderr io.Writer) (*service.Service, error) {
+// that runs once and asks about a namespace. It prints problems to standard error. Where
+// the directory is optional and not given, there are no resources.
+func (f *serviceFlags) load(cmd *cobra.Command, namespace verify.Namespace) (*service.Service, error) {
 	if f.required && f.configDir == "" {
 		return nil, errors.New("--config-dir is empty, it must name a directory")
 	}
@@ -79,12 +83,56 @@ func (f *serviceFlags) load(ctx context.Context, stderr io.Writer) (*service.Ser
 	if err != nil {
 		return nil, err
 	}
-	s, problems, err := service.Load(ctx, f.configDir, options)
+	s, loaded, err := service.Load(cmd.Context(), f.configDir, options)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range problems {
-		fmt.Fprintf(stderr, "warning: %s: %s\n", p.Source, p.Message)
+	if err := f.report(cmd.ErrOrStderr(), namespace, loaded); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
+}
+
+// report prints what is wrong with the resources that were loaded. With --strict it
+// returns an error if anything is.
+func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, loaded service.Loaded) error {
+	said := "warning"
+	if f.strict {
+		said = "error"
+	}
+	for _, p := range loaded.Problems {
+		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, p.Source, p.Reason, p.Message)
+	}
+	if loaded.Ignored > 0 {
+		fmt.Fprintf(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d\n", loaded.Ignored)
+	}
+	wrong := len(loaded.Problems)
+	if f.configDir != "" && namespace != verify.Cluster && !slices.Contains(loaded.Namespaces, string(namespace)) {
+		wrong++
+		fmt.Fprintf(stderr, "%s: %s\n", said, f.unknown(string(namespace), loaded))
+	}
+	if f.strict && wrong > 0 {
+		return fmt.Errorf("--strict: nothing was asked, because %s has the errors above", f.configDir)
+	}
+	return nil
+}
+
+// maxNames is how many names a message lists.
+const maxNames = 10
+
+// unknown says that nothing in the files is in a namespace, and what is.
+func (f *serviceFlags) unknown(namespace string, loaded service.Loaded) string {
+	text := fmt.Sprintf("no file in %s declares namespace %s or has an object in it, so only cluster resources apply", f.configDir, namespace)
+	names := loaded.Namespaces
+	if near, ok := lint.Nearest(namespace, names); ok {
+		return fmt.Sprintf("%s; did you mean %s?", text, near)
+	}
+	switch more := len(names) - maxNames; {
+	case len(names) == 0:
+		return text + "; the files have no namespaces"
+	case more > 0:
+		return fmt.Sprintf("%s; the files have %s and %d more", text, strings.Join(names[:maxNames], ", "), more)
+	}
+	return fmt.Sprintf("%s; the files have %s", text, strings.Join(names, ", "))
 }

@@ -10,17 +10,21 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/landwaiter/landwaiter/pkg/lint"
 )
 
 // Exit codes of every command. Those from 64 on are from sysexits.h, so that a
 // mistake in a script never looks like a verdict.
 const (
 	exitOK          = 0
-	exitDenied      = 1  // an image was denied, or is not there
+	exitDenied      = 1  // an image was denied, or is not there, or lint found something
 	exitUndecided   = 2  // an image could not be decided
 	exitUsage       = 64 // the command line is wrong, or a file that it names cannot be read
 	exitUnavailable = 69 // something that the command needs failed
@@ -96,16 +100,65 @@ func newRoot() *cobra.Command {
 each namespace by its own resources or, where it has none, by the cluster's.
 
 Exit codes: 0 all is well (for verify: every image is allowed), 1 an image was
-denied, 2 an image could not be decided, 64 the command line is wrong or a file
-that it names cannot be read, 69 something that the command needs failed, such as
-Redis or the address to listen on.`,
+denied, or lint found something, 2 an image could not be decided, 64 the command line
+is wrong, or a file or resource that it names cannot be used, 69 something that the
+command needs failed, such as Redis or the address to listen on. The help of each
+command says which it has.`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
+  landwaiter lint ./config/samples
   landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key --client-ca gatekeeper-ca.crt`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Version:       versionText(),
+		Args:          onlyCommands,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newCache(), newVersion())
+	root.SetVersionTemplate(thisVersion().String() + "\n")
+	root.SetFlagErrorFunc(suggestFlag)
+	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newLint(), newCache(), newVersion())
 	return root
+}
+
+// onlyCommands refuses the arguments of a command that only has others, and suggests
+// which one was meant.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("%s; did you mean %s?", text, strings.Join(near, " or "))
+	}
+	return fmt.Errorf("%s; see %s --help", text, cmd.CommandPath())
+}
+
+// oneImage refuses arguments that are not one image.
+func oneImage(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%s takes one image, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	}
+	return someImages(cmd, args)
+}
+
+// someImages refuses arguments without an image.
+func someImages(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("which image? see %s --help", cmd.CommandPath())
+	}
+	return nil
+}
+
+// suggestFlag adds to the error about an unknown flag which one was meant.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+	if near, ok := lint.Nearest(missing.GetSpecifiedName(), names); ok {
+		return fmt.Errorf("%w; did you mean --%s?", err, near)
+	}
+	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }

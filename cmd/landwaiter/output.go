@@ -1,12 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -20,7 +17,9 @@ type printedResult struct {
 	Digest    string     `json:"digest,omitempty"`
 	Policy    printedRef `json:"policy"`
 	Reason    string     `json:"reason"`
-	Warning   string     `json:"warning,omitempty"`
+	// Remediation says what to do about an image that is not allowed.
+	Remediation string `json:"remediation,omitempty"`
+	Warning     string `json:"warning,omitempty"`
 	// Verified says that the image is allowed because of what was verified, and not
 	// because policies let it in without that.
 	Verified bool             `json:"verified"`
@@ -57,15 +56,20 @@ type printedChoice struct {
 }
 
 type printedStage struct {
-	Name     string        `json:"name"`
-	Duration time.Duration `json:"duration"`
-	Detail   string        `json:"detail,omitempty"`
+	Name     string   `json:"name"`
+	Duration duration `json:"duration"`
+	Detail   string   `json:"detail,omitempty"`
+}
+
+// printedResults is what verify prints.
+type printedResults struct {
+	Results []printedResult `json:"results"`
 }
 
 func printable(arg string, r verify.Result) printedResult {
 	v := r.Verdict
 	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome.String(), Digest: r.Digest.String(),
-		Policy: printedRef(v.Policy), Reason: v.Reason, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
+		Policy: printedRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
 		Findings: mapped(r.Findings, printableFinding)}
 }
 
@@ -75,7 +79,9 @@ func printableFinding(f policy.Finding) printedFinding {
 		Reason: string(f.Reason), Remediation: f.Remediation, Extensions: f.Extensions}
 }
 
-func printableStage(s verify.Stage) printedStage { return printedStage(s) }
+func printableStage(s verify.Stage) printedStage {
+	return printedStage{Name: s.Name, Duration: duration(s.Duration), Detail: s.Detail}
+}
 
 // mapped applies convert to each entry. It never returns nil, which JSON would show
 // as null.
@@ -89,6 +95,15 @@ func mapped[From, To any](list []From, convert func(From) To) []To {
 
 func (r printedRef) String() string { return policy.ObjectRef(r).String() }
 
+// by names the verifier of a finding. One that a policy names and that does not exist, or does
+// not apply, has no resource.
+func (f printedFinding) by() string {
+	if f.Source == (printedRef{}) {
+		return f.Verifier + " (does not apply)"
+	}
+	return f.Source.String()
+}
+
 // headline is the outcome as people read it.
 func (r printedResult) headline() string {
 	outcome := strings.ToUpper(r.Outcome)
@@ -101,26 +116,21 @@ func (r printedResult) headline() string {
 	return outcome
 }
 
-func printResults(out io.Writer, format string, args []string, results []verify.Result) error {
-	printed := make([]printedResult, len(results))
+func printableResults(args []string, results []verify.Result) printedResults {
+	printed := printedResults{Results: make([]printedResult, len(results))}
 	for i, r := range results {
-		printed[i] = printable(args[i], r)
+		printed.Results[i] = printable(args[i], r)
 	}
-	if format == "json" {
-		return printJSON(out, printed)
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "IMAGE\tVERDICT\tDIGEST\tREASON")
-	for _, p := range printed {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Image, p.headline(), short(p.Digest), p.Reason)
-	}
-	return table.Flush()
+	return printed
 }
 
-func printJSON(out io.Writer, v any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
+func (p printedResults) print(out io.Writer) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "IMAGE\tVERDICT\tDIGEST\tREASON")
+	for _, r := range p.Results {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
+	}
+	return w.Flush()
 }
 
 // short shortens a digest to the part that people compare.

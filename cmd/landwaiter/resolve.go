@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,9 +12,18 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
+// printedResolution is what resolve prints.
+type printedResolution struct {
+	Image     string `json:"image"`
+	Namespace string `json:"namespace,omitempty"`
+	Digest    string `json:"digest"`
+	Resolved  string `json:"resolved"`
+}
+
 func newResolve() *cobra.Command {
 	var flags serviceFlags
 	var namespace string
+	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "resolve [--config-dir DIR] [--namespace NS] IMAGE",
@@ -22,12 +32,15 @@ func newResolve() *cobra.Command {
 With --config-dir the Stores of the namespace, or of the cluster, give credentials
 and certificates; without it the registry is asked anonymously over HTTPS.
 
-Exit code: 0 if the tag was resolved, 1 if the registry says that there is no such
-image, 2 if it could not be asked, 64 if the command line is wrong or a file cannot
-be read.`,
+The default output is the image alone, for scripts.
+
+Exit codes: 0 the tag was resolved, 1 the registry says that there is no such image,
+or refuses access, or it has a private address and no ClusterStore lists it, 2 it
+could not be asked, 64 the command line is wrong, or the resources cannot be used (as
+for verify), 69 the result cannot be written.`,
 		Example: `  landwaiter resolve docker.io/library/nginx:1.27
   landwaiter resolve --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
-		Args: cobra.ExactArgs(1),
+		Args: oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ns, err := parseNamespaceFlag(namespace)
 			if err != nil {
@@ -37,7 +50,7 @@ be read.`,
 			if err != nil {
 				return err
 			}
-			s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
+			s, err := flags.load(cmd, ns)
 			if err != nil {
 				return err
 			}
@@ -51,11 +64,17 @@ be read.`,
 			case err != nil:
 				return &exitError{code: exitUndecided, err: err}
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), pinned)
-			return unavailable(err)
+			return output.print(cmd, printedResolution{Image: args[0], Namespace: string(ns), Digest: pinned.Digest.String(), Resolved: pinned.String()},
+				func(out io.Writer) error {
+					_, err := fmt.Fprintln(out, pinned)
+					return err
+				})
 		},
 	}
 	flags.register(cmd, false)
+	cmd.Flags().Lookup("config-dir").Usage += " (empty: the registry is asked anonymously)"
+	flags.registerStrict(cmd)
+	output.register(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose Stores are used (empty: the cluster's)")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time for the registry to answer")
 	return cmd

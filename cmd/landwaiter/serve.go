@@ -21,6 +21,7 @@ func newServe() *cobra.Command {
 	var cluster clusterFlags
 	var options provider.Options
 	var identity serving.Options
+	var traces traceFlags
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
@@ -31,9 +32,13 @@ Resources come from the Kubernetes API (of the cluster that it runs in, or of
 --kubeconfig), or from the files below --config-dir. Both are watched, and so are
 certificates; a change takes effect without a restart.
 
-Paths: POST /v1/verify and /v1/mutate, /v1/namespaces/{namespace}/verify and
-…/mutate, and /ratify/gatekeeper/v1/verify and …/mutate. /healthz and /readyz are
-served at --health-address, /metrics at --metrics-address, both over plain HTTP.
+Paths: POST /v1/verify and /v1/mutate, /v1/audit/verify for Gatekeeper's audit,
+/v1/namespaces/{namespace}/verify and …/mutate, and /ratify/gatekeeper/v1/verify
+and …/mutate. /healthz and /readyz are served at --health-address, /metrics at
+--metrics-address, both over plain HTTP.
+
+Traces go to an OpenTelemetry collector if OTEL_EXPORTER_OTLP_ENDPOINT, or another of
+the standard variables, says where it is.
 
 On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and ends.`,
 		Example: `  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
@@ -53,6 +58,12 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			if err := options.Validate(); err != nil {
 				return err
 			}
+			options.Metrics = prometheus.NewRegistry()
+			stop, err := traces.start(cmd.Context(), log, &options)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			if flags.configDir == "" {
 				return cluster.serve(cmd.Context(), flags, options, identity, log)
 			}
@@ -60,10 +71,12 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 		},
 	}
 	flags.register(cmd, false)
+	cmd.Flags().Lookup("config-dir").Usage += ", instead of the Kubernetes API"
 	registerServerFlags(cmd, &options, &identity)
 	registerCacheFlags(cmd, &flags)
 	registerShareFlags(cmd, &flags)
 	cluster.register(cmd)
+	traces.register(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
 	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
 	return cmd
@@ -148,7 +161,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 	group.Go(func() error {
 		return s.Watch(ctx, flags.configDir, func(problems []service.Problem) {
 			for _, p := range problems {
-				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason}).Warn(p.Message)
+				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason, "problem": p.Message}).Warn("a resource has a problem")
 			}
 			log.WithField("problems", len(problems)).Info("resources are in force")
 		})
@@ -161,6 +174,10 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
-	options.Ready, options.Metrics = s.Set().Ready, prometheus.NewRegistry()
+	options.Ready = s.Set().Ready
+	if options.Metrics == nil {
+		options.Metrics = prometheus.NewRegistry()
+	}
 	s.Register(options.Metrics)
+	registerProgram(options.Metrics)
 }

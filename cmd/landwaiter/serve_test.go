@@ -143,7 +143,7 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		"a missing Secret":    {regexp.MustCompile(`inline: \|\n( {8}.*\n)+`).ReplaceAllString(good, "secretKeyRef: {name: gone, key: cosign.pub}\n"), "Secret team-a/gone does not exist"},
 		"a file cut in half":  {good[:strings.Index(good, "trustStoreRefs")], "team-a"},
 		"a file of garbage":   {"\x00\x01{{{{", "team-a"},
-		"an unknown verifier": {strings.Replace(good, "anyOf: [release]", "anyOf: [other]", 1), "verifier other does not exist"},
+		"an unknown verifier": {strings.Replace(good, "anyOf: [release]", "anyOf: [other]", 1), "team-a has no Verifier other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.write(t, "team-a.yaml", c.text)

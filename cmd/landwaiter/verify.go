@@ -20,7 +20,8 @@ const maxParallelImages = 16
 
 func newVerify() *cobra.Command {
 	var flags serviceFlags
-	var namespace, output string
+	var namespace string
+	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "verify --config-dir DIR [--namespace NS] IMAGE...",
@@ -29,15 +30,17 @@ func newVerify() *cobra.Command {
 with the resources below --config-dir. Without --namespace only cluster resources
 apply.
 
-Exit code: 0 if every image is allowed, 1 if any is denied, 2 if any could not be
-decided, 64 if the command line is wrong or a file cannot be read.`,
+Resources that cannot be used deny where they apply, and are reported on standard
+error. A directory without a resource of Landwaiter is an error. With --strict so is
+a resource that cannot be used, and a namespace that is in no file.
+
+Exit codes: 0 every image is allowed, 1 any is denied, 2 any could not be decided,
+64 the command line is wrong, or the resources cannot be used (see above), 69 the
+result cannot be written.`,
 		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			ns, err := parseNamespaceFlag(namespace)
 			if err != nil {
 				return err
@@ -46,7 +49,7 @@ decided, 64 if the command line is wrong or a file cannot be read.`,
 			if err != nil {
 				return err
 			}
-			s, err := flags.load(cmd.Context(), cmd.ErrOrStderr())
+			s, err := flags.load(cmd, ns)
 			if err != nil {
 				return err
 			}
@@ -54,15 +57,17 @@ decided, 64 if the command line is wrong or a file cannot be read.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			results := verifyAll(ctx, s, ns, refs)
-			if err := printResults(cmd.OutOrStdout(), output, args, results); err != nil {
-				return unavailable(err)
+			printed := printableResults(args, results)
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
 			}
 			return exitFor(results)
 		},
 	}
 	flags.register(cmd, true)
+	flags.registerStrict(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to verify for (empty: cluster resources only)")
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for all images together")
 	return cmd
 }
@@ -124,12 +129,4 @@ func exitFor(results []verify.Result) error {
 		return nil
 	}
 	return &exitError{code: code}
-}
-
-// checkOutput refuses a value of --output that is neither of the two.
-func checkOutput(output string) error {
-	if output != "table" && output != "json" {
-		return fmt.Errorf("--output is %q, it must be table or json", output)
-	}
-	return nil
 }

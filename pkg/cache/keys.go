@@ -16,8 +16,8 @@ const anyKey = "landwaiter:*"
 
 // Use is how much a namespace has in Redis.
 type Use struct {
-	Keys  int   `json:"keys"`
-	Bytes int64 `json:"bytes"` // of values
+	Keys  int
+	Bytes int64 // of values
 }
 
 // Usage returns how much each namespace has in Redis. It scans all keys, and may miss those

@@ -17,8 +17,9 @@ import (
 
 // Memory is a [verify.Cache] in this process, bounded in bytes. One account may take an
 // eighth of them. It evicts the entries that are least likely to be used again. It is safe
-// for concurrent use, and reads do not contend.
+// for concurrent use, and reads take no lock.
 type Memory struct {
+	stats   memoryStats
 	entries *otter.Cache[verify.Key, timed]
 	shares  *shares
 	now     func() time.Time
@@ -36,11 +37,12 @@ type Share struct {
 
 var _ verify.Cache = (*Memory)(nil)
 
-// timed is an entry with its expiry and the account that it is charged to.
+// timed is an entry with its expiry, the account that it is charged to, and its weight.
 type timed struct {
 	entry   verify.Entry
 	expires time.Time
 	account verify.Account
+	weight  uint32
 }
 
 // NewMemory returns a cache of about maxBytes, which must be positive. It reads the time
@@ -53,8 +55,9 @@ func NewMemory(maxBytes int64, now func() time.Time) (*Memory, error) {
 	var err error
 	m.entries, err = otter.New(&otter.Options[verify.Key, timed]{
 		MaximumWeight: uint64(maxBytes),
-		Weigher:       func(key verify.Key, value timed) uint32 { return weigh(key, value.entry) },
+		Weigher:       func(_ verify.Key, value timed) uint32 { return value.weight },
 		OnAtomicDeletion: func(e otter.DeletionEvent[verify.Key, timed]) {
+			m.stats.of(e.Key.Kind).left(e.Value.weight, e.Cause == otter.CauseOverflow)
 			if e.Cause != otter.CauseReplacement {
 				m.shares.remove(e.Value.account, e.Key)
 			}
@@ -86,14 +89,21 @@ func (m *Memory) share(namespace verify.Namespace) (account verify.Account, byte
 }
 
 // Get returns the entry for key unless it is missing or expired.
-func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) { return m.Recall(key) }
+func (m *Memory) Get(_ context.Context, key verify.Key) (verify.Entry, bool) {
+	entry, ok := m.Recall(key)
+	if !ok {
+		m.stats.of(key.Kind).Misses.Add(1)
+	}
+	return entry, ok
+}
 
-// Recall is Get, which never waits here.
+// Recall is Get, which never waits here. It counts no miss: whoever misses goes on to Get.
 func (m *Memory) Recall(key verify.Key) (verify.Entry, bool) {
 	value, ok := m.entries.GetIfPresent(key)
 	if !ok || !m.now().Before(value.expires) {
 		return verify.Entry{}, false
 	}
+	m.stats.of(key.Kind).Hits.Add(1)
 	return value.entry, true
 }
 
@@ -103,17 +113,19 @@ func (m *Memory) Put(_ context.Context, key verify.Key, entry verify.Entry, ttl 
 	if ttl <= 0 {
 		return
 	}
-	weight := int64(weigh(key, entry))
+	weight := weigh(key, entry)
 	account, most := m.share(key.Namespace)
-	if weight > most {
+	if int64(weight) > most {
 		return // it would leave no room for other entries
 	}
-	before, added := m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl), account: account})
+	m.stats.of(key.Kind).entered(weight)
+	before, added := m.entries.Set(key, timed{entry: entry, expires: m.now().Add(ttl), account: account, weight: weight})
 	if !added && before.account != account {
 		m.shares.remove(before.account, key) // the namespace has another account now
 	}
 	// Charge after Set: it may report that an expired entry with this key has left.
-	for _, oldest := range m.shares.add(account, key, weight, most) {
+	for _, oldest := range m.shares.add(account, key, int64(weight), most) {
+		m.stats.of(oldest.Kind).OverShare.Add(1)
 		m.entries.Invalidate(oldest)
 	}
 }
@@ -132,7 +144,7 @@ func (m *Memory) Forget(namespace verify.Namespace) {
 func weigh(key verify.Key, entry verify.Entry) uint32 {
 	const structure, perFinding, perAnnotation = 768, 384, 64
 	n := structure + len(key.Namespace) + len(key.Kind) + len(key.UID) + len(key.Generation) + len(key.Image) +
-		len(entry.Verdict.Reason) + len(entry.Verdict.Warning) + weighRef(entry.Verdict.Policy)
+		len(entry.Verdict.Reason) + len(entry.Verdict.Remediation) + len(entry.Verdict.Warning) + weighRef(entry.Verdict.Policy)
 	d := entry.Descriptor
 	n += len(d.Data) + len(d.MediaType) + len(d.Digest) + len(d.ArtifactType)
 	for _, url := range d.URLs {

@@ -25,7 +25,9 @@ func (t Tiers) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
 	if key.Kind != verify.KindVerdict {
 		return verify.Entry{}, false
 	}
+	end := verify.StartStage(ctx, "redis")
 	entry, expires, ok := t.Redis.get(ctx, key)
+	end()
 	if ok {
 		t.Memory.Put(ctx, key, entry, expires.Sub(t.Redis.now()))
 	}

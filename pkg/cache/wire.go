@@ -12,7 +12,7 @@ import (
 
 // wireVersion is the version of what replicas share. Whatever changes the meaning of
 // a field, or adds one, takes the next number: other versions are a miss.
-const wireVersion = 2
+const wireVersion = 3
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
@@ -21,13 +21,14 @@ var errOtherVersion = errors.New("the verdict has another version")
 // spelled out so that a renamed Go field cannot change what replicas share. There is
 // no descriptor, which only tags have, and no doubtful verdict, which is never kept.
 type wireEntry struct {
-	Version    int           `json:"version"`
-	Outcome    string        `json:"outcome"`
-	Policy     wireRef       `json:"policy"`
-	Reason     string        `json:"reason"`
-	Warning    string        `json:"warning,omitempty"`
-	Unverified bool          `json:"unverified,omitempty"`
-	Findings   []wireFinding `json:"findings,omitempty"`
+	Version     int           `json:"version"`
+	Outcome     string        `json:"outcome"`
+	Policy      wireRef       `json:"policy"`
+	Reason      string        `json:"reason"`
+	Remediation string        `json:"remediation,omitempty"`
+	Warning     string        `json:"warning,omitempty"`
+	Unverified  bool          `json:"unverified,omitempty"`
+	Findings    []wireFinding `json:"findings,omitempty"`
 }
 
 type wireRef struct {
@@ -57,7 +58,7 @@ func encode(entry verify.Entry) ([]byte, error) {
 	if v.Doubtful {
 		return nil, errors.New("a doubtful verdict is not shared")
 	}
-	wire := wireEntry{Version: wireVersion, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Warning: v.Warning, Unverified: v.Unverified}
+	wire := wireEntry{Version: wireVersion, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result.String(), Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
@@ -85,7 +86,7 @@ func decode(plain []byte) (verify.Entry, error) {
 	if wire.Version != wireVersion {
 		return verify.Entry{}, errOtherVersion
 	}
-	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(wire.Policy), Reason: wire.Reason, Warning: wire.Warning, Unverified: wire.Unverified}}
+	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(wire.Policy), Reason: wire.Reason, Remediation: wire.Remediation, Warning: wire.Warning, Unverified: wire.Unverified}}
 	switch wire.Outcome {
 	case policy.Allowed.String():
 		entry.Verdict.Outcome = policy.Allowed

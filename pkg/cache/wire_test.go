@@ -14,8 +14,8 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":2,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
-	`"reason":"signed by release","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
+const golden = `{"version":3,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+	`"reason":"signed by release","remediation":"renew it","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
 	`"extensions":{"claims":{"n":1.5},"signatures":[{"issuer":"i"}]}}]}`
@@ -23,7 +23,7 @@ const golden = `{"version":2,"outcome":"allowed","policy":{"kind":"VerificationP
 func goldenEntry() verify.Entry {
 	return verify.Entry{
 		Verdict: policy.Verdict{Outcome: policy.Allowed, Policy: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "strict"},
-			Reason: "signed by release", Warning: "expires soon", Unverified: true},
+			Reason: "signed by release", Remediation: "renew it", Warning: "expires soon", Unverified: true},
 		Findings: []policy.Finding{{Verifier: "release", Source: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Type: "Cosign",
 			Result: policy.Valid, Signer: "sha256:1", Digest: "sha256:2", ArtifactType: "application/vnd.example",
 			Message: "the signature is valid", Reason: policy.ReasonWrongKey, Remediation: "sign it again",
@@ -87,9 +87,9 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 		from, to string
 		other    bool
 	}{
-		"a later version":   {`"version":2`, `"version":3`, true},
-		"an older version":  {`"version":2`, `"version":1`, true},
-		"no version":        {`"version":2,`, ``, true},
+		"a later version":   {`"version":3`, `"version":4`, true},
+		"an older version":  {`"version":3`, `"version":2`, true},
+		"no version":        {`"version":3,`, ``, true},
 		"the Go struct":     {golden, `{"Verdict":{"Outcome":1,"Reason":"signed"}}`, true},
 		"undecided":         {`"allowed"`, `"undecided"`, false},
 		"no outcome":        {`"outcome":"allowed",`, ``, false},

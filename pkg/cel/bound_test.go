@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/cel"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 func joined(part, separator string, n int) string {
@@ -102,25 +103,17 @@ func TestAnAcceptedExpressionKeepsNoMoreThanBytesSays(t *testing.T) {
 	for _, text := range worst() {
 		const copies = 3
 		all := make([]*cel.Expression, copies)
-		before := heap()
+		before := memory.InUse()
 		for i := range all {
 			compiled, err := cel.Compile(text, variables)
 			require.NoError(t, err, "%.60s", text)
 			all[i] = compiled
 		}
-		kept := (heap() - before) / copies
+		kept := (memory.InUse() - before) / copies
 		runtime.KeepAlive(all)
 		require.LessOrEqual(t, kept, cel.Bytes(text), "%.60s", text)
 		t.Logf("%7d bytes of text keep %7d, bound %7d: %.40s", len(text), kept, cel.Bytes(text), text)
 	}
-}
-
-func heap() int {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int(stats.HeapAlloc)
 }
 
 // BenchmarkCompileWorst measures the slowest accepted expressions.

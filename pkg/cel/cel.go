@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -74,7 +75,7 @@ func Compile(text string, variables Variables) (*Expression, error) {
 	program, err := environment.Program(ast, append(matched.options(),
 		celgo.CostLimit(maxCost), celgo.InterruptCheckFrequency(checkEvery), celgo.EvalOptions(celgo.OptOptimize))...)
 	if err != nil {
-		return nil, fmt.Errorf("plan the expression: %w", err)
+		return nil, fmt.Errorf("the expression cannot be planned: %s", oneLine(err.Error()))
 	}
 	return &Expression{program: program}, nil
 }
@@ -86,11 +87,18 @@ func refusal(issues *celgo.Issues) error {
 		return nil
 	}
 	first := issues.Errors()[0]
-	text := strings.ToValidUTF8(first.Message[:min(len(first.Message), maxMessage)], "")
+	text := oneLine(first.Message)
 	if first.Location.Line() < 1 { // a limit of the parser
 		return fmt.Errorf("the expression is not valid CEL: %s", text)
 	}
-	return fmt.Errorf("the expression is not valid CEL: %d:%d: %s", first.Location.Line(), first.Location.Column()+1, text)
+	return fmt.Errorf("the expression is not valid CEL: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, text)
+}
+
+// oneLine cuts a message of the library to [maxMessage] and one line: some quote the
+// expression, or the values that it was evaluated for.
+func oneLine(message string) string {
+	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
+	return strings.Join(strings.FieldsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }), " ")
 }
 
 // Match reports whether the expression is true for values, which has a value for every
@@ -114,7 +122,7 @@ func (e *Expression) Holds(values map[string]any) (bool, error) {
 func (e *Expression) match(values map[string]any, evaluate func(map[string]any) (ref.Val, error)) (matched bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			matched, err = false, fmt.Errorf("the expression failed: %v", r)
+			matched, err = false, fmt.Errorf("the expression failed: %s", oneLine(fmt.Sprint(r)))
 		}
 	}()
 	facts := make(map[string]any, len(values))
@@ -123,7 +131,10 @@ func (e *Expression) match(values map[string]any, evaluate func(map[string]any) 
 	}
 	result, err := evaluate(facts)
 	if err != nil {
-		return false, fmt.Errorf("evaluate the expression: %w", err)
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return false, err
+		}
+		return false, errors.New(oneLine(err.Error()))
 	}
 	return isTrue(result)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -98,13 +99,44 @@ func TestExpressionsThatGrowAreRefused(t *testing.T) {
 
 func TestExpressionsThatCannotWorkAreRefusedWithThePlace(t *testing.T) {
 	for text, want := range map[string]string{
-		"predicate.": "1:11", "unknown == 1": "undeclared reference to 'unknown'", "1 + 1": "it must be true or false", `"true"`: "it must be true or false",
+		"predicate.": "line 1, column 11: ", "unknown == 1": "undeclared reference to 'unknown'", "1 + 1": "it must be true or false", `"true"`: "it must be true or false",
 		"predicate.a ==": "Syntax error", strings.Repeat("x", 8<<10+1): "the limit is 8192", "": "Syntax error", "httpGet('http://x')": "undeclared reference",
 		"lists.range(1000000000).size() > 0": "undeclared reference", `predicate.a.replace("a", "aaaaaaaaaa") == ""`: "undeclared reference",
 	} {
 		_, err := cel.Compile(text, variables)
 		require.ErrorContains(t, err, want, "%.40s", text)
 	}
+}
+
+func TestEveryErrorIsOneBoundedLine(t *testing.T) {
+	for _, text := range []string{
+		"predicate.", "predicate.a ==\n\n  unknown\n", "predicate.a\n\x00 ==", "'\n", "predicate.a == \"\"\"a\nb\"\"\" +\n1",
+		strings.Repeat("(", 400), strings.Repeat("!", 300) + "x", "predicate.matches(predicate.a)", strings.Repeat("unknown ==\n", 200) + "1",
+	} {
+		_, err := cel.Compile(text, variables)
+		require.Error(t, err, text)
+		requireLine(t, err)
+	}
+	for text, predicate := range map[string]any{
+		`predicate["a\nb"] == 1`:              map[string]any{},
+		"predicate.a == 1":                    map[string]any{strings.Repeat("\n", 2000): 1},
+		"timestamp(predicate.a) > now":        map[string]any{"a": "x\n^\n" + strings.Repeat("y", 4000)},
+		"int(predicate.a) == 1":               map[string]any{"a": "1\u2028\u202e2"},
+		`predicate.a.matches("^a+$") == true`: map[string]any{"a": strings.Repeat("a\n", 1<<20)},
+	} {
+		compiled, err := cel.Compile(text, variables)
+		require.NoError(t, err, text)
+		matched, err := compiled.Match(t.Context(), map[string]any{"predicate": predicate, "predicateType": "t", "now": time.Unix(0, 0)})
+		require.False(t, matched)
+		require.Error(t, err, text)
+		requireLine(t, err)
+	}
+}
+
+func requireLine(t *testing.T, err error) {
+	t.Helper()
+	require.LessOrEqual(t, len(err.Error()), 400)
+	require.Equal(t, -1, strings.IndexFunc(err.Error(), func(r rune) bool { return !unicode.IsPrint(r) }), "%q", err)
 }
 
 func FuzzMatch(f *testing.F) {

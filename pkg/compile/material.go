@@ -160,7 +160,7 @@ func fieldError(field string, err error) error {
 // namespaces.
 func unusable(source policy.ObjectRef, err error) string {
 	if source.Namespace == "" {
-		return source.String() + " cannot be used; its status says why"
+		return source.String() + " cannot be used; its condition Ready says why"
 	}
 	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))
 }

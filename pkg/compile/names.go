@@ -34,7 +34,7 @@ func checkVerifierNames(spec v1alpha1.ClusterVerificationPolicySpec, verifiers [
 				k := slices.IndexFunc(verifiers, func(v verifier) bool { return v.Source.Name == name })
 				switch {
 				case k < 0:
-					return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply", field, name))
+					return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", field, name, hidden(verifiers)))
 				case verifiers[k].Broken != "":
 					return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", field, verifiers[k].Broken))
 				}
@@ -42,4 +42,47 @@ func checkVerifierNames(spec v1alpha1.ClusterVerificationPolicySpec, verifiers [
 		}
 	}
 	return nil
+}
+
+// hidden says that ClusterVerifiers do not apply where a namespace has Verifiers.
+func hidden(verifiers []verifier) string {
+	if len(verifiers) == 0 || verifiers[0].Source.Namespace == "" {
+		return ""
+	}
+	return "; the namespace has Verifiers of its own, so no ClusterVerifier applies there"
+}
+
+// stranded says which policy of the cluster denies images in the namespace of own because
+// its Verifiers hide the one that the policy requires; "" if none does.
+func (s *Snapshot) stranded(own *level) string {
+	v, ok := s.namespaces[own.objects.namespace]
+	if !ok || own == s.cluster {
+		return ""
+	}
+	for _, p := range v.policies.deciding {
+		if name := lacks(p, v.verifiers); p.source.Namespace == "" && name != "" {
+			return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
+				"create a VerificationPolicy in the namespace that requires its Verifiers", p.source, name)
+		}
+	}
+	return ""
+}
+
+// lacks returns a verifier without which some requirement of p cannot be met, "" if there
+// is none.
+func lacks(p compiledPolicy, verifiers []verifier) string {
+	missing := func(name string) bool {
+		return !slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Source.Name == name })
+	}
+	for _, rule := range p.rules {
+		for _, r := range rule.Require {
+			if i := slices.IndexFunc(r.AllOf, missing); i >= 0 {
+				return r.AllOf[i]
+			}
+			if len(r.AnyOf) > 0 && !slices.ContainsFunc(r.AnyOf, func(name string) bool { return !missing(name) }) {
+				return r.AnyOf[0]
+			}
+		}
+	}
+	return ""
 }

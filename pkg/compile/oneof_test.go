@@ -69,7 +69,7 @@ func eachField[T any](t *testing.T, besides []string, compile func(T) []resource
 		for _, problem := range compile(value) {
 			said += problem.Message
 		}
-		for _, ignored := range []string{"it has 0 of them", "source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has 0", "caBundle must have exactly one of inline, secretKeyRef, configMapKeyRef; it has 0", "there are 0"} {
+		for _, ignored := range []string{"it has 0 of them", "source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has 0", "caBundle must have exactly one of inline, secretKeyRef, configMapKeyRef; it has 0", "and not empty; it has 0"} {
 			require.NotContains(t, said, ignored, "%s.%s is ignored", reflect.TypeFor[T]().Name(), field.Name)
 		}
 	}

@@ -131,39 +131,39 @@ func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule
 		return verify.Rule{}, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index)
 	}
 	for j, requirement := range spec.Require {
-		compiled, err := compileRequirement(requirement)
+		compiled, err := compileRequirement(fmt.Sprintf("%s.require[%d]", field, j), requirement)
 		if err != nil {
-			return verify.Rule{}, fmt.Errorf("%s.require[%d]: %w", field, j, err)
+			return verify.Rule{}, err
 		}
 		rule.Require = append(rule.Require, compiled)
 	}
 	return rule, nil
 }
 
-func compileRequirement(r v1alpha1.Requirement) (verify.Requirement, error) {
+func compileRequirement(field string, r v1alpha1.Requirement) (verify.Requirement, error) {
 	compiled := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
 	if n := countTrue(len(r.AnyOf) > 0, len(r.AllOf) > 0, len(r.Types) > 0, r.Expression != ""); n != 1 {
-		return verify.Requirement{}, fmt.Errorf("exactly one of anyOf, allOf, types, expression must be given and not empty; there are %d", n)
+		return verify.Requirement{}, fmt.Errorf("%s must have exactly one of anyOf, allOf, types, expression, and not empty; it has %d", field, n)
 	}
 	for _, t := range r.Types {
 		switch t {
 		case v1alpha1.VerifierTypeCosign, v1alpha1.VerifierTypeNotation, v1alpha1.VerifierTypeAttestation:
 		default:
-			return verify.Requirement{}, fmt.Errorf("type %q must be one of Cosign, Notation, Attestation", t)
+			return verify.Requirement{}, fmt.Errorf("%s.types has %q, it must be one of Cosign, Notation, Attestation", field, t)
 		}
 		compiled.Types = append(compiled.Types, string(t))
 	}
 	if r.Expression != "" {
 		var err error
 		if compiled.Condition, err = condition(r.Expression); err != nil {
-			return verify.Requirement{}, fmt.Errorf("expression: %w", err)
+			return verify.Requirement{}, fmt.Errorf("%s.expression: %w", field, err)
 		}
 	}
 	if r.AtLeast != nil {
 		compiled.AtLeast = int(*r.AtLeast)
 	}
 	if compiled.AtLeast < 1 {
-		return verify.Requirement{}, fmt.Errorf("atLeast is %d, it must be 1 or more", compiled.AtLeast)
+		return verify.Requirement{}, fmt.Errorf("%s.atLeast is %d, it must be 1 or more", field, compiled.AtLeast)
 	}
 	return compiled, nil
 }

@@ -132,9 +132,9 @@ func (s *Snapshot) effectiveVerifier(own *level, u usage, source policy.ObjectRe
 	case !u.applies[source]:
 		return overridden(source)
 	case !u.used[source]:
-		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it"}
+		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it" + s.stranded(own)}
 	}
-	return inForce(broken, s.scopeMessage(own, source, mapSlice(s.cluster.verifiers, func(v verifier) policy.ObjectRef { return v.Source })))
+	return inForce(broken, s.scopeMessage(own, source, mapSlice(s.cluster.verifiers, func(v verifier) policy.ObjectRef { return v.Source }))+s.stranded(own))
 }
 
 func (s *Snapshot) effectiveStore(own *level, u usage, source policy.ObjectRef, broken bool) Condition {

@@ -56,6 +56,10 @@ func TestConditionsTellTheTruth(t *testing.T) {
 		"a cluster verifier that all override":               {append(team, shared...), "ClusterVerifier base", "Valid", "!Overridden", ""},
 		"overridden, but a floor asks for it":                {append(append(team, shared...), object("ClusterVerificationPolicy", "", "f", "scope: Floor\n"+policySpec("{anyOf: [base]}"))), "ClusterVerifier base", "Valid", "InForce", ""},
 		"the first verifier of a namespace":                  {append(team, shared...), "Verifier team-a/release", "Valid", "InForce", "these no longer apply there: ClusterVerifier base"},
+		"the first verifier under a policy of the cluster":   {append(append(team, shared...), object("ClusterVerificationPolicy", "", "c", policySpec("{anyOf: [base]}"))), "Verifier team-a/release", "Valid", "!Unused", "no policy that applies asks for it; ClusterVerificationPolicy c requires base, which does not apply where a namespace has Verifiers of its own, so images are denied: create a VerificationPolicy in the namespace"},
+		"one that replaces the cluster's by name":            {append(append(team, shared...), object("ClusterVerificationPolicy", "", "c", policySpec("{anyOf: [base, release]}"))), "Verifier team-a/release", "Valid", "InForce", "these no longer apply there: ClusterVerifier base"},
+		"one that all of the cluster's policy need":          {append(append(team, shared...), object("ClusterVerificationPolicy", "", "c", policySpec("{allOf: [release, base]}"))), "Verifier team-a/release", "Valid", "InForce", "ClusterVerifier base; ClusterVerificationPolicy c requires base, which does not apply"},
+		"a policy that names a hidden verifier":              {append(append(team, shared...), object("VerificationPolicy", "team-a", "p", policySpec("{anyOf: [base]}"))), "VerificationPolicy team-a/p", "!NotFound", "Denies", "names Verifier base, which does not exist among the Verifiers that apply; the namespace has Verifiers of its own, so no ClusterVerifier applies there"},
 		"a store that comes second":                          {[]string{namespace("team-a", "1"), object("Store", "team-a", "a", "registries: [r.example.com]"), object("Store", "team-a", "b", "registries: [r.example.com]")}, "Store team-a/b", "Valid", "!Overridden", "come first by name"},
 		"a store with a host of its own":                     {[]string{namespace("team-a", "1"), object("Store", "team-a", "a", "registries: [r.example.com]"), object("Store", "team-a", "b", "registries: [r.example.com, s.example.com]")}, "Store team-a/b", "Valid", "InForce", ""},
 		"a quota":                                            {[]string{namespace("team-a", "1"), object("ClusterQuota", "", "q", "namespaces: [team-a]\nmaxInFlight: 70")}, "ClusterQuota q", "Valid", "InForce", ""},
@@ -182,7 +186,7 @@ func TestANamespaceReadsNothingOfOthersInWhatTheClusterBroke(t *testing.T) {
 		object("Verifier", "team-a", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}]}}")))
 	require.Contains(t, problems[0].Message, "Secret team-b/merger does not exist", "cluster admins read why")
 	report := reportOn(t, snapshot, "Verifier team-a/v")
-	require.Contains(t, report.Ready.Message, "ClusterTrustStore keys cannot be used; its status says why")
+	require.Contains(t, report.Ready.Message, "ClusterTrustStore keys cannot be used; its condition Ready says why")
 	for _, text := range []string{report.Ready.Message, whyUnusable(snapshot.For("team-a")), whyUnusable(snapshot.For("team-b"))} {
 		require.NotContains(t, text, "merger")
 	}

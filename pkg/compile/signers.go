@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,27 +30,44 @@ type signers struct {
 }
 
 func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
-	s, err := compileSigners("spec.cosign", spec.Signers, stores)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+	s, untrusted := compileSigners("spec.cosign", spec.Signers, stores)
 	checker, err := cosign.New(cosign.Options{Signers: s.Signers, Annotations: spec.Annotations, MatchRepository: spec.MatchRepository})
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("spec.cosign: %w", err)
+	if err := ownFirst("spec.cosign", err, untrusted); err != nil {
+		return nil, nil, nil, err
 	}
 	return checker, s.keys, s.used, nil
 }
 
 func attestationChecker(spec v1alpha1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
-	s, err := compileSigners("spec.attestation", spec.Signers, stores)
-	if err != nil {
+	s, untrusted := compileSigners("spec.attestation", spec.Signers, stores)
+	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
+	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
 		return nil, nil, nil, err
 	}
-	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("spec.attestation: %w", err)
-	}
 	return checker, s.keys, s.used, nil
+}
+
+// ownFirst returns the error to report of err, from package cosign, and untrusted, from
+// compileSigners: a field of the verifier itself comes before a trust store that cannot be
+// used. Lint would not see the field otherwise, because it fetches no roots and keys.
+func ownFirst(field string, err, untrusted error) error {
+	var own *cosign.FieldError
+	switch {
+	case untrusted != nil && !errors.As(err, &own):
+		return untrusted
+	case err != nil:
+		return belowField(field, err)
+	}
+	return nil
+}
+
+// belowField puts the path of a field in front of an error of package cosign.
+func belowField(field string, err error) error {
+	var below *cosign.FieldError
+	if errors.As(err, &below) {
+		return fmt.Errorf("%s.%s: %w", field, below.Field, below.Err)
+	}
+	return fmt.Errorf("%s: %w", field, err)
 }
 
 func compileSigners(field string, spec v1alpha1.Signers, stores trustStores) (compiled signers, err error) {
@@ -96,17 +114,9 @@ func (s *signers) trustKeys(field string, spec v1alpha1.Keys, stores trustStores
 	return nil
 }
 
-func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores trustStores) error {
-	store, err := stores.publicGood, error(nil)
-	if spec.TrustStoreRef != nil {
-		store, err = stores.find(*spec.TrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
-	} else if store.err != nil {
-		err = fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w", store.err)
-	}
-	if err != nil {
-		return fmt.Errorf("%s.trustStoreRef: %w", field, err)
-	}
-	k := &cosign.Keyless{Root: store.root, Name: store.source.String(), Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
+// trustIdentities sets all but the root before it returns an error about the trust store.
+func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores trustStores) (err error) {
+	k := &cosign.Keyless{Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
 	for _, identity := range spec.Identities {
 		k.Identities = append(k.Identities, signerIdentity(identity))
 	}
@@ -115,7 +125,17 @@ func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores tr
 			return err
 		}
 	}
-	s.InsecureIgnoreLog, s.Keyless, s.used = spec.InsecureIgnoreTransparencyLog, k, []string{store.fingerprint}
+	s.InsecureIgnoreLog, s.Keyless = spec.InsecureIgnoreTransparencyLog, k
+	store := stores.publicGood
+	if spec.TrustStoreRef != nil {
+		store, err = stores.find(*spec.TrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
+	} else if store.err != nil {
+		err = fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w", store.err)
+	}
+	if err != nil {
+		return fmt.Errorf("%s.trustStoreRef: %w", field, err)
+	}
+	k.Root, k.Name, s.used = store.root, store.source.String(), []string{store.fingerprint}
 	return nil
 }
 

@@ -53,6 +53,7 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 		return nil, fmt.Errorf("spec.type is %s, so spec must have the field of that name and no other of cosign, notation, attestation; it has %d of them",
 			spec.Type, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil))
 	}
+	v.Command = command(spec)
 	var used []string
 	switch spec.Type {
 	case v1alpha1.VerifierTypeCosign:

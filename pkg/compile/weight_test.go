@@ -25,6 +25,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
@@ -180,11 +181,11 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		level := groupByLevel(o)["team-a"]
 		weighed := &scale{uses: map[string]use{}}
 		require.NoError(t, weighed.load(level), name)
-		before := heap()
+		before := memory.InUse()
 		began := time.Now()
 		next, problems := s.With("team-a", o, nil)
 		took := time.Since(began)
-		kept := heap() - before
+		kept := memory.InUse() - before
 		runtime.KeepAlive(next)
 		for _, p := range problems {
 			require.Contains(t, p.Message, "which does not exist", "%s: what is refused keeps nothing", name)
@@ -193,12 +194,4 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		require.LessOrEqual(t, kept, weighed.total, name)
 		runtime.KeepAlive(o)
 	}
-}
-
-func heap() int {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int(stats.HeapAlloc)
 }

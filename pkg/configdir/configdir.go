@@ -22,7 +22,7 @@ import (
 // no objects if dir cannot be read or a document cannot be identified; the error
 // names the file and line.
 func Load(dir string) (resource.Objects, []resource.Problem, error) {
-	d, err := newDecoder()
+	d, err := newDecoder(false)
 	if err != nil {
 		return resource.Objects{}, nil, err
 	}
@@ -41,7 +41,7 @@ func (d *decoder) decodeAll(s scan) map[string]parsedFile {
 		parsed[file] = d.file(file, content)
 	}
 	for path, err := range s.failed {
-		parsed[path] = parsedFile{unidentified: []error{err}}
+		parsed[path] = unreadable(path, err)
 	}
 	return parsed
 }
@@ -51,7 +51,9 @@ func (d *decoder) decodeAll(s scan) map[string]parsedFile {
 func initial(parsed map[string]parsedFile) (collection, fileIndex, error) {
 	var failures []error
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {
-		failures = append(failures, parsed[path].unidentified...)
+		for _, u := range parsed[path].unidentified {
+			failures = append(failures, u)
+		}
 	}
 	if more := len(failures) - maxReported; more > 0 {
 		failures = append(failures[:maxReported], fmt.Errorf("and %d more", more))

@@ -20,14 +20,16 @@ import (
 type parsedFile struct {
 	entries []entry
 	ignored []ignored
-	// unidentified has an error for each document whose object cannot be
-	// identified, or one for the whole file.
-	unidentified []error
+	// unidentified has one for each document whose object cannot be identified, or one
+	// for the whole file.
+	unidentified []unidentified
+	emptyLists   int
 }
 
 // entry is an identified object. If err is set, its content could not be read.
 type entry struct {
 	document
+	parsedObject
 	source policy.ObjectRef
 	object runtime.Object
 	err    error
@@ -40,14 +42,30 @@ type ignored struct {
 	why    string
 }
 
+// unidentified is a document whose object cannot be identified, or a file or directory
+// that cannot be read.
+type unidentified struct {
+	document
+	err error
+}
+
+// Error says where the document is, and why its object cannot be identified.
+func (u unidentified) Error() string {
+	if u.number == 0 {
+		return u.err.Error()
+	}
+	return fmt.Sprintf("%s: %v", u.document, u.err)
+}
+
 // decoder turns the text of files into objects, strictly, as an API server with
 // fieldValidation=Strict does.
 type decoder struct {
 	scheme *runtime.Scheme
 	codec  runtime.Decoder
+	keep   bool // whether entries keep what they were parsed from
 }
 
-func newDecoder() (*decoder, error) {
+func newDecoder(keep bool) (*decoder, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -55,7 +73,7 @@ func newDecoder() (*decoder, error) {
 		}
 	}
 	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer()}, nil
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep}, nil
 }
 
 // file parses one file. A document that cannot be parsed does not affect the
@@ -63,43 +81,57 @@ func newDecoder() (*decoder, error) {
 func (d *decoder) file(name string, content []byte) parsedFile {
 	documents, err := split(name, content)
 	if err != nil {
-		return parsedFile{unidentified: []error{err}}
+		return unreadable(name, err)
 	}
 	var r parsedFile
 	for _, doc := range documents {
-		d.document(&r, doc)
+		whole, err := doc.parse()
+		if err != nil {
+			r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
+			continue
+		}
+		if h, err := parseHeader(whole.json); err == nil && isList(h.GroupVersionKind) {
+			d.list(&r, doc, h, whole)
+			continue
+		}
+		d.object(&r, doc, whole)
 	}
 	return r
 }
 
-func (d *decoder) document(r *parsedFile, doc document) {
-	json, duplicate, err := doc.toJSON()
-	if err != nil {
-		r.unidentified = append(r.unidentified, fmt.Errorf("%s: %w", doc, err))
-		return
-	}
-	h, err := parseHeader(json)
-	if err != nil {
-		r.unidentified = append(r.unidentified, fmt.Errorf("%s: %w", doc, err))
-		return
-	}
+// unreadable is a file of which nothing can be read.
+func unreadable(name string, err error) parsedFile {
+	return parsedFile{unidentified: []unidentified{{document: document{file: name, begin: 1, line: 1}, err: err}}}
+}
+
+// object identifies and decodes the object of a document or of an item of a list.
+func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
+	h, err := parseHeader(from.json)
 	scope, known := scopes()[h.GroupVersionKind]
-	if !known && h.foreign() {
+	switch {
+	case err != nil:
+	case known:
+		err = h.validate(scope)
+	case isList(h.GroupVersionKind):
+		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
+	case h.foreign() && hasOurs(from.node):
+		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
+	case h.foreign():
 		r.ignored = append(r.ignored, ignored{document: doc, source: h.ref(),
 			why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)})
 		return
-	}
-	if !known {
+	default:
 		err = h.unknown()
-	} else {
-		err = h.validate(scope)
 	}
 	if err != nil {
-		r.unidentified = append(r.unidentified, fmt.Errorf("%s: %w", doc, err))
+		r.unidentified = append(r.unidentified, unidentified{document: doc, err: err})
 		return
 	}
 	e := entry{document: doc, source: h.ref()}
-	e.object, e.err = d.content(h, scope, json, duplicate)
+	if d.keep {
+		e.parsedObject = from
+	}
+	e.object, e.err = d.content(h, scope, from.json, from.duplicate)
 	if scope == cluster {
 		e.source.Namespace = ""
 	}
@@ -165,7 +197,7 @@ func (h header) ref() policy.ObjectRef {
 
 // foreign reports whether an object of an unknown kind is certainly not a
 // Landwaiter resource. A mistyped group or kind may be one, and ignoring it could
-// weaken verification. So may a List, which can contain anything.
+// weaken verification. So may a list of a kind that is not read.
 func (h header) foreign() bool {
 	ours := strings.Contains(strings.ToLower(h.Group), "landwaiter")
 	list := h.Group == "" && strings.HasSuffix(h.Kind, "List")
@@ -174,9 +206,16 @@ func (h header) foreign() bool {
 
 func (h header) unknown() error {
 	if strings.HasSuffix(h.Kind, "List") {
-		return fmt.Errorf("kind %s is not supported; write its items as documents of their own, separated by ---", h.Kind)
+		return fmt.Errorf("apiVersion %s, kind %s is not read; write its items as documents of their own, separated by ---", h.APIVersion, h.Kind)
 	}
-	return fmt.Errorf("apiVersion %s, kind %s is not known to this version of Landwaiter; it knows %s", h.APIVersion, h.Kind, v1alpha1.GroupVersion)
+	if h.APIVersion != v1alpha1.GroupVersion.String() {
+		return fmt.Errorf("apiVersion %s of this %s is not known to this version of Landwaiter; use %s", h.APIVersion, h.Kind, v1alpha1.GroupVersion)
+	}
+	var kinds []string
+	for _, kind := range v1alpha1.Kinds() {
+		kinds = append(kinds, kind.Name)
+	}
+	return fmt.Errorf("%s has no kind %s; use one of %s", h.APIVersion, h.Kind, strings.Join(kinds, ", "))
 }
 
 // validate checks that the object has a valid name and, if namespaced, a valid
@@ -188,15 +227,15 @@ func (h header) validate(scope scope) error {
 	}
 	switch name, namespace := h.Metadata.Name, h.Metadata.Namespace; {
 	case name == "":
-		return fmt.Errorf("metadata.name of this %s is missing", h.Kind)
+		return fmt.Errorf("metadata.name: this %s has none; give it one", h.Kind)
 	case len(valid(name)) > 0:
-		return fmt.Errorf("metadata.name %q of this %s is not valid: %s", name, h.Kind, valid(name)[0])
+		return fmt.Errorf("metadata.name: %q is not valid for a %s: %s", name, h.Kind, valid(name)[0])
 	case scope == cluster:
 		return nil
 	case namespace == "":
-		return fmt.Errorf("metadata.namespace of %s %s is missing; in files it has no default", h.Kind, name)
+		return fmt.Errorf("metadata.namespace: %s %s has none, and files have no default namespace; add it", h.Kind, name)
 	case len(validation.IsDNS1123Label(namespace)) > 0:
-		return fmt.Errorf("metadata.namespace %q of %s %s is not valid: %s", namespace, h.Kind, name, validation.IsDNS1123Label(namespace)[0])
+		return fmt.Errorf("metadata.namespace: %q of %s %s is not valid: %s", namespace, h.Kind, name, validation.IsDNS1123Label(namespace)[0])
 	}
 	return nil
 }

@@ -15,15 +15,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is one YAML document of a file.
+// document is one YAML document of a file, or one item of a list in it.
 type document struct {
 	file   string
 	number int // from 1
-	line   int // first line in the file, from 1
+	item   int // from 1; 0 for a whole document
+	begin  int // line of the file at which text begins, from 1
+	line   int // line at which the object begins
 	text   []byte
 }
 
 func (d document) String() string {
+	if d.item > 0 {
+		return fmt.Sprintf("%s, document %d, item %d (line %d)", d.file, d.number, d.item, d.line)
+	}
 	return fmt.Sprintf("%s, document %d (line %d)", d.file, d.number, d.line)
 }
 
@@ -47,7 +52,7 @@ func split(file string, content []byte) ([]document, error) {
 	begin := 1
 	end := func(next int) {
 		if !isBlank(current.String()) {
-			documents = append(documents, document{file: file, number: len(documents) + 1, line: begin, text: []byte(current.String())})
+			documents = append(documents, document{file: file, number: len(documents) + 1, begin: begin, line: begin, text: []byte(current.String())})
 		}
 		current.Reset()
 		begin = next
@@ -87,73 +92,113 @@ func isBlank(text string) bool {
 	return true
 }
 
-// toJSON converts a document as kubectl does. It inspects the text first, because
-// the conversion drops duplicate keys and trailing content. duplicate is set if a
-// key appears twice, or err if that leaves the object's identity ambiguous.
-func (d document) toJSON() (json []byte, duplicate, err error) {
-	if err = inspect(d.text); err != nil {
-		return nil, nil, d.rewriteError(err)
+// parsedObject is a document, or an item of a list, after it was parsed.
+type parsedObject struct {
+	json []byte
+	node *yamlv3.Node // the mapping that json was made of
+	// duplicate is set if a key appears twice.
+	duplicate error
+}
+
+// parse converts a document to JSON as kubectl does. It inspects the text first,
+// because the conversion drops duplicate keys and trailing content. It fails if that
+// leaves the object's identity ambiguous.
+func (d document) parse() (c parsedObject, err error) {
+	if c.node, err = inspect(d.text); err != nil {
+		return parsedObject{}, d.rewriteError(err)
 	}
-	if json, err = yaml.YAMLToJSON(d.text); err != nil {
-		return nil, nil, d.rewriteError(err)
+	if c.json, err = yaml.YAMLToJSON(d.text); err != nil {
+		return parsedObject{}, d.rewriteError(err)
 	}
-	if _, duplicate = yaml.YAMLToJSONStrict(d.text); duplicate != nil {
-		duplicate = d.rewriteError(duplicate)
+	if _, c.duplicate = yaml.YAMLToJSONStrict(d.text); c.duplicate != nil {
+		c.duplicate = d.rewriteError(c.duplicate)
 	}
-	return json, duplicate, nil
+	return c, nil
 }
 
 // inspect rejects text that is not exactly one mapping of bounded size, with at
-// most one apiVersion, kind, name and namespace each.
-func inspect(text []byte) error {
+// most one apiVersion, kind, name and namespace each. It returns the mapping.
+func inspect(text []byte) (*yamlv3.Node, error) {
+	if n := marks(text); n > maxMarks {
+		return nil, fmt.Errorf("it has %d characters that may begin a value, the limit is %d; split it", n, maxMarks)
+	}
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	var root, more yamlv3.Node
 	if err := decoder.Decode(&root); err != nil {
-		return err
+		return nil, err
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the end of the object; separate objects by a line with ---")
+		return nil, errors.New("something follows the end of the object; separate objects by a line with ---")
 	}
-	budget := maxNodes
-	if err := checkSize(&root, 0, &budget); err != nil {
-		return err
+	left := budget{nodes: maxNodes, bytes: maxExpanded}
+	if err := left.take(&root, 0); err != nil {
+		return nil, err
 	}
 	top := root.Content[0]
 	if top.Kind != yamlv3.MappingNode {
-		return errors.New("it is not a mapping with apiVersion, kind and metadata")
+		return nil, errors.New("it is not a mapping with apiVersion, kind and metadata")
 	}
-	if err := checkUnique(top, "apiVersion", "kind", "metadata"); err != nil {
+	return top, checkIdentity(top)
+}
+
+// marks counts the characters that may begin a node. Each begins two at most.
+func marks(text []byte) (n int) {
+	for _, mark := range []string{",", ":", "-", "?", "[", "{"} {
+		n += bytes.Count(text, []byte(mark))
+	}
+	return n
+}
+
+// checkIdentity rejects an object in which a field that identifies it appears twice.
+func checkIdentity(object *yamlv3.Node) error {
+	if err := checkUnique(object, "apiVersion", "kind", "metadata"); err != nil {
 		return err
 	}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		if top.Content[i].Value != "metadata" {
-			continue
-		}
-		metadata := top.Content[i+1]
-		if metadata.Kind == yamlv3.AliasNode {
-			metadata = metadata.Alias
-		}
+	if metadata := value(object, "metadata"); metadata != nil {
 		return checkUnique(metadata, "name", "namespace")
 	}
 	return nil
 }
 
-// checkSize bounds the number and nesting of nodes. It counts a node each time an
-// alias repeats it.
-func checkSize(node *yamlv3.Node, depth int, budget *int) error {
-	*budget--
+// value returns the value of a key of a mapping, nil if it has none.
+func value(mapping *yamlv3.Node, key string) *yamlv3.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Kind == yamlv3.MappingNode && resolved(mapping.Content[i]).Value == key {
+			return resolved(mapping.Content[i+1])
+		}
+	}
+	return nil
+}
+
+// resolved returns what an alias stands for; other nodes stand for themselves.
+func resolved(node *yamlv3.Node) *yamlv3.Node {
+	if node.Kind == yamlv3.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+// budget bounds the nodes of a document, and the bytes of its values. It counts a node
+// each time an alias repeats it.
+type budget struct{ nodes, bytes int }
+
+func (b *budget) take(node *yamlv3.Node, depth int) error {
+	b.nodes--
+	b.bytes -= len(node.Value)
 	switch {
-	case *budget < 0:
+	case b.nodes < 0:
 		return fmt.Errorf("it has more than %d values, counting what aliases repeat", maxNodes)
+	case b.bytes < 0:
+		return fmt.Errorf("its values have more than %d bytes, counting what aliases repeat", maxExpanded)
 	case depth > maxNesting:
 		return fmt.Errorf("it is nested deeper than %d", maxNesting)
 	case node.Style&yamlv3.TaggedStyle != 0:
 		return fmt.Errorf("line %d: the tag %s is not supported; remove it", node.Line, node.Tag)
 	case node.Kind == yamlv3.AliasNode:
-		return checkSize(node.Alias, depth+1, budget)
+		return b.take(node.Alias, depth+1)
 	}
 	for _, child := range node.Content {
-		if err := checkSize(child, depth+1, budget); err != nil {
+		if err := b.take(child, depth+1); err != nil {
 			return err
 		}
 	}
@@ -165,10 +210,7 @@ func checkSize(node *yamlv3.Node, depth int, budget *int) error {
 func checkUnique(mapping *yamlv3.Node, keys ...string) error {
 	seen := map[string]bool{}
 	for i := 0; i < len(mapping.Content); i += 2 {
-		key := mapping.Content[i]
-		if key.Kind == yamlv3.AliasNode {
-			key = key.Alias
-		}
+		key := resolved(mapping.Content[i])
 		switch {
 		case key.Value == "<<":
 			return fmt.Errorf("line %d: a merge key (<<) is not supported here; write the fields out", key.Line)
@@ -191,7 +233,7 @@ func (d document) rewriteError(err error) error {
 	text := anchorName.ReplaceAllString(err.Error(), "unknown anchor")
 	text = lineNumber.ReplaceAllStringFunc(text, func(s string) string {
 		n, _ := strconv.Atoi(strings.TrimPrefix(s, "line "))
-		return fmt.Sprintf("line %d", n+d.line-1)
+		return fmt.Sprintf("line %d", n+d.begin-1)
 	})
 	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "yaml: ", "")
 	return errors.New(strings.TrimPrefix(text, "error converting YAML to JSON: "))

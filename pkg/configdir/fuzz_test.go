@@ -16,7 +16,7 @@ func FuzzLoadYAML(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	d, err := newDecoder()
+	d, err := newDecoder(false)
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		r := d.file("x.yaml", content)
@@ -25,11 +25,46 @@ func FuzzLoadYAML(f *testing.F) {
 			require.Len(t, r.unidentified, 1)
 			return
 		}
-		require.Len(t, documents, len(r.entries)+len(r.ignored)+len(r.unidentified))
+		require.LessOrEqual(t, len(documents), len(r.entries)+len(r.ignored)+len(r.unidentified)+r.emptyLists)
 		for _, e := range r.entries {
 			require.NotEmpty(t, e.source.Kind)
 			require.NotEmpty(t, e.source.Name)
 			require.Equal(t, e.err != nil, e.object == nil)
+		}
+	})
+}
+
+// FuzzLists checks that an object in a list is read as it is by itself, and that a list
+// within a list never is.
+func FuzzLists(f *testing.F) {
+	for _, seed := range []string{verifier("team-a", "v"), mistyped("team-a", "v"), garbage, "", "apiVersion: v1\nkind: List\nitems: []\n",
+		"apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: a}\ndata: {k: aGVsbG8=}\n", "kind: Store\n", "[a]", "metadata: {name: v, name: w}\n",
+		"apiVersion: apps/v1\nkind: Deployment\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, uid: u, managedFields: [{fieldsV1: {'f:x': {.: {}}}}]}\n"} {
+		f.Add([]byte(seed))
+	}
+	d, err := newDecoder(false)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		documents, err := split("x.yaml", content)
+		if err != nil || len(documents) != 1 {
+			return
+		}
+		one, err := documents[0].parse()
+		if err != nil {
+			return
+		}
+		alone := d.file("x.yaml", one.json)
+		listed := d.file("x.yaml", []byte(`{"apiVersion":"v1","kind":"List","items":[`+string(one.json)+`]}`))
+		if alone.emptyLists > 0 || len(listed.unidentified) > 0 {
+			require.Empty(t, listed.entries)
+			return
+		}
+		require.Len(t, listed.ignored, len(alone.ignored))
+		require.Len(t, listed.entries, len(alone.entries))
+		for i, e := range listed.entries {
+			require.Equal(t, alone.entries[i].source, e.source)
+			require.Equal(t, alone.entries[i].object, e.object)
+			require.Equal(t, alone.entries[i].err != nil, e.err != nil)
 		}
 	})
 }

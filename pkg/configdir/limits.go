@@ -5,12 +5,15 @@ import "time"
 // Limits on the directory's content, so that a wrong mount or a hostile file
 // causes an error and does not exhaust memory or CPU.
 const (
-	maxFileBytes  = 1 << 20  // about the limit of Kubernetes for one object
+	maxFileBytes  = 4 << 20  // an object has about 1 MiB at most; what kubectl prints of 300 namespaces has about 4 MiB
 	maxTotalBytes = 64 << 20 // of all files together: 1,000 namespaces have about 4 MiB
 	maxEntries    = 10_000   // files and directories of any name
 	maxDepth      = 16       // nested directories
 	maxDocuments  = 1_000    // in one file
-	maxNodes      = 200_000  // YAML nodes of one document with aliases expanded: 1 MiB without aliases has fewer
+	maxItems      = 5_000    // in one list: 4 MiB have fewer resources
+	maxMarks      = 600_000  // characters of one document that may begin a YAML node, counted before it is parsed: a parsed node takes about 200 bytes
+	maxNodes      = 500_000  // YAML nodes of one document with aliases expanded: 4 MiB that kubectl prints have fewer
+	maxExpanded   = 8 << 20  // bytes of one document's values with aliases expanded
 	maxNesting    = 100      // nested YAML collections; resources have about 10
 	maxReported   = 20       // errors of a first load that are listed
 )

@@ -32,7 +32,7 @@ func watch(ctx context.Context, dir string, rescan time.Duration, onChange func(
 	}
 	defer func() { _ = events.Close() }()
 	w := &watcher{dir: dir, events: events, onChange: onChange}
-	if w.decoder, err = newDecoder(); err != nil {
+	if w.decoder, err = newDecoder(false); err != nil {
 		return err
 	}
 	if err := w.begin(); err != nil {

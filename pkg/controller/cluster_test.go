@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +32,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 func startCluster(t *testing.T) *cluster.Cluster {
@@ -146,10 +146,10 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	}
 	require.NoError(t, group.Wait())
 
-	before := heap()
+	before := memory.InUse()
 	set, _ := run(t, running.Config, controller.Options{})
 	t.Logf("ready %s after the start", eventually(t, time.Minute, func(context.Context) error { return set.Ready() }).Round(time.Millisecond))
-	t.Logf("%d MiB of memory for caches and snapshot", (heap()-before)>>20)
+	t.Logf("%d MiB of memory for caches and snapshot", (memory.InUse()-before)>>20)
 
 	generation := func(namespace verify.Namespace) string {
 		config, err := set.For(namespace)
@@ -182,13 +182,6 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 		return nil
 	})
 	t.Logf("a cluster-wide change is live %s after its update began", time.Since(began).Round(time.Millisecond))
-}
-
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {

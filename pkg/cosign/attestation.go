@@ -51,17 +51,17 @@ func NewAttestation(options AttestationOptions) (*Attestation, error) {
 	if options.PredicateType == "" {
 		return nil, errors.New("an attestation verifier needs a predicate type: without one it would accept any statement")
 	}
-	trusted, err := newSigners(options.Signers)
-	if err != nil {
-		return nil, err
-	}
-	made := &Attestation{signers: trusted, predicateType: options.PredicateType}
+	made := &Attestation{predicateType: options.PredicateType}
+	var err error
 	if options.Expression != "" {
 		made.expression, err = cel.Compile(options.Expression, cel.Variables{
 			"predicate": cel.Any, "predicateType": cel.Text, "now": cel.Time, "signer": cel.Any})
 		if err != nil {
-			return nil, fmt.Errorf("expression: %w", err)
+			return nil, &FieldError{Field: "expression", Err: err}
 		}
+	}
+	if made.signers, err = newSigners(options.Signers); err != nil {
+		return nil, err
 	}
 	return made, nil
 }
@@ -145,15 +145,22 @@ func envelopeOf(data []byte) (*protobundle.Bundle_DsseEnvelope, error) {
 		Signatures: []*protodsse.Signature{{Sig: signature}}}}, nil
 }
 
+// attest says which attestation to make.
+func (a *Attestation) attest() string {
+	return fmt.Sprintf("make an attestation of the type %s with cosign attest", a.predicateType)
+}
+
 // checkStatement refuses evidence without a statement of the wanted predicate type, or
 // whose predicate does not satisfy the expression.
 func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now time.Time) error {
 	statement := evidence.Statement
 	switch {
 	case statement == nil:
-		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation", "")
+		return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an image signature, not an attestation",
+			a.attest())
 	case statement.PredicateType != a.predicateType:
-		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType), "")
+		return verify.Refuse(policy.ReasonWrongPredicate, fmt.Sprintf("the attestation does not have the predicate type %s", a.predicateType),
+			a.attest())
 	case a.expression == nil:
 		return nil
 	}
@@ -168,10 +175,10 @@ func (a *Attestation) checkStatement(ctx context.Context, evidence Evidence, now
 		return verify.Inconclusive("", "the expression was not evaluated in time, try again")
 	case err != nil:
 		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the expression cannot be evaluated for the attestation's predicate: %.*s", maxQuote, err.Error()),
-			"look at the predicate with cosign download attestation, and guard missing fields in the expression with has(…)")
+			"look at the predicate with cosign download attestation, and guard fields that may be missing with has(…) in spec.attestation.expression")
 	case !matched:
-		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not satisfy the verifier's expression", a.predicateType),
-			"look at the predicate with cosign download attestation")
+		return verify.Refuse(policy.ReasonPredicate, fmt.Sprintf("the attestation of type %s does not meet the expression of the Verifier", a.predicateType),
+			"make an attestation that meets spec.attestation.expression of the Verifier; cosign download attestation shows this one")
 	}
 	return nil
 }

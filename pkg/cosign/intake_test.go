@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 )
 
@@ -30,15 +30,6 @@ func slowKey(t testing.TB, bits uint) []byte {
 	der, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: n.Add(n, big.NewInt(1)), E: 65537})
 	require.NoError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-}
-
-// allocated returns the bytes that a call allocates.
-func allocated(call func()) int {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	call()
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
 func TestRefusesABundleWhoseLogEntryBringsASlowKey(t *testing.T) {
@@ -173,7 +164,7 @@ func TestAChecksMemoryIsBoundedByTheSizeOfItsEvidence(t *testing.T) {
 			var finding policy.Finding
 			one := func() { finding = c.checker.Check(t.Context(), subject, c.e.signature(), c.e.fetch, time.Now()) }
 			one() // what libraries prepare once
-			took := allocated(one)
+			took := memory.Allocated(one)
 			t.Logf("%d bytes took %d, %.1f times: %s %s", n, took, float64(took)/float64(n), finding.Result, finding.Reason)
 			times := 16
 			if finding.Result == policy.Valid {
@@ -191,7 +182,7 @@ func TestAStatementThatWouldTakeManyTimesItsSizeIsNotRead(t *testing.T) {
 		predicate := json.RawMessage("[" + strings.TrimSuffix(strings.Repeat(item+",", 256<<10/len(item)), ",") + "]")
 		e := enveloped(t, key, sigstore.Statement(img.Descriptor.Digest, provenance, predicate))
 		var finding policy.Finding
-		took := allocated(func() { finding = judge(t, newAttestation(t, signedBy(key), ""), img, e) })
+		took := memory.Allocated(func() { finding = judge(t, newAttestation(t, signedBy(key), ""), img, e) })
 		requireInvalid(t, finding, policy.ReasonLimitExceeded)
 		require.LessOrEqual(t, took, 16*len(e.data)+1<<20, name)
 	}

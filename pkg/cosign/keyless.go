@@ -67,26 +67,27 @@ type identities struct {
 func newIdentities(k Keyless, logged bool) (*identities, error) {
 	switch {
 	case len(k.Identities) == 0:
-		return nil, errors.New("a keyless verifier without identities would trust everybody")
+		return nil, &FieldError{"keyless.identities", errors.New("there are none, so everybody would be trusted")}
 	case len(k.Identities) > maxIdentities:
-		return nil, fmt.Errorf("there are %d identities, the limit is %d", len(k.Identities), maxIdentities)
-	case k.Root == nil:
-		return nil, errors.New("a keyless verifier needs a root of trust")
+		return nil, &FieldError{"keyless.identities", fmt.Errorf("there are %d, the limit is %d", len(k.Identities), maxIdentities)}
 	}
 	made := &identities{name: k.Name, root: k.Root}
 	if k.Expression != "" {
 		var err error
 		made.expression, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
 		if err != nil {
-			return nil, fmt.Errorf("expression: %w", err)
+			return nil, &FieldError{Field: "keyless.expression", Err: err}
 		}
 	}
 	for i, identity := range k.Identities {
 		option, err := identity.policy()
 		if err != nil {
-			return nil, fmt.Errorf("identities[%d]: %w", i, err)
+			return nil, at(fmt.Sprintf("keyless.identities[%d]", i), err)
 		}
 		made.policies = append(made.policies, option)
+	}
+	if k.Root == nil {
+		return nil, errors.New("a keyless verifier needs a root of trust")
 	}
 	atLeast := func(n int) int { return max(n, 1) }
 	options := []bundleverify.VerifierOption{bundleverify.WithoutStatementPredicate()}
@@ -127,10 +128,10 @@ func (i Identity) policy() (bundleverify.PolicyOption, error) {
 	}
 	// The library compiles whatever it is given.
 	if _, err := regex.Size(i.IssuerRegExp); err != nil {
-		return nil, fmt.Errorf("issuerRegExp: %w", err)
+		return nil, &FieldError{"issuerRegExp", err}
 	}
 	if _, err := regex.Size(i.SubjectRegExp); err != nil {
-		return nil, fmt.Errorf("subjectRegExp: %w", err)
+		return nil, &FieldError{"subjectRegExp", err}
 	}
 	identity, err := bundleverify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerRegExp), i.Subject, whole(i.SubjectRegExp))
 	if err != nil {
@@ -204,10 +205,10 @@ func (k *identities) checkExpression(ctx context.Context, by signer) error {
 		return verify.Inconclusive("", "the keyless expression was not evaluated in time, try again")
 	case err != nil:
 		return verify.Refuse(policy.ReasonWrongIdentity, fmt.Sprintf("the keyless expression cannot be evaluated for the signer's certificate: %.*s", maxQuote, err.Error()),
-			"look at the certificate's claims, and guard missing ones in the expression with has(…)")
+			"guard claims that may be missing with has(…) in keyless.expression of the Verifier")
 	case !matched:
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not satisfy the verifier's keyless expression",
-			"sign as the expression requires: from its repository, workflow or runner")
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signer's certificate does not meet the keyless expression of the Verifier",
+			"sign as keyless.expression of the Verifier requires: from its repository, workflow or runner")
 	}
 	return nil
 }
@@ -258,15 +259,15 @@ func (k *identities) refusal(err error) error {
 	case errors.Is(err, errPanic):
 		return malformed("the bundle is malformed")
 	case errors.As(err, &nobody):
-		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the verifier does not trust",
-			"sign as one of spec.cosign.keyless.identities, or have the signer added there")
+		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the Verifier does not trust",
+			"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
 	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
 	if len(text) > maxQuote {
 		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
 	}
 	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
-		"sign with the services that the verifier's trust store names, or have its trusted root updated")
+		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
 }
 
 // isEd25519 reports whether the certificate has an Ed25519 key.

@@ -380,6 +380,24 @@ func TestKeylessOptionsThatTrustEverybodyAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "either keys or identities")
 }
 
+func TestErrorsOfOptionsNameTheFieldAsResourcesSpellIt(t *testing.T) {
+	_, trusted := newSigstore(t)
+	for field, change := range map[string]func(*cosign.Signers){
+		"keyless.identities":    func(k *cosign.Signers) { k.Keyless.Identities = nil },
+		"keyless.identities[0]": func(k *cosign.Signers) { k.Keyless.Identities = []cosign.Identity{{}} },
+		"keyless.identities[0].subjectRegExp": func(k *cosign.Signers) {
+			k.Keyless.Identities = []cosign.Identity{{Issuer: vouched, SubjectRegExp: "("}}
+		},
+		"keyless.expression": func(k *cosign.Signers) { k.Keyless.Expression = "unknown" },
+	} {
+		_, err := cosign.New(keylessOptions(trusted, change))
+		var wrong *cosign.FieldError
+		require.ErrorAs(t, err, &wrong, field)
+		require.Equal(t, field, wrong.Field)
+		require.NotContains(t, wrong.Err.Error(), wrong.Field)
+	}
+}
+
 func TestIgnoringTheLogMustBeSaid(t *testing.T) {
 	_, root := newSigstore(t)
 	for name, signers := range map[string]cosign.Signers{

@@ -32,7 +32,8 @@ func refused(err error) error {
 }
 
 func limitExceeded(what string, limit int) error {
-	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit), "")
+	return verify.Refuse(policy.ReasonLimitExceeded, fmt.Sprintf("the %s is larger than the limit of %d bytes", what, limit),
+		"make it smaller, or remove it from the repository")
 }
 
 func noSignature() error {
@@ -63,38 +64,60 @@ func checkRepository(ref image.Reference, signed string) error {
 	switch {
 	case signed == "":
 		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature names no repository, so it is not proven to be for %s", ref.Name()),
-			"sign with cosign's legacy format (--new-bundle-format=false), which names the repository, or drop matchRepository from the verifier")
+			"sign with cosign's legacy format (--new-bundle-format=false), which names the repository, or drop matchRepository from the Verifier")
 	case err != nil:
 		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature names a repository that is not an image reference, want %s", ref.Name()),
 			"sign the image again where it is used")
 	case named.Name() != ref.Name():
 		return verify.Refuse(policy.ReasonWrongRepository, fmt.Sprintf("the signature is for repository %s, not for %s", named.Name(), ref.Name()),
-			"sign the image again where it is used, or drop matchRepository from the verifier")
+			"sign the image again where it is used, or drop matchRepository from the Verifier")
 	}
 	return nil
 }
 
 func wrongAnnotations(name, value string) error {
-	return verify.Refuse(policy.ReasonWrongAnnotations, fmt.Sprintf("the signature does not carry the annotation %s=%s", name, value),
-		fmt.Sprintf("sign with: cosign sign -a %s=%s", name, value))
+	return verify.Refuse(policy.ReasonWrongAnnotations, fmt.Sprintf("the signature does not carry the annotation %.100s=%.100s", name, value),
+		fmt.Sprintf("sign the image again with this annotation (cosign sign -a %.100s=%.100s)", name, value))
 }
 
 func wrongPredicate() error {
-	return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an attestation, not an image signature (predicate type "+PredicateTypeSignature+")",
-		"sign the image itself with cosign sign; attestations do not count as signatures")
+	return verify.Refuse(policy.ReasonWrongPredicate, "the bundle is an attestation, which does not count as a signature of the image",
+		"sign the image itself with cosign sign")
 }
 
 func keyless() error {
-	return verify.Refuse(policy.ReasonKeyless, "the bundle is signed with a certificate, the verifier wants one of its keys",
-		"sign with cosign sign --key, or use a keyless verifier")
+	return verify.Refuse(policy.ReasonKeyless, "the signature is made with a certificate, and the Verifier wants one of its keys",
+		"sign with one of its keys (cosign sign --key), or use a Verifier with keyless")
 }
 
 func keyed() error {
-	return verify.Refuse(policy.ReasonKeyed, "the signature is made with a key, the verifier wants an identity",
-		"sign keyless with cosign sign, or use a verifier with keys")
+	return verify.Refuse(policy.ReasonKeyed, "the signature is made with a key, and the Verifier wants an identity",
+		"sign keyless (cosign sign without --key), or use a Verifier with keys")
 }
 
 func unsupported() error {
 	return verify.Refuse(policy.ReasonUnsupported, "the bundle signs the image's bytes in a way that cannot be checked from its sha256 digest",
 		"sign the image with cosign sign")
+}
+
+// FieldError says which field of [Options] is wrong, as resources spell it: its path below
+// the field of the verifier's type.
+type FieldError struct {
+	Field string
+	Err   error
+}
+
+// Error implements error.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// at puts a field in front of an error, which may name one below it.
+func at(field string, err error) error {
+	var below *FieldError
+	if errors.As(err, &below) {
+		return &FieldError{Field: field + "." + below.Field, Err: below.Err}
+	}
+	return &FieldError{Field: field, Err: err}
 }

@@ -169,5 +169,9 @@ func (s *signers) stores() string {
 			names = append(names, key.Name)
 		}
 	}
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
 	return strings.Join(names, " or ")
 }

@@ -40,6 +40,23 @@ func TestReturningMoreThanWasTakenGivesNothing(t *testing.T) {
 	require.False(t, gate.Take("b", -1, 0), "a negative size would enlarge what is left")
 }
 
+func TestAHoldIsReleasedAsAWhole(t *testing.T) {
+	gate := fair.NewGate[string](10)
+	hold := gate.Hold("a")
+	require.True(t, hold.Take(2))
+	require.True(t, hold.Take(3))
+	require.False(t, hold.Take(3), "others find room")
+	require.False(t, gate.Take("b", 6, 0))
+	hold.Release()
+	hold.Release()
+	require.True(t, gate.Take("b", 10, 0))
+	require.False(t, hold.Take(1))
+	gate.Return("b", 10)
+	require.True(t, hold.Take(1), "it can be used again")
+	hold.Release()
+	require.True(t, gate.Take("b", 10, 0))
+}
+
 func TestSpareCapacityIsLessThanHalf(t *testing.T) {
 	gate := fair.NewGate[string](8)
 	for range 4 {

@@ -29,6 +29,11 @@ var number = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 // Patterns, Stores and the dialler compare hosts as strings, so a second spelling of a
 // server would walk around the rules for it.
 func canonicalHost(host string) (string, error) {
+	for _, scheme := range []string{"https:", "http:", "docker:", "oci:"} {
+		if host == scheme || strings.HasPrefix(host, scheme+"//") {
+			return "", fmt.Errorf("it has a scheme; leave out %s//", scheme)
+		}
+	}
 	name, port, err := splitHost(host)
 	if err != nil {
 		return "", err
@@ -87,6 +92,8 @@ func isHost(name string) bool {
 func splitHost(host string) (name, port string, err error) {
 	name, port, found := strings.Cut(host, ":")
 	switch {
+	case strings.HasPrefix(host, "["), strings.Count(host, "::") > 0:
+		return "", "", errors.New("an IPv6 address cannot be a registry host, use a DNS name")
 	case !hostName.MatchString(name):
 		return "", "", errors.New("it is not a DNS name or an IPv4 address")
 	case len(name) > maxHostLength:

@@ -45,12 +45,13 @@ func ParsePattern(s string) (Pattern, error) {
 	if !found {
 		return Pattern{}, fmt.Errorf(`image pattern %q needs a host and a repository, such as "%s/**" or "docker.io/library/%s"`, s, host, host)
 	}
-	host, err := canonicalPattern(host)
+	canonical, err := canonicalPattern(host)
 	if err != nil {
-		return Pattern{}, fmt.Errorf(`image pattern %q: its first part is not a registry host; a wildcard may only stand for its first label, as in "*.example.com": %w`, s, err)
+		return Pattern{}, fmt.Errorf("image pattern %q: host %q: %w%s", s, host, err, wildcardHint(host))
 	}
+	host = canonical
 	if !patternHost.MatchString(host) || strings.Contains(host, "..") {
-		return Pattern{}, fmt.Errorf(`image pattern %q: host %q is not a registry host; a wildcard may only stand for its first label, as in "*.example.com"`, s, host)
+		return Pattern{}, fmt.Errorf("image pattern %q: host %q is not a registry host%s", s, host, wildcardHint(host))
 	}
 	if !isHost(host) {
 		return Pattern{}, fmt.Errorf(`image pattern %q: %q is not a registry host (no dot, no port); for Docker Hub write "docker.io/%s"`, s, host, s)
@@ -62,16 +63,39 @@ func ParsePattern(s string) (Pattern, error) {
 	return p, p.checkSegments(s)
 }
 
+// wildcardHint says where a host may have a wildcard, if it has one.
+func wildcardHint(host string) string {
+	if !strings.Contains(host, "*") {
+		return ""
+	}
+	return `; a wildcard may only stand for the first label, as in "*.example.com"`
+}
+
 func (p Pattern) checkSegments(s string) error {
 	if len(p.segments) > maxPatternSegments {
 		return fmt.Errorf("image pattern %q has more than %d path segments", s, maxPatternSegments)
 	}
 	for _, segment := range p.segments {
 		if !patternSegment.MatchString(segment) || (strings.Contains(segment, "**") && segment != anySegments) {
-			return fmt.Errorf(`image pattern %q: %q is not a path segment; a segment is lower case, "*" matches within it, "**" must stand alone, and tags and digests are not matched`, s, segment)
+			return fmt.Errorf("image pattern %q: %q is not a path segment: %s", s, segment, wrongSegment(segment))
 		}
 	}
 	return nil
+}
+
+// wrongSegment says why a segment is refused.
+func wrongSegment(segment string) string {
+	switch {
+	case segment == "":
+		return "it is empty; remove the slash"
+	case strings.ContainsAny(segment, ":@"):
+		return "patterns match no tags and digests; remove it"
+	case strings.ToLower(segment) != segment:
+		return "repositories are lower case"
+	case strings.Contains(segment, anySegments):
+		return `"**" must stand alone between slashes`
+	}
+	return `a segment has letters, digits and ".", "_", "-" between them, and "*" matches within it`
 }
 
 // Match reports whether p selects r. It ignores tag and digest.

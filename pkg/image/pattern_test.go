@@ -72,7 +72,7 @@ func TestParsePatternRefusesWhatCouldNeverMatchAndSaysTheFix(t *testing.T) {
 		"trailing slash":         {"registry.example.com/a/", "path segment"},
 		"too deep":               {"registry.example.com/" + strings.Repeat("a/", 40) + "a", "path segments"},
 		"too long":               {"registry.example.com/" + strings.Repeat("a", 2000), "the limit is 1024"},
-		"dots in the host":       {"registry..com/a", "not a registry host"},
+		"dots in the host":       {"registry..com/a", `host "registry..com": it is not a DNS name`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -36,15 +36,15 @@ func Parse(s string) (Reference, error) {
 	case strings.HasPrefix(s, "["):
 		// An IPv6 host begins with a bracket too. Telling it from a namespace tag would
 		// be a guess, so both are refused.
-		return Reference{}, fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag", s, "[")
+		return Reference{}, fmt.Errorf("image reference %.80q begins with %q, which is reserved for the namespace tag; an IPv6 address cannot be a registry host, use a DNS name", s, "[")
 	}
 	canonical, err := withCanonicalHost(s)
 	if err != nil {
-		return Reference{}, fmt.Errorf("parse image reference %.80q: %w", s, err)
+		return Reference{}, invalid(s, err)
 	}
 	named, err := reference.ParseNormalizedNamed(canonical)
 	if err != nil {
-		return Reference{}, fmt.Errorf("parse image reference %.80q: %w", s, err)
+		return Reference{}, invalid(s, err)
 	}
 	r := Reference{Host: reference.Domain(named), Repository: reference.Path(named)}
 	if digested, ok := named.(reference.Digested); ok {
@@ -62,6 +62,17 @@ func Parse(s string) (Reference, error) {
 	return r, nil
 }
 
+// invalid returns the error for s.
+func invalid(s string, err error) error {
+	if err == reference.ErrReferenceInvalidFormat { //nolint:errorlint // wrapped, it says more
+		return fmt.Errorf("image reference %.80q is not valid: it must have the form host/repository:tag or host/repository@sha256:…", s)
+	}
+	if why, more := strings.CutPrefix(err.Error(), reference.ErrReferenceInvalidFormat.Error()+": "); more {
+		return fmt.Errorf("image reference %.80q is not valid: %s", s, why)
+	}
+	return fmt.Errorf("image reference %.80q is not valid: %w", s, err)
+}
+
 // withCanonicalHost returns s with the canonical spelling of its host, if it has one. It
 // comes before the parser, which adds library/ below docker.io only.
 func withCanonicalHost(s string) (string, error) {
@@ -75,7 +86,7 @@ func withCanonicalHost(s string) (string, error) {
 	}
 	if !isHost(canonical) {
 		// Runtimes take a first path segment with capital letters for a host.
-		return "", fmt.Errorf("%.80q is not a registry host, it has neither dot nor port", host)
+		return "", fmt.Errorf("%.80q is not a registry host, it has neither dot nor port; paths are in lower case", host)
 	}
 	return canonical + "/" + rest, nil
 }

@@ -12,13 +12,13 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/intake"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 // cheap requires that read refuses n bytes within the memory that evidence may take: 16
@@ -28,12 +28,9 @@ func cheap(t testing.TB, n int, read func() error) error {
 	if n < 1<<10 {
 		return read() // measuring takes longer than reading
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	err := read()
-	runtime.ReadMemStats(&after)
-	allocated := after.TotalAlloc - before.TotalAlloc
-	require.LessOrEqual(t, allocated, uint64(16*n+1<<20), "%d bytes took %d", n, allocated)
+	var err error
+	allocated := memory.Allocated(func() { err = read() })
+	require.LessOrEqual(t, allocated, 16*n+1<<20, "%d bytes took %d", n, allocated)
 	return err
 }
 

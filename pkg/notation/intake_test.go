@@ -3,7 +3,6 @@ package notation_test
 import (
 	"context"
 	"encoding/json"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 func TestTwoCertificatesOfOneIdentityAreOneSigner(t *testing.T) {
@@ -51,12 +51,11 @@ func TestRefusesEnvelopesThatAreNotReadInMemoryOfTheirSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var finding policy.Finding
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			finding = c.Check(t.Context(), subjectOf(img), e.evidence.signature, e.evidence.fetch, time.Now())
-			runtime.ReadMemStats(&after)
+			took := memory.Allocated(func() {
+				finding = c.Check(t.Context(), subjectOf(img), e.evidence.signature, e.evidence.fetch, time.Now())
+			})
 			requireDenied(t, e.reason, finding)
-			require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
+			require.LessOrEqual(t, took, 1<<20)
 		})
 	}
 }
@@ -79,11 +78,8 @@ func TestAnEnvelopeTakesMemoryInProportionToItsSize(t *testing.T) {
 			e, c := signed(t, img, leaf, options), checker(t, asked)
 			one := func() policy.Finding { return c.Check(t.Context(), subjectOf(img), e.signature, e.fetch, time.Now()) }
 			one() // what libraries prepare once
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			finding := one()
-			runtime.ReadMemStats(&after)
-			n, took := uint64(len(e.blobs[e.signature.Layer.Digest])), after.TotalAlloc-before.TotalAlloc
+			var finding policy.Finding
+			n, took := len(e.blobs[e.signature.Layer.Digest]), memory.Allocated(func() { finding = one() })
 			t.Logf("%d bytes took %d, %.1f times: %s %s", n, took, float64(took)/float64(n), finding.Result, finding.Reason)
 			require.LessOrEqual(t, took, 16*n+1<<20)
 		})

@@ -197,7 +197,7 @@ func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
 // reject what our own check accepts, because its clock and now may differ.
 func orElse(err error, reason policy.Reason, message string) error {
 	if err == nil {
-		return verify.Refuse(reason, message, "")
+		return verify.Refuse(reason, message, "sign the image again with an unmodified notation")
 	}
 	return err
 }

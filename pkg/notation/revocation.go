@@ -89,7 +89,7 @@ func (r *recorder) explain(name string) error {
 		return verify.Inconclusive(policy.ReasonRevocationUnknown, message+": "+r.pending.Error())
 	case r.permanent != nil:
 		return verify.Refuse(policy.ReasonRevocationUnknown, message+": "+r.permanent.Error(),
-			"have the responder allowed, or set spec.notation.revocation of the Verifier")
+			"ask a cluster admin to allow the responder's host, or set spec.notation.revocation of the Verifier to Ignore")
 	}
 	return verify.Refuse(policy.ReasonRevocationUnknown, message+": the responder's answer gives no status, is not signed by the issuer, or is too old",
 		"ask the certificate's issuer to publish a current answer")

@@ -31,7 +31,7 @@ func TestConditionsSeeWhatIsProvenAndNothingElse(t *testing.T) {
 		"nothing valid is proven":               {always, 1, []policy.Finding{invalid}, policy.Denied, "wrong key"},
 		"a valid finding without signer":        {always, 1, []policy.Finding{valid("a", "")}, policy.Denied, ""},
 		"another verifier's finding":            {always, 1, []policy.Finding{valid("z", "k1")}, policy.Denied, ""},
-		"it does not hold":                      {never, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "an expression that does not hold"},
+		"it does not hold":                      {never, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "the expression of VerificationPolicy team-a/strict does not hold for what was found: a valid signature for a"},
 		"it fails, and says true":               {fails, 1, []policy.Finding{valid("a", "k1")}, policy.Denied, "no such key"},
 		"only the valid are seen":               {two, 1, []policy.Finding{valid("a", "k1"), invalid, valid("b", "k2"), valid("z", "k3")}, policy.Allowed, ""},
 		"two signers where two are needed":      {always, 2, []policy.Finding{valid("a", "k1"), valid("b", "k2")}, policy.Allowed, ""},

@@ -38,6 +38,9 @@ type Verdict struct {
 	Outcome Outcome
 	Policy  ObjectRef
 	Reason  string
+	// Remediation says what to do about a verdict that does not allow, as one clause
+	// without a full stop. It is empty if there is nothing to add to Reason.
+	Remediation string
 	// Warning explains why the image would be denied if the policy were enforced.
 	// It is empty unless the outcome is Allowed.
 	Warning string
@@ -48,13 +51,40 @@ type Verdict struct {
 	Doubtful bool
 }
 
+// toFix joins a reason and its remediation, and ellipsis ends a text that was cut.
+const (
+	toFix    = ". To fix: "
+	ellipsis = "…"
+)
+
+// Text returns the reason and what to do about it.
+func (v Verdict) Text() string { return v.TextWithin(len(v.Reason) + len(toFix) + len(v.Remediation)) }
+
+// TextWithin is Text in at most limit bytes. A long reason, which mostly lists more of the
+// same, is cut to two thirds of them to leave room for the remediation.
+func (v Verdict) TextWithin(limit int) string {
+	if v.Remediation == "" {
+		return cut(v.Reason, limit)
+	}
+	reason := cut(v.Reason, max(2*limit/3, limit-len(toFix)-len(v.Remediation)))
+	return reason + cut(toFix+v.Remediation, limit-len(reason))
+}
+
+// cut shortens s to at most limit bytes of valid UTF-8 with an ellipsis.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:max(limit-len(ellipsis), 0)], "") + ellipsis
+}
+
 // Warn returns v as a policy that only warns decides: a verdict that does not allow
 // becomes one that allows with a warning.
 func (v Verdict) Warn() Verdict {
 	if v.Outcome == Allowed {
 		return v
 	}
-	return Verdict{Outcome: Allowed, Policy: v.Policy, Warning: v.Reason, Doubtful: v.Outcome == Undecided, Unverified: true,
+	return Verdict{Outcome: Allowed, Policy: v.Policy, Warning: v.Text(), Doubtful: v.Outcome == Undecided, Unverified: true,
 		Reason: fmt.Sprintf("%s only warns: %s", v.Policy, v.Reason)}
 }
 
@@ -125,7 +155,8 @@ type Requirements struct {
 // least one requirement and all of them are proven.
 func Decide(rules Requirements, findings []Finding) Verdict {
 	if len(rules.Require) == 0 {
-		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source)}
+		return Verdict{Policy: rules.Source, Reason: fmt.Sprintf("%s requires nothing that could be proven", rules.Source),
+			Remediation: rules.Source.Owner("add a requirement to its rule")}
 	}
 	var proofs []string
 	var undecided *Verdict
@@ -172,7 +203,7 @@ func (r Requirement) decide(findings []Finding) Verdict {
 	if r.holds(relevant, true) {
 		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.undecidedReason(relevant)}
 	}
-	return Verdict{Outcome: Denied, Policy: r.source, Reason: r.deniedReason(relevant)}
+	return r.denied(relevant)
 }
 
 // holds reports whether the findings meet r. With assumeValid, Unknown findings
@@ -206,11 +237,12 @@ func (r Requirement) holds(findings []Finding, assumeValid bool) bool {
 // match decides a requirement that has a condition.
 func (r Requirement) match(findings []Finding) Verdict {
 	if !r.holds(findings, true) {
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: r.deniedReason(findings)}
+		return r.denied(findings)
 	}
 	// Whoever can push evidence must not be able to hide some behind a limit.
 	if i := slices.IndexFunc(findings, func(f Finding) bool { return f.Incomplete }); i >= 0 {
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("%s has an expression, which needs all evidence, and some was not read: %s", r.sourceName(), findings[i].Message)}
+		return Verdict{Outcome: Denied, Policy: r.source, Remediation: findings[i].Remediation,
+			Reason: fmt.Sprintf("the expression of %s needs all evidence, and some was not read: %s", r.sourceName(), findings[i].Message)}
 	}
 	if slices.ContainsFunc(findings, func(f Finding) bool { return f.Result == Unknown }) {
 		return Verdict{Outcome: Undecided, Policy: r.source, Reason: r.undecidedReason(findings)}
@@ -223,9 +255,11 @@ func (r Requirement) match(findings []Finding) Verdict {
 	}
 	switch met, err := r.condition(proven); {
 	case err != nil:
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.sourceName(), err.Error())}
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("the expression of %s cannot judge what was found: %.300s", r.sourceName(), err.Error()),
+			Remediation: r.source.Owner("guard fields that may be missing with has(…) in the expression")}
 	case !met:
-		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("%s has an expression that does not hold: %s", r.sourceName(), r.partialProof(findings))}
+		return Verdict{Outcome: Denied, Policy: r.source, Reason: fmt.Sprintf("the expression of %s does not hold for what was found: %s", r.sourceName(), proof(findings)),
+			Remediation: "add the evidence that the expression asks for; landwaiter explain shows what was found"}
 	}
 	return Verdict{Outcome: Allowed, Policy: r.source, Reason: r.allowedReason(findings)}
 }

@@ -50,6 +50,15 @@ func (s ObjectRef) String() string {
 	return s.Kind + " " + s.Namespace + "/" + s.Name
 }
 
+// Owner phrases what the owner of the resource should do: a cluster's resources are not
+// the reader's to change.
+func (s ObjectRef) Owner(what string) string {
+	if s.Namespace == "" && s != (ObjectRef{}) {
+		return "ask a cluster admin to " + what
+	}
+	return what
+}
+
 // Finding is one verifier's result for one piece of evidence. Developers see it, so
 // it never contains secrets, nor registry content other than media types and
 // digests.

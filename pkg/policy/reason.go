@@ -49,6 +49,7 @@ const (
 	ReasonBrokenResource  Reason = "BrokenResource"  // the Verifier cannot be used
 	ReasonNoSuchVerifier  Reason = "NoSuchVerifier"  // the policy names a Verifier that does not exist
 	ReasonNotForThisImage Reason = "NotForThisImage" // the Verifier that the policy names does not match the image
+	ReasonNoEvidence      Reason = "NoEvidence"      // the image has no evidence that the Verifier could check
 	ReasonMalformed       Reason = "Malformed"       // the signature is not well-formed
 	ReasonNoLayers        Reason = "NoLayers"        // the manifest contains no signature
 	ReasonWrongDigest     Reason = "WrongDigest"     // another image was signed

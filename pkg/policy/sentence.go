@@ -1,13 +1,28 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// maxCauses bounds how many failed findings a reason lists: developers need the
-// first ones, and an attacker controls how many there are.
-const maxCauses = 3
+// maxCauses bounds how many failed findings a reason lists, maxFixes how many remediations,
+// and maxNames how many verifiers: developers need the first ones, and an attacker controls
+// how many there are.
+const (
+	maxCauses = 3
+	maxFixes  = 2
+	maxNames  = 5
+)
+
+// join joins the first names.
+func join(names []string, joiner string) string {
+	if more := len(names) - maxNames; more > 0 {
+		names = append(slices.Clone(names[:maxNames]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, joiner)
+}
 
 // sourceName names the resource that states the requirement.
 func (r Requirement) sourceName() string {
@@ -25,66 +40,158 @@ func (r Requirement) allowedReason(findings []Finding) string {
 			by = append(by, f.Source.String())
 		}
 	}
-	return fmt.Sprintf("%s is satisfied: signature verified by %s", r.sourceName(), strings.Join(unique(by), " and "))
+	return fmt.Sprintf("%s is satisfied: %s verified by %s", r.sourceName(), noun(findings), join(unique(by), " and "))
 }
 
 // undecidedReason explains which evidence could not be read.
 func (r Requirement) undecidedReason(findings []Finding) string {
-	return fmt.Sprintf("%s could not be evaluated yet: %s", r.sourceName(), messages(findings, Unknown))
+	return fmt.Sprintf("%s could not be evaluated: %s", r.sourceName(), r.messages(causes(findings, Unknown)))
 }
 
-// deniedReason explains what is missing and why the findings do not count.
-func (r Requirement) deniedReason(findings []Finding) string {
-	want := fmt.Sprintf("a valid signature for %s", r.verifierNames())
-	if r.atLeast > 1 {
-		want = fmt.Sprintf("valid signatures of %d different signers for %s", r.atLeast, r.verifierNames())
+// denied returns the verdict on a requirement that is not met: what it wants, what is
+// missing and why, and what to do.
+func (r Requirement) denied(findings []Finding) Verdict {
+	failed := causes(r.lacking(findings), Invalid)
+	why, remediation := r.messages(failed), r.remediation(failed)
+	by, signers := provenBy(findings)
+	switch {
+	case len(signers) == 0:
+		why = cmp.Or(why, "no "+noun(findings)+" was found")
+	case len(signers) < r.atLeast:
+		why = fmt.Sprintf("only %s was found, for %s; %s", plural(len(signers), "signer"), join(by, " and "), cmp.Or(why, "no other "+noun(findings)+" was found"))
+		remediation = cmp.Or(remediation, fmt.Sprintf("have %s sign the image", plural(r.atLeast-len(signers), "more trusted signer")))
+	default: // of AllOf, some verifier has no proof
+		why = fmt.Sprintf("there is one for %s; %s", join(by, " and for "), cmp.Or(why, "no other "+noun(findings)+" was found"))
 	}
-	why := messages(findings, Invalid)
-	if why == "" {
-		why = "no signature was found"
-	}
-	if proven := r.partialProof(findings); proven != "" {
-		why = proven + "; " + why
-	}
-	return fmt.Sprintf("%s requires %s: %s", r.sourceName(), want, why)
+	return Verdict{Outcome: Denied, Policy: r.source, Remediation: remediation,
+		Reason: fmt.Sprintf("%s requires %s: %s", r.sourceName(), r.wanted(noun(findings)), why)}
 }
 
-func (r Requirement) verifierNames() string {
+// wanted says what the requirement asks for.
+func (r Requirement) wanted(noun string) string {
 	joiner := " or "
 	if r.all {
-		joiner = " and "
+		joiner = " and for "
 	}
-	return strings.Join(r.verifiers, joiner)
+	names := join(r.verifiers, joiner)
+	if r.atLeast > 1 {
+		return fmt.Sprintf("a valid %s by each of %d different signers, for %s", noun, r.atLeast, names)
+	}
+	return fmt.Sprintf("a valid %s for %s", noun, names)
 }
 
-// partialProof lists what was proven if the requirement is not met.
-func (r Requirement) partialProof(findings []Finding) string {
-	var by, signers []string
+// noun says what kind of evidence findings are about.
+func noun(findings []Finding) string {
+	attestations := 0
+	for _, f := range findings {
+		if f.Type == "Attestation" {
+			attestations++
+		}
+	}
+	switch attestations {
+	case 0:
+		return "signature"
+	case len(findings):
+		return "attestation"
+	}
+	return "signature or attestation"
+}
+
+// lacking returns the findings that explain why r is not met. Failures of a verifier that
+// AllOf has proof of explain nothing, unless there are too few signers.
+func (r Requirement) lacking(findings []Finding) []Finding {
+	by, signers := provenBy(findings)
+	if !r.all || len(signers) < r.atLeast {
+		return findings
+	}
+	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return slices.Contains(by, f.Verifier) })
+}
+
+// proof says what was proven although a condition does not hold.
+func proof(findings []Finding) string {
+	by, signers := provenBy(findings)
+	switch what := noun(findings); len(signers) {
+	case 0:
+		return "no valid " + what
+	case 1:
+		return fmt.Sprintf("a valid %s for %s", what, join(by, " and for "))
+	default:
+		return fmt.Sprintf("a valid %s by each of %d signers, for %s", what, len(signers), join(by, " and "))
+	}
+}
+
+// provenBy returns the verifiers that have proof, and its distinct signers.
+func provenBy(findings []Finding) (verifiers, signers []string) {
 	for _, f := range findings {
 		if f.Proven() {
-			by, signers = append(by, f.Verifier), append(signers, f.Signer)
+			verifiers, signers = append(verifiers, f.Verifier), append(signers, f.Signer)
 		}
 	}
-	if len(by) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("only %s was satisfied, by %d signer(s)", strings.Join(unique(by), " and "), len(unique(signers)))
+	return unique(verifiers), unique(signers)
 }
 
-func messages(findings []Finding, result Result) string {
-	var said []string
-	seen := map[string]bool{}
+// cause is one message, and the verifiers that gave it.
+type cause struct {
+	message, remediation string
+	verifiers            []string
+}
+
+// causes returns the distinct messages of the findings with a result, in order.
+func causes(findings []Finding, result Result) []cause {
+	var list []cause
+	at := map[string]int{}
 	for _, f := range findings {
-		if f.Result != result || seen[f.Message] {
+		if f.Result != result || f.Proven() {
 			continue
 		}
-		seen[f.Message] = true
-		if len(seen) <= maxCauses {
-			said = append(said, f.Message)
+		i, seen := at[f.Message]
+		if !seen {
+			i = len(list)
+			at[f.Message] = i
+			list = append(list, cause{message: f.Message, remediation: f.Remediation})
+		}
+		if !slices.Contains(list[i].verifiers, f.Verifier) {
+			list[i].verifiers = append(list[i].verifiers, f.Verifier)
 		}
 	}
-	if more := len(seen) - maxCauses; more > 0 {
-		said = append(said, fmt.Sprintf("and %d more", more))
+	return list
+}
+
+// messages joins the first causes. Where some are about other verifiers than others, each
+// names its own.
+func (r Requirement) messages(all []cause) string {
+	said := make([]string, 0, maxCauses+1)
+	for i, c := range all {
+		if i == maxCauses {
+			said = append(said, fmt.Sprintf("and %d more", len(all)-maxCauses))
+			break
+		}
+		if len(c.verifiers) < len(r.verifiers) {
+			c.message = fmt.Sprintf("for %s, %s", join(c.verifiers, " and "), c.message)
+		}
+		said = append(said, c.message)
 	}
 	return strings.Join(said, "; ")
+}
+
+// remediation joins the remediations of the first causes: any of them will do, unless every
+// verifier is required.
+func (r Requirement) remediation(all []cause) string {
+	var fixes []string
+	for _, c := range all {
+		if c.remediation != "" && !slices.Contains(fixes, c.remediation) && len(fixes) < maxFixes {
+			fixes = append(fixes, c.remediation)
+		}
+	}
+	if r.all {
+		return strings.Join(fixes, "; and ")
+	}
+	return strings.Join(fixes, "; or ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -27,6 +27,9 @@ func TestGatekeepersOwnClientUnderstandsEveryAnswer(t *testing.T) {
 	}{
 		"verify": {path: "/v1/verify", keys: []string{"[team-a]r.example.com/a", "[team-a]r.example.com/d", "[team-a]r.example.com/a"},
 			responses: map[string]any{"[team-a]r.example.com/a": true, "[team-a]r.example.com/d": false}, status: 200},
+		"verify for an audit": {path: "/v1/audit/verify", keys: []string{"[team-a]r.example.com/a", "[team-a]r.example.com/d"},
+			responses: map[string]any{"[team-a]r.example.com/a": true, "[team-a]r.example.com/d": false}, status: 200},
+		"undecided for an audit": {path: "/v1/audit/verify", keys: []string{"r.example.com/a", "r.example.com/u"}, systemError: "could not be decided", status: 200},
 		"verify for Ratify's templates": {path: "/ratify/gatekeeper/v1/verify", keys: []string{"[team-a]r.example.com/a"},
 			responses: map[string]any{"[team-a]r.example.com/a": true}, status: 200},
 		"verify in a namespace": {path: "/v1/namespaces/team-a/verify", keys: []string{"r.example.com/a", "[team-b]r.example.com/a"},

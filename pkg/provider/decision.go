@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -15,9 +17,13 @@ type decision struct {
 	known  bool // decided: allow and reason come from the Decider or the Resolver
 	allow  bool
 	reason string
+	fix    string        // what to do about a denial, may be empty
 	judged bool          // result comes from the Decider
 	result verify.Result // of verification
 	digest digest.Digest // of resolution
+
+	began time.Time     // when a worker began; zero if it was recalled
+	took  time.Duration // from then on
 }
 
 const lateReason = "not finished in time, try again"
@@ -47,6 +53,12 @@ func (k distinctKey) outcome(decisions []decision) (KeyOutcome, string) {
 	}
 }
 
+// text returns why a target is not allowed and what to do about it, on one line of at most
+// room bytes.
+func (d *decision) text(room int) string {
+	return oneLine(policy.Verdict{Reason: cmp.Or(d.reason, lateReason), Remediation: d.fix}.TextWithin(room))
+}
+
 // verify asks the Decider about a target.
 func (h *handler) verify(ctx context.Context, t target) (decision, bool) {
 	return decisionOf(h.decider.Verify(ctx, t.namespace, t.ref), t), true
@@ -63,7 +75,7 @@ func (h *handler) recall(_ context.Context, t target) (decision, bool) {
 
 // decisionOf turns a Decider's result into a decision about t.
 func decisionOf(result verify.Result, t target) decision {
-	d := decision{reason: result.Verdict.Reason, judged: true, result: result}
+	d := decision{reason: result.Verdict.Reason, fix: result.Verdict.Remediation, judged: true, result: result}
 	d.result.Namespace = t.namespace
 	switch result.Verdict.Outcome {
 	case policy.Allowed:
@@ -98,7 +110,7 @@ func (h *handler) resolve(ctx context.Context, t target) (decision, bool) {
 	pinned, err := h.resolver.Resolve(ctx, t.namespace, t.ref)
 	switch {
 	case verify.IsPermanent(err):
-		return decision{known: true, reason: err.Error()}, true
+		return decision{known: true, reason: err.Error(), fix: verify.FindingOf(err).Remediation}, true
 	case err != nil:
 		return undecided("%v", err), true
 	case pinned.Host != t.ref.Host || pinned.Repository != t.ref.Repository:

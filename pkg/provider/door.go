@@ -19,46 +19,46 @@ type places struct {
 	refs  atomic.Int64
 }
 
-// enter takes the places of a request. It returns the account that has too many keys at
-// the door, if one does, and then no places.
+// enter takes the places of a request, one by one: a few large requests, each of another
+// account, leave room too. Malformed keys belong to nobody, but stay in memory for as long as
+// those that they came with, so the account of the first key has places for them. enter returns
+// the account that has too many keys at the door, if one does, and then no places.
 func (h *handler) enter(plan plan) (*places, verify.Account, bool) {
 	p := &places{gate: h.door, held: map[verify.Account]int64{}}
 	p.refs.Store(1)
-	var keys map[verify.Account]int64
-	keys, p.payer = h.accounts(plan)
-	for account, n := range keys {
-		for range n { // one by one: a few large requests, each of another account, leave room too
-			if !h.door.Take(account, 1, 0) {
-				p.leave()
-				return nil, account, false
-			}
-			p.held[account]++
-		}
-	}
-	return p, "", true
-}
-
-// accounts returns how many keys of a plan belong to each account, and the account of the
-// first one. Malformed keys belong to nobody, but are kept for as long as those that they
-// came with.
-func (h *handler) accounts(plan plan) (keys map[verify.Account]int64, first verify.Account) {
-	keys = map[verify.Account]int64{}
-	malformed := int64(0)
+	malformed := 0
 	for _, key := range plan.keys {
 		if key.err != nil {
 			malformed++
 			continue
 		}
 		account := h.decider.Account(plan.targets[key.target].namespace)
-		if len(keys) == 0 {
-			first = account
+		if len(p.held) == 0 {
+			p.payer = account
 		}
-		keys[account]++
+		if !p.take(account) {
+			return nil, account, false
+		}
 	}
-	if len(keys) > 0 {
-		keys[first] += malformed
+	if len(p.held) == 0 {
+		malformed = 0 // the answer is at hand
 	}
-	return keys, first
+	for range malformed {
+		if !p.take(p.payer) {
+			return nil, p.payer, false
+		}
+	}
+	return p, "", true
+}
+
+// take takes one place, or gives all back.
+func (p *places) take(account verify.Account) bool {
+	if !p.gate.Take(account, 1, 0) {
+		p.leave()
+		return false
+	}
+	p.held[account]++
+	return true
 }
 
 // join shares the places with a worker, which must leave. It reports false if they were

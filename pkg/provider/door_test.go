@@ -35,7 +35,7 @@ func flood(t *testing.T, h *handler, keys ...string) (requests int) {
 		response, status := post(t, h, "/v1/verify", requestBody(t, keys...))
 		require.NotEmpty(t, response.Response.SystemError)
 		if status == http.StatusServiceUnavailable {
-			require.Contains(t, response.Response.SystemError, "overloaded: namespace/team-b has too many images in flight")
+			require.Contains(t, response.Response.SystemError, "overloaded: namespace team-b has too many images in flight")
 			return requests
 		}
 		requests++
@@ -96,7 +96,7 @@ func TestKnownVerdictsAreAnsweredInTurn(t *testing.T) {
 	require.NotEmpty(t, turns)
 	response, status := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
 	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Contains(t, response.Response.SystemError, "no processor was free for namespace/team-b in time")
+	require.Contains(t, response.Response.SystemError, "no processor was free for namespace team-b in time")
 	for _, turn := range turns {
 		turn.Leave()
 	}

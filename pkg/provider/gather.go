@@ -60,7 +60,9 @@ func (h *handler) worker(ctx context.Context, j *job, done chan<- finished) {
 			return
 		}
 		i := j.left[next]
+		began := time.Now()
 		d, _ := h.recovering(ctx, j.traceID, j.targets[i], j.do)
+		d.began, d.took = began, time.Since(began)
 		j.places.leave() // first, so that an answered request holds nothing
 		done <- finished{i, &d}
 	}

@@ -58,13 +58,13 @@ func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options 
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),
 		turns:     fair.NewTurns[verify.Account](runtime.GOMAXPROCS(0), time.Now),
 		buffers:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		observers: append([]Observer{m, requestLog{log}}, options.Observers...),
+		observers: append([]Observer{m, newRequestLog(log, decider.Account, time.Now)}, options.Observers...),
 	}
 	h.verification = operation{timeout: options.VerifyTimeout, recall: h.recall, decide: h.verify, answer: func(x *exchange) answer {
 		return verified{plan: x.plan, decisions: x.decisions, traceID: x.traceID, now: x.began}
 	}}
 	h.mutation = operation{timeout: options.MutateTimeout, decide: h.resolve, answer: func(x *exchange) answer {
-		return plain{list: x.plan.mutated(x.decisions, options.DropTag)}
+		return plain{list: x.plan.mutated(x.decisions, options.DropTag, x.traceID)}
 	}}
 	return h
 }
@@ -115,7 +115,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if refused := h.answer(w, r, buffer, x); refused != nil {
 		status, x.outcome = refused.status, outcomeOf(refused.status)
-		if err := encode(buffer, plain{systemError: refused.text + " (traceID " + x.traceID + ")"}); err != nil {
+		if err := encode(buffer, plain{systemError: refused.text + traced(x.traceID)}); err != nil {
 			h.log.WithField("traceID", x.traceID).WithError(err).Error("a system error could not be encoded")
 		}
 	}
@@ -200,17 +200,17 @@ func (h *handler) decideAll(w http.ResponseWriter, r *http.Request, buffer *byte
 	// not keep others out.
 	places, account, ok := h.enter(plan)
 	if !ok {
-		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %s has too many images in flight, try again", account)
+		return nil, refuse(http.StatusServiceUnavailable, "overloaded: %s has too many images in flight, try again", account.Describe())
 	}
 	defer places.leave()
 	x.plan = plan
 
 	if err := h.decide(r.Context(), op, x, places, workBy, margin/2); err != nil {
-		return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor was free for %s in time, try again", places.payer)
+		return nil, refuse(http.StatusServiceUnavailable, "overloaded: no processor was free for %s in time, try again", places.payer.Describe())
 	}
 	for i := range x.decisions {
 		if !x.decisions[i].known {
-			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions))
+			return nil, refuse(http.StatusOK, "%s", undecidedText(x.plan, x.decisions, x.endpoint))
 		}
 	}
 	return op.answer(x), nil

@@ -51,6 +51,7 @@ type endpoint struct {
 	name      string // for metrics and logs; one of a fixed set
 	operation Operation
 	tagged    bool             // keys may begin with one namespace tag
+	audit     bool             // asked by Gatekeeper's audit, about what runs already
 	namespace verify.Namespace // for keys without a tag
 }
 
@@ -58,7 +59,13 @@ const (
 	unknownEndpoint = "unknown"
 	ratifyPrefix    = "/ratify/gatekeeper"
 	tenantPrefix    = "/v1/namespaces/"
+	auditPath       = "/v1/audit/verify"
 )
+
+// endpointNames returns the names of all endpoints.
+func endpointNames() []string {
+	return []string{"verify", "mutate", "namespace_verify", "namespace_mutate", "ratify_verify", "ratify_mutate", "audit_verify", unknownEndpoint}
+}
 
 // parsePath returns the endpoint of an escaped URL path. It compares paths as they
 // were sent: cleaning or unescaping would add a second spelling, and a redirect
@@ -66,6 +73,9 @@ const (
 func parsePath(path string) (endpoint, error) {
 	if tenant, scoped := strings.CutPrefix(path, tenantPrefix); scoped {
 		return parseTenantPath(tenant)
+	}
+	if path == auditPath {
+		return endpoint{name: "audit_verify", operation: OperationVerify, tagged: true, audit: true}, nil
 	}
 	prefix := ""
 	if rest, compatible := strings.CutPrefix(path, ratifyPrefix); compatible {
@@ -77,7 +87,7 @@ func parsePath(path string) (endpoint, error) {
 	case "/v1/mutate":
 		return endpoint{name: prefix + "mutate", operation: OperationMutate}, nil
 	}
-	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/mutate, " +
+	return endpoint{name: unknownEndpoint}, errors.New("there is no such path: use /v1/verify, /v1/audit/verify, /v1/mutate, " +
 		"/v1/namespaces/{namespace}/verify or /v1/namespaces/{namespace}/mutate")
 }
 
@@ -98,7 +108,8 @@ func parseTenantPath(rest string) (endpoint, error) {
 
 // parseKey parses a key of this endpoint. A user wrote the image in it, so at most
 // one leading tag, put there by the template, is taken as a namespace, and only on
-// endpoints for such templates.
+// endpoints for such templates. With an error, the target has the namespace if that is
+// known, for the log.
 func (e endpoint) parseKey(key string, parse parser) (target, error) {
 	if e.tagged {
 		return parseTaggedKey(key, parse)
@@ -127,11 +138,8 @@ func parseTaggedKey(key string, parse parser) (target, error) {
 		return target{}, fmt.Errorf("the tag of key %s: %w", shown(key), err)
 	}
 	if strings.HasPrefix(rest, "[") {
-		return target{}, fmt.Errorf("the key %s has a second %q: an image must not bring a namespace tag of its own", shown(key), "[")
+		return target{namespace: namespace}, fmt.Errorf("the key %s has a second %q: an image must not bring a namespace tag of its own, and an IPv6 address cannot be a registry host", shown(key), "[")
 	}
 	ref, err := parse(rest)
-	if err != nil {
-		return target{}, err
-	}
-	return target{namespace: namespace, ref: ref}, nil
+	return target{namespace: namespace, ref: ref}, err
 }

@@ -37,6 +37,16 @@ const (
 	maxStackBytes = 8 << 10
 	// maxLoggedKeys bounds the log lines about keys per request.
 	maxLoggedKeys = 64
+	// auditWindow and admissionWindow are how long the same line is not logged again.
+	// Audits come every minute and find what is known. A person may look for the traceID
+	// of a denial: pods of a ReplicaSet are tried again after longer and longer times.
+	auditWindow     = time.Hour
+	admissionWindow = 10 * time.Second
+	// maxRepeats bounds the lines of either that are remembered, of 400 bytes each. Once
+	// there are more, accounts share them evenly.
+	maxRepeats = 16384
+	// crowdedInterval is how often an account with more lines than its share logs one.
+	crowdedInterval = 10 * time.Second
 
 	// maxParallelKeys bounds the images of one request that are in flight. It is at
 	// most what every namespace may have in flight, or a single request would be
@@ -62,6 +72,8 @@ const (
 	idleTimeout = 120 * time.Second
 	// writeAllowance is the time for writing an answer after its deadline.
 	writeAllowance = 5 * time.Second
+	// maxScrapes bounds the scrapes in flight: in some clusters every pod may scrape.
+	maxScrapes = 4
 	// probeTimeout bounds reading and answering a probe or a scrape.
 	probeTimeout = 10 * time.Second
 	// noticesPerSecond and noticeBurst bound the log lines that peers without a

@@ -2,20 +2,52 @@ package provider
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // requestLog is an Observer that logs a line for each request, and one for each key
-// that is not allowed, up to a limit. At debug level it logs every key. The line of
-// a request that is allowed in whole is at debug level too, since there are
+// that is not allowed, up to a limit. The same line is not logged again for a while,
+// which depends on who asks. What is not logged is at debug level, since there are
 // thousands of them a second and nobody else needs them.
-type requestLog struct{ log *logrus.Logger }
+type requestLog struct {
+	log     *logrus.Logger
+	account func(verify.Namespace) verify.Account
+	repeats map[Source]*repeats
+}
 
+func newRequestLog(log *logrus.Logger, account func(verify.Namespace) verify.Account, now func() time.Time) requestLog {
+	return requestLog{log: log, account: account, repeats: map[Source]*repeats{
+		SourceAdmission: newRepeats(admissionWindow, maxRepeats, now),
+		SourceAudit:     newRepeats(auditWindow, maxRepeats, now),
+	}}
+}
+
+// keyLine is a line about a key.
+type keyLine struct {
+	level    logrus.Level
+	key      *KeyObservation
+	repeated int
+}
+
+// Observe logs a request.
 func (l requestLog) Observe(_ context.Context, o Observation) {
-	level := logrus.InfoLevel
-	if o.AllAllowed() {
-		level = logrus.DebugLevel
+	if o.AllAllowed() && !l.log.IsLevelEnabled(logrus.DebugLevel) {
+		return
+	}
+	level, repeated := logrus.DebugLevel, 0
+	lines := l.linesOf(&o)
+	for i := range lines {
+		level = min(level, max(lines[i].level, logrus.InfoLevel)) // a lower one is more severe
+	}
+	if o.Outcome != RequestAnswered && o.Outcome != RequestUndecided { // refused, before it was about a namespace
+		var own logrus.Level
+		own, repeated = l.level(logrus.InfoLevel, o.Source, verify.Cluster.Account(), lineOf(o.Endpoint, string(o.Outcome), strconv.Itoa(o.Status)))
+		level = min(level, own)
 	}
 	if !l.log.IsLevelEnabled(level) {
 		return
@@ -24,41 +56,72 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	for i := range o.Keys {
 		counts[o.Keys[i].Outcome]++
 	}
-	l.log.WithFields(logrus.Fields{
-		"traceID": o.TraceID, "endpoint": o.Endpoint, "namespace": about(&o), "outcome": string(o.Outcome),
+	fields := logrus.Fields{
+		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "namespace": o.About(), "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
 		"allowed": counts[KeyAllowed], "unverified": counts[KeyUnverified], "warned": counts[KeyWarned], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
-	}).Log(level, "request")
-	logged := 0
-	for i := range o.Keys {
-		level := o.Keys[i].level()
-		if !l.log.IsLevelEnabled(level) {
-			continue
-		}
-		if logged++; logged > maxLoggedKeys {
-			return
-		}
-		l.logKey(level, o.TraceID, &o.Keys[i])
+	}
+	if repeated > 0 {
+		fields["repeated"] = repeated
+	}
+	l.log.WithFields(fields).Log(level, "request")
+	for i := range lines {
+		l.logKey(&o, &lines[i])
 	}
 }
 
-// severalNamespaces is not a valid name of a namespace.
-const severalNamespaces = "*"
-
-// about returns the one namespace that a request is about.
-func about(o *Observation) string {
-	namespace, found := o.Namespace, false
+// linesOf returns the lines about keys, those at debug level included if they are
+// logged.
+func (l requestLog) linesOf(o *Observation) []keyLine {
+	var lines []keyLine
 	for i := range o.Keys {
 		k := &o.Keys[i]
-		switch {
-		case k.Outcome == KeyInvalid:
-		case found && k.Namespace != namespace:
-			return severalNamespaces
-		default:
-			namespace, found = k.Namespace, true
+		level, repeated := k.level(), 0
+		if level != logrus.DebugLevel {
+			level, repeated = l.level(level, o.Source, l.account(k.Namespace), k.line())
+		}
+		if !l.log.IsLevelEnabled(level) {
+			continue
+		}
+		if lines = append(lines, keyLine{level, k, repeated}); len(lines) == maxLoggedKeys {
+			break
 		}
 	}
-	return namespace.Label()
+	return lines
+}
+
+// level returns the level of a line, which is debug if it was logged a while ago, and
+// how often it came since.
+func (l requestLog) level(level logrus.Level, source Source, account verify.Account, what line) (logrus.Level, int) {
+	log, repeated := l.repeats[source].fresh(account, what)
+	if !log {
+		return logrus.DebugLevel, 0
+	}
+	return level, repeated
+}
+
+// line is what makes a line about a key the same as another. Errors of registries differ
+// each time, so an undecided image is the same whatever the reason.
+func (k *KeyObservation) line() line {
+	fields := []string{string(k.Namespace), string(k.Outcome), k.Key, k.policy()}
+	if k.Outcome != KeyUndecided {
+		fields = append(fields, k.digest(), k.Reason)
+	}
+	return lineOf(fields...)
+}
+
+func (k *KeyObservation) policy() string {
+	if k.Result == nil || k.Result.Verdict.Policy.Name == "" {
+		return ""
+	}
+	return k.Result.Verdict.Policy.String()
+}
+
+func (k *KeyObservation) digest() string {
+	if k.Result == nil {
+		return ""
+	}
+	return k.Result.Digest.String()
 }
 
 func (k *KeyObservation) level() logrus.Level {
@@ -72,15 +135,25 @@ func (k *KeyObservation) level() logrus.Level {
 	return logrus.InfoLevel
 }
 
-func (l requestLog) logKey(level logrus.Level, traceID string, k *KeyObservation) {
-	fields := logrus.Fields{"traceID": traceID, "namespace": k.Namespace.Label(), "verdict": string(k.Outcome)}
+func (l requestLog) logKey(o *Observation, about *keyLine) {
+	k := about.key
+	fields := logrus.Fields{"traceID": o.TraceID, "source": string(o.Source), "namespace": k.Namespace.Label(), "verdict": string(k.Outcome)}
 	if k.Outcome == KeyInvalid {
 		fields["key"] = shown(k.Key)
 	} else {
 		fields["image"], fields["cached"] = k.Reference.String(), k.Result != nil && k.Result.Cached
 	}
+	if digest := k.digest(); digest != "" {
+		fields["digest"] = digest
+	}
+	if policy := k.policy(); policy != "" {
+		fields["policy"] = policy
+	}
 	if k.Reason != "" {
 		fields["reason"] = cut(k.Reason, maxReasonBytes)
 	}
-	l.log.WithFields(fields).Log(level, "key")
+	if about.repeated > 0 {
+		fields["repeated"] = about.repeated
+	}
+	l.log.WithFields(fields).Log(about.level, "key")
 }

@@ -101,6 +101,7 @@ func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/d", "r.example.com/a", "[x")
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/u", "[team-a]r.example.com/p")
 	ask(t, h, "/v1/mutate", "r.example.com/a")
+	ask(t, h, "/v1/audit/verify", "[team-a]r.example.com/d")
 	ask(t, h, "/nowhere")
 	ask(t, h, "/v1/namespaces/Bad/verify")
 	require.True(t, h.door.Take("somebody", 8, 0))
@@ -116,8 +117,10 @@ func TestMetricsCountRequestsKeysAndStages(t *testing.T) {
 		want              float64
 		namespace, result string
 	}{{1, "team-a", "allowed"}, {1, "team-a", "denied"}, {2, "-", "allowed"}, {1, "-", "invalid"}, {2, "team-a", "undecided"}} {
-		require.Equal(t, c.want, testutil.ToFloat64(m.keys.WithLabelValues(c.namespace, c.result)), c)
+		require.Equal(t, c.want, testutil.ToFloat64(m.keys.WithLabelValues(c.namespace, c.result, "admission")), c)
 	}
+	require.Equal(t, 1.0, testutil.ToFloat64(m.requests.WithLabelValues("audit_verify", "answered")))
+	require.Equal(t, 1.0, testutil.ToFloat64(m.keys.WithLabelValues("team-a", "denied", "audit")))
 	require.Equal(t, 1.0, testutil.ToFloat64(m.panics))
 	require.Equal(t, 1.0, testutil.ToFloat64(m.requestsOverloaded))
 	require.Equal(t, 0.0, testutil.ToFloat64(m.inFlight))
@@ -134,7 +137,7 @@ func TestNamespaceLabelsAreBounded(t *testing.T) {
 		ask(t, h, "/v1/verify", keys...)
 	}
 	require.Equal(t, maxNamespaceLabels+1, testutil.CollectAndCount(h.metrics.keys))
-	require.Equal(t, float64(3*maxKeys-maxNamespaceLabels), testutil.ToFloat64(h.metrics.keys.WithLabelValues(otherLabel, "allowed")))
+	require.Equal(t, float64(3*maxKeys-maxNamespaceLabels), testutil.ToFloat64(h.metrics.keys.WithLabelValues(otherLabel, "allowed", "admission")))
 }
 
 func TestNoImageReferenceIsAMetricLabel(t *testing.T) {
@@ -144,7 +147,7 @@ func TestNoImageReferenceIsAMetricLabel(t *testing.T) {
 	var page string
 	require.Eventually(t, func() bool {
 		_, page = get(t, "http://"+w.server.MetricsAddress()+"/metrics")
-		return strings.Contains(page, `keys_total{namespace="team-a",outcome="denied"} 1`)
+		return strings.Contains(page, `keys_total{namespace="team-a",outcome="denied",source="admission"} 1`)
 	}, 10*time.Second, time.Millisecond)
 	require.NotContains(t, page, "r.example.com")
 	require.Contains(t, page, "landwaiter_provider_certificate_expiry_timestamp_seconds")
@@ -193,7 +196,7 @@ func TestWarningsAreAnsweredLoggedAndCounted(t *testing.T) {
 	require.Contains(t, fmt.Sprint(response.Items[0].Value), "warning:not signed")
 	require.Contains(t, logs.String(), `"verdict":"warned"`)
 	require.Contains(t, logs.String(), `"level":"warning"`)
-	require.Equal(t, 1.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned")))
+	require.Equal(t, 1.0, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", "warned", "admission")))
 }
 
 func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {
@@ -218,7 +221,7 @@ func TestImagesThatAreLetInUnverifiedAreLoggedAndCounted(t *testing.T) {
 	require.Equal(t, []KeyOutcome{KeyUnverified, KeyAllowed}, []KeyOutcome{s[0].Keys[0].Outcome, s[0].Keys[1].Outcome})
 	require.True(t, s[0].AllAllowed())
 	for outcome, want := range map[string]float64{"unverified": 1, "allowed": 1} {
-		require.Equal(t, want, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", outcome)), outcome)
+		require.Equal(t, want, testutil.ToFloat64(h.metrics.keys.WithLabelValues("team-a", outcome, "admission")), outcome)
 	}
 	ask(t, h, "/v1/verify", "[team-a]r.example.com/warned")
 	require.Equal(t, KeyWarned, s[1].Keys[0].Outcome, "a warning says more")

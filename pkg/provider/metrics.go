@@ -13,7 +13,7 @@ import (
 // label is an image reference, and the labels that come from requests are bounded.
 type metrics struct {
 	requests           *prometheus.CounterVec   // endpoint, outcome
-	keys               *prometheus.CounterVec   // namespace, outcome
+	keys               *prometheus.CounterVec   // namespace, outcome, source
 	duration           *prometheus.HistogramVec // endpoint
 	stages             *prometheus.HistogramVec // stage
 	inFlight           prometheus.Gauge
@@ -34,7 +34,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	m := &metrics{
 		requests: prometheus.NewCounterVec(counter("requests_total", "Requests by outcome."), []string{"endpoint", "outcome"}),
-		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests by outcome."), []string{"namespace", "outcome"}),
+		keys:     prometheus.NewCounterVec(counter("keys_total", "Distinct keys of requests by outcome."), []string{"namespace", "outcome", "source"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "request_duration_seconds",
 			Help: "Time from the header of a request to its answer.", Buckets: buckets}, []string{"endpoint"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + "stage_duration_seconds",
@@ -46,6 +46,13 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			"Images that were not verified because too many were in flight, or too much evidence was in memory, in all or of their namespace."), []string{"namespace"}),
 		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
 	}
+	// Exported before the first of them, so that the first is an increase.
+	for _, endpoint := range endpointNames() {
+		for _, outcome := range requestOutcomes() {
+			m.requests.WithLabelValues(endpoint, string(outcome))
+		}
+	}
+	m.namespaces.first = func(namespace string) { m.imagesOverloaded.WithLabelValues(namespace) }
 	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded)
 	return m
 }
@@ -73,7 +80,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 	for i := range o.Keys {
 		k := &o.Keys[i]
 		namespace := m.namespaces.capped(k.Namespace.Label())
-		m.keys.WithLabelValues(namespace, string(k.Outcome)).Inc()
+		m.keys.WithLabelValues(namespace, string(k.Outcome), string(o.Source)).Inc()
 		if k.Result == nil || k.Repeated {
 			continue
 		}
@@ -108,6 +115,7 @@ const otherLabel = "other"
 // labels bounds the values of a label.
 type labels struct {
 	limit int
+	first func(value string) // called with each new value; may be nil
 	mu    sync.RWMutex
 	known map[string]struct{}
 }
@@ -132,6 +140,9 @@ func (l *labels) capped(value string) string {
 		l.known = map[string]struct{}{}
 	}
 	l.known[value] = struct{}{}
+	if l.first != nil {
+		l.first(value)
+	}
 	return value
 }
 

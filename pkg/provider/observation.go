@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -28,6 +29,8 @@ type Observation struct {
 	// asks for, "" for an unknown path.
 	Endpoint  string
 	Operation Operation
+	// Source is who asked: admission, or Gatekeeper's audit at its own path.
+	Source Source
 	// Status is the HTTP status of the answer.
 	Status  int
 	Outcome RequestOutcome
@@ -51,9 +54,29 @@ type KeyObservation struct {
 	// Result is what the Decider said. It is nil for mutations, malformed keys, and
 	// images whose verification did not end in time or did not end well.
 	Result *verify.Result
+	// Began is when the work on the image began, and Duration how long it took. Both are
+	// zero for a verdict that was in memory.
+	Began    time.Time
+	Duration time.Duration
 	// Repeated says that an earlier key is about the same image and has the same
 	// Result.
 	Repeated bool
+}
+
+// Source is who asks, as logs, metrics and traces call it.
+type Source string
+
+// The sources of requests.
+const (
+	SourceAdmission Source = "admission" // at every path but that of audits
+	SourceAudit     Source = "audit"     // about objects that exist already
+)
+
+func (e endpoint) source() Source {
+	if e.audit {
+		return SourceAudit
+	}
+	return SourceAdmission
 }
 
 // RequestOutcome is the result of a request, as logs and metrics call it.
@@ -68,6 +91,11 @@ const (
 	RequestMalformed  RequestOutcome = "malformed"
 	RequestFailed     RequestOutcome = "failed"
 )
+
+// requestOutcomes returns all of them.
+func requestOutcomes() []RequestOutcome {
+	return []RequestOutcome{RequestAnswered, RequestUndecided, RequestOverloaded, RequestForbidden, RequestMalformed, RequestFailed}
+}
 
 // KeyOutcome is the answer to a key, as logs and metrics call it.
 type KeyOutcome string
@@ -87,24 +115,45 @@ func (o *Observation) AllAllowed() bool {
 	return o.Outcome == RequestAnswered && !slices.ContainsFunc(o.Keys, func(k KeyObservation) bool { return k.Outcome != KeyAllowed && k.Outcome != KeyUnverified })
 }
 
+// severalNamespaces is not a valid name of a namespace.
+const severalNamespaces = "*"
+
+// About returns the label of the one namespace that the request is about, or "*" if
+// there are several.
+func (o *Observation) About() string {
+	namespace, found := o.Namespace, false
+	for i := range o.Keys {
+		k := &o.Keys[i]
+		switch {
+		case k.Outcome == KeyInvalid:
+		case found && k.Namespace != namespace:
+			return severalNamespaces
+		default:
+			namespace, found = k.Namespace, true
+		}
+	}
+	return namespace.Label()
+}
+
 // observation returns what observers are told of an exchange that ends now.
 func (x *exchange) observation(status int) Observation {
 	o := Observation{
 		TraceID: x.traceID, Requested: x.began, Duration: time.Since(x.began),
-		Endpoint: x.endpoint.label(), Operation: x.endpoint.operation, Namespace: x.endpoint.namespace,
+		Endpoint: x.endpoint.label(), Operation: x.endpoint.operation, Source: x.endpoint.source(), Namespace: x.endpoint.namespace,
 		Status: status, Outcome: x.outcome, Asked: x.asked, Images: len(x.plan.targets),
 		Keys: make([]KeyObservation, len(x.plan.keys)),
 	}
 	seen := 0 // targets are numbered in the order in which keys name them
 	for i, k := range x.plan.keys {
 		found := &o.Keys[i]
-		found.Key, found.Namespace = k.key, x.endpoint.namespace
+		found.Key, found.Namespace = k.key, cmp.Or(x.endpoint.namespace, k.namespace)
 		found.Outcome, found.Reason = k.outcome(x.decisions)
 		if k.err != nil {
 			continue
 		}
 		target, d := x.plan.targets[k.target], &x.decisions[k.target]
 		found.Namespace, found.Reference = target.namespace, target.ref
+		found.Began, found.Duration = d.began, d.took
 		if d.judged {
 			found.Result = &d.result
 		}

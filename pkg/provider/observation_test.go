@@ -60,6 +60,18 @@ func TestObserversSeeEveryVerdict(t *testing.T) {
 	require.False(t, o.AllAllowed())
 }
 
+func TestOnlyTheAuditsPathIsTheAudits(t *testing.T) {
+	audit := observed(t, byRepository, "/v1/audit/verify", "[team-a]r.example.com/deny")
+	require.Equal(t, SourceAudit, audit.Source)
+	require.Equal(t, "audit_verify", audit.Endpoint)
+	require.Equal(t, OperationVerify, audit.Operation)
+	require.Equal(t, verify.Namespace("team-a"), audit.Keys[0].Namespace)
+	require.Equal(t, KeyDenied, audit.Keys[0].Outcome)
+	for _, path := range []string{"/v1/verify", "/v1/mutate", "/v1/namespaces/audit/verify", "/ratify/gatekeeper/v1/verify", "/nowhere"} {
+		require.Equal(t, SourceAdmission, observed(t, byRepository, path, "r.example.com/a").Source, path)
+	}
+}
+
 func TestObserversSeeNoVerdictWhereThereIsNone(t *testing.T) {
 	ofAnother := deciderFunc(func(_ context.Context, _ verify.Namespace, ref image.Reference) verify.Result {
 		return verdict(policy.Allowed, "team-b", ref)

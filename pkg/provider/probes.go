@@ -56,7 +56,7 @@ func answerProbe(w http.ResponseWriter, err error) {
 
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes}))
 	return mux
 }
 
@@ -74,7 +74,7 @@ func newNotices(logger *logrus.Logger) *notices {
 // Write logs a message or drops it.
 func (n *notices) Write(notice []byte) (int, error) {
 	if n.limit.Allow() {
-		n.log.Warn(shown(strings.TrimSpace(string(notice))))
+		n.log.WithField("notice", shown(strings.TrimSpace(string(notice)))).Warn("a connection failed")
 	}
 	return len(notice), nil
 }

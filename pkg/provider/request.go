@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // apiVersion is the only version of the protocol that Gatekeeper speaks.
@@ -94,6 +96,8 @@ type distinctKey struct {
 	key    string
 	target int   // index into plan.targets; -1 if err is set
 	err    error // set if the key is malformed
+	// namespace is that of a malformed key, if its tag is not what is wrong with it.
+	namespace verify.Namespace
 }
 
 // plan holds the distinct keys and the distinct targets of a request, in the order
@@ -114,7 +118,7 @@ func (e endpoint) plan(keys []string, parse parser) plan {
 		seen[key] = struct{}{}
 		t, err := e.parseKey(key, parse)
 		if err != nil {
-			p.keys = append(p.keys, distinctKey{key: key, target: -1, err: err})
+			p.keys = append(p.keys, distinctKey{key: key, target: -1, err: err, namespace: t.namespace})
 			continue
 		}
 		number, known := numbers[t]

@@ -56,8 +56,9 @@ type verifierReport struct {
 	Extensions      map[string]any `json:"extensions,omitempty"`
 }
 
-// newValue returns the value for a verification. It cuts the reason and the warning
-// to room bytes each; the reports keep theirs in full.
+// newValue returns the value for a verification. The reason says what to do too, because
+// templates print nothing else. It and the warning are cut to room bytes each; the reports
+// keep theirs in full.
 func newValue(d *decision, traceID string, now time.Time, room int) *value {
 	result := &d.result
 	v := &value{
@@ -65,7 +66,7 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 		TraceID: traceID, Timestamp: now.UTC().Format(time.RFC3339),
 		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
-		Policy: policyRef(result.Verdict.Policy), Reason: cut(oneLine(result.Verdict.Reason), room), Warning: cut(oneLine(result.Verdict.Warning), room),
+		Policy: policyRef(result.Verdict.Policy), Reason: oneLine(result.Verdict.TextWithin(room)), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for _, f := range reported(result.Findings) {
@@ -149,7 +150,7 @@ func (v verified) appendJSON(b []byte) ([]byte, error) {
 		b = append(b, separator(i)...)
 		b = append(appendString(append(b, `{"key":`...), k.key), ',')
 		if k.err != nil {
-			b = appendString(append(b, `"error":`...), fmt.Sprintf("%s (traceID %s)", oneLine(k.err.Error()), v.traceID))
+			b = appendString(append(b, `"error":`...), oneLine(k.err.Error())+traced(v.traceID))
 			b = append(b, '}')
 			continue
 		}
@@ -186,27 +187,26 @@ func responseTail(items int) string {
 }
 
 // mutated returns the items of a mutation whose every target is decided.
-func (p plan) mutated(decisions []decision, dropTag bool) []externaldata.Item {
+func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []externaldata.Item {
 	items := make([]externaldata.Item, len(p.keys))
 	for i, k := range p.keys {
 		items[i].Key = k.key
 		switch outcome, reason := k.outcome(decisions); outcome {
 		case KeyAllowed, KeyUnverified, KeyWarned:
 			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
-		case KeyDenied, KeyInvalid, KeyUndecided:
-			items[i].Error = orUnknown(reason)
+			continue
+		case KeyDenied, KeyUndecided:
+			items[i].Error = decisions[k.target].text(maxReasonBytes)
+		case KeyInvalid:
+			items[i].Error = oneLine(reason)
 		}
+		items[i].Error += traced(traceID)
 	}
 	return items
 }
 
-// orUnknown replaces an empty reason: Gatekeeper takes an empty error for none.
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "refused without a reason"
-	}
-	return reason
-}
+// traced is the end of every text that leads to the log.
+func traced(traceID string) string { return " (traceID " + traceID + ")" }
 
 // plain is an answer with items or a system error, never both. Its idempotent field
 // is always true: Gatekeeper refuses a mutation without it.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // cut shortens s to at most limit bytes of valid UTF-8 and an ellipsis.
@@ -19,14 +21,16 @@ func cut(s string, limit int) string {
 // shown quotes what a client sent for messages and logs: short, on one line, ASCII.
 func shown(s string) string { return strconv.QuoteToASCII(cut(s, maxShownKeyBytes)) }
 
-// oneLine replaces control characters by spaces. The API server drops an admission
-// warning with one, and a denial has one line per image.
+// oneLine replaces control characters, and others that show nothing or reorder text, by
+// spaces. The API server drops an admission warning with one, and a denial has one line per
+// image, which its author must not be able to forge.
 func oneLine(s string) string {
-	if strings.IndexFunc(s, unicode.IsControl) < 0 {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
+	if strings.IndexFunc(s, hidden) < 0 {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if hidden(r) {
 			return ' '
 		}
 		return r
@@ -42,17 +46,17 @@ func reasonRoom(denied int) int {
 // undecidedText returns the system error of a request with undecided keys: a line
 // that says to try again, then a line per undecided key and per denied key, as many
 // as fit. It sorts the lines, because templates do too.
-func undecidedText(p plan, decisions []decision) string {
+func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
-		outcome, reason := k.outcome(decisions)
-		entry := fmt.Sprintf("%s %s: %s", outcome, shown(k.key), cut(oneLine(reason), maxReasonBytes))
-		switch outcome {
+		switch outcome, reason := k.outcome(decisions); outcome {
 		case KeyAllowed, KeyUnverified, KeyWarned:
 		case KeyUndecided:
-			undecided = append(undecided, entry)
-		case KeyDenied, KeyInvalid:
-			denied = append(denied, entry)
+			undecided = append(undecided, k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
+		case KeyDenied:
+			denied = append(denied, k.about("is denied", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
+		case KeyInvalid:
+			denied = append(denied, cut(oneLine(reason), maxReasonBytes))
 		}
 	}
 	head := fmt.Sprintf("%d of %d images could not be decided, try again", len(undecided), len(p.keys))
@@ -69,4 +73,18 @@ func undecidedText(p plan, decisions []decision) string {
 		lines = append(lines, fmt.Sprintf(more, len(entries)-fit))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// about returns the start of a sentence about the image of a key that was parsed, as the user
+// wrote it.
+func (k distinctKey) about(what string, namespace verify.Namespace, e endpoint) string {
+	image := k.key
+	if e.tagged && namespace != verify.Cluster {
+		image = strings.TrimPrefix(image, "["+string(namespace)+"]")
+	}
+	where := ""
+	if namespace != verify.Cluster {
+		where = " in " + namespace.Describe()
+	}
+	return fmt.Sprintf("image %s %s%s: ", cut(oneLine(image), maxShownKeyBytes), what, where)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/regex"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 func TestRefusesAShortExpressionThatCompilesToALargeProgram(t *testing.T) {
@@ -55,11 +56,11 @@ func TestAnAcceptedExpressionKeepsNoMoreThanItsSizeSays(t *testing.T) {
 		require.NoError(t, err, expression)
 		const copies = 20
 		all := make([]*regexp.Regexp, copies)
-		before := heap()
+		before := memory.InUse()
 		for i := range all {
 			all[i] = regexp.MustCompile(expression)
 		}
-		kept := (heap() - before) / copies
+		kept := (memory.InUse() - before) / copies
 		runtime.KeepAlive(all)
 		require.LessOrEqual(t, kept, regex.Bytes(size), "%.40s", expression)
 	}
@@ -71,14 +72,6 @@ func worst() []string {
 		strings.Repeat("a", regex.MaxLength), "^(?:" + strings.Repeat("a", 900) + ")$", "(?:a{100}){9}", "^(?:a{1000})$", `^\pL{10}$`, `^(?:` + strings.Repeat(`\pL`, 8) + `)$`, `^(?:[a-cx-z0-9]{2}){300}$`,
 		`^(?:(?:a|b|c|d|e|f|g){2}){100}$`, "^(?:a?){600}$", "^(?:" + strings.Repeat("(?:abc|xyz)", 90) + ")$", "(" + strings.Repeat("a|", 400) + "b)", "^(?:" + strings.Repeat("(a)", 300) + ")$",
 	}
-}
-
-func heap() int {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int(stats.HeapAlloc)
 }
 
 // FuzzSize holds the bound against the real program.

@@ -45,6 +45,9 @@ type Options struct {
 	DeniedPrefixes []netip.Prefix
 	// UserAgent is sent with every request.
 	UserAgent string
+	// Observe, if set, is told of every request once its header has arrived or it has
+	// failed. It must not wait, and is called from several goroutines.
+	Observe func(Exchange)
 }
 
 // Credential authenticates to a registry. The zero value is anonymous.

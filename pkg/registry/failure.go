@@ -63,7 +63,7 @@ func worthRetrying(err error) bool {
 			response.StatusCode == http.StatusGatewayTimeout
 	}
 	var network net.Error
-	if errors.As(err, &network) && network.Timeout() {
+	if errors.Is(err, errBackOff) || errors.As(err, &network) && network.Timeout() {
 		return false
 	}
 	return connectionFailed(err) && !permanent(err) && !untrusted(err)
@@ -170,12 +170,30 @@ func explain(err error, doing, host string) error {
 	}
 	var permanent *verify.PermanentError
 	if errors.As(err, &permanent) {
-		return verify.Permanent(permanent.Reason, fmt.Errorf("%s: %w", doing, permanent.Err))
+		return verify.PermanentWith(permanent.Reason, fmt.Errorf("cannot %s: %w", doing, permanent.Err), permanent.Remediation)
 	}
 	if reason, text := permanentCause(err, host); reason != "" {
-		return verify.Permanent(reason, fmt.Errorf("%s: %s", doing, text))
+		return verify.PermanentWith(reason, fmt.Errorf("cannot %s: %s", doing, text), remedy(err, reason, host))
 	}
-	return fmt.Errorf("%s: %s", doing, transientCause(err, host))
+	return fmt.Errorf("cannot %s: %s", doing, transientCause(err, host))
+}
+
+// remedy says what to do about a failure that a retry would repeat.
+func remedy(err error, reason policy.Reason, host string) string {
+	if errors.Is(err, egress.ErrMetadata) {
+		return "correct the name " + host + " in DNS"
+	}
+	switch reason {
+	case policy.ReasonNotFound:
+		return "check the spelling of image and tag, and that it was pushed; some registries also say so where access is refused"
+	case policy.ReasonAccessDenied:
+		return "add a pull secret for " + host + " to imagePullSecrets of the Store that applies"
+	case policy.ReasonForbidden:
+		return "ask a cluster admin to list " + host + " in a ClusterStore, if it is right"
+	case policy.ReasonContentMismatch:
+		return "push and sign the image again, and find out who changed it in the registry"
+	}
+	return ""
 }
 
 // permanent reports whether a retry would repeat a failure.
@@ -202,7 +220,7 @@ func permanentCause(err error, host string) (reason policy.Reason, text string) 
 	case errors.Is(err, errdef.ErrNotFound):
 		return policy.ReasonNotFound, host + " has no such image or tag"
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return policy.ReasonAccessDenied, host + " asks for a user name and password, and no Store gives any; add an imagePullSecret"
+		return policy.ReasonAccessDenied, host + " asks for a user name and password, and no Store gives any"
 	case errors.Is(err, egress.ErrAddress):
 		return policy.ReasonForbidden, host + " cannot be reached: " + egress.ErrAddress.Error() + ", and no ClusterStore lists it under registries"
 	case errors.Is(err, egress.ErrMetadata):
@@ -224,7 +242,7 @@ func permanentStatus(response *errcode.ErrorResponse, host string) (reason polic
 	}
 	switch response.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return policy.ReasonAccessDenied, host + " refuses access; a Store's imagePullSecrets can give it"
+		return policy.ReasonAccessDenied, host + " refuses access"
 	case http.StatusNotFound:
 		if hasCode(response, errcode.ErrorCodeNameUnknown) {
 			return policy.ReasonNotFound, host + " has no such image or tag"

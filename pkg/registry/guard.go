@@ -46,11 +46,20 @@ type backOffKey struct {
 type guard struct {
 	session *session
 	origin  string // the host that the image names
+	stage   Stage
 	store   Store
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	var times times
+	resp, err := g.send(req, &times)
+	g.observe(req, resp, err, times)
+	return resp, err
+}
+
+// send sends a request that is permitted, once it is its turn.
+func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	host := hostOf(req.URL)
 	if err := g.permit(req, host); err != nil {
 		return nil, err
@@ -64,6 +73,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	times.began = time.Now()
 	pace := client.pace(g.session.access)
 	if err := pace.requests.Wait(req.Context()); err != nil {
 		return nil, fmt.Errorf("wait for the rate limit on requests to registries: %w", err)
@@ -72,7 +82,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := turns.acquire(req.Context(), account); err != nil {
 		return nil, fmt.Errorf("wait for a free connection to %s: %w", host, err)
 	}
+	times.sent = time.Now()
 	resp, err := transport.RoundTrip(req)
+	times.ended = time.Now()
 	// A request is in flight until its header arrives, not until its body is read:
 	// oras-go sends a second request before it has read the first answer, and must not
 	// wait for itself.
@@ -82,7 +94,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &pacedBody{ReadCloser: resp.Body, ctx: req.Context(), bytes: pace.bytes}
 	if !strings.Contains(req.URL.Path, "/blobs/") { // the caller of Fetch has memory for those
-		resp.Body = &heldBody{ReadCloser: resp.Body, held: g.session.held()}
+		resp.Body = &heldBody{ReadCloser: resp.Body, memory: g.session.hold()}
 	}
 	if isMetadata(req.URL.Path) {
 		// It fails past the limit instead of ending: a cut manifest must not pass for a
@@ -104,7 +116,7 @@ func (g *guard) permit(req *http.Request, host string) error {
 	case "https":
 	case "http":
 		if !g.session.access.Hosts[host].PlainHTTP {
-			return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS; only a ClusterStore with insecurePlainHTTP permits that", host))
+			return verify.PermanentWith(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS", host), "use a registry with TLS; only a ClusterStore with insecurePlainHTTP permits another")
 		}
 	default:
 		return verify.Permanent(policy.ReasonForbidden, fmt.Errorf("%s uses the scheme %.20q", host, req.URL.Scheme))
@@ -148,8 +160,8 @@ func (g *guard) checkChallenge(host string, resp *http.Response) error {
 		}
 		realm, err := url.Parse(parameter(parameters, "realm"))
 		if err != nil || !g.trusted(hostOf(realm)) {
-			return verify.Permanent(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
-				"which no Store for %s lists under registries", host, hostOfOrNone(realm), g.origin))
+			return verify.PermanentWith(policy.ReasonUntrustedTokenServer, fmt.Errorf("%s sends clients to the token server %.100q, "+
+				"which no Store for %s lists", host, hostOfOrNone(realm), g.origin), "if that is right, add the token server to spec.registries of the Store")
 		}
 	}
 	return nil

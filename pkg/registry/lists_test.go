@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 // oras-go reads the media type of the fallback tag without its parameters and in any case.
@@ -35,13 +35,11 @@ func TestAListIsScannedHoweverItsMediaTypeIsSpelled(t *testing.T) {
 			})
 			h.Handle("", ".sig", hostile.Status(http.StatusNotFound))
 			s := session(t, registry.Options{}, registry.Access{Hosts: plain(h.Host())})
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			_, err := s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String()))
-			runtime.ReadMemStats(&after)
-			t.Logf("%d MiB, %v", (after.TotalAlloc-before.TotalAlloc)>>20, err)
+			var err error
+			took := memory.Allocated(func() { _, err = s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String())) })
+			t.Logf("%d MiB, %v", took>>20, err)
 			require.Equal(t, policy.ReasonLimitExceeded, reason(t, err), err)
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+			require.Less(t, took, 16<<20)
 		})
 	}
 }

@@ -19,46 +19,29 @@ import (
 // errMemory is transient: other answers of the account may have been read by then.
 var errMemory = errors.New("overloaded: too many large answers are being read")
 
-// held is the memory that an account uses for one answer.
-type held struct {
-	memory  *fair.Gate[verify.Account]
-	account verify.Account
-	bytes   int64
-}
-
-func (s *session) held() held { return held{memory: s.client.memory, account: s.access.account()} }
-
-func (h *held) take(n int) error {
-	if !h.memory.Take(h.account, int64(n), 0) {
-		return errMemory
-	}
-	h.bytes += int64(n)
-	return nil
-}
-
-func (h *held) release() {
-	h.memory.Return(h.account, h.bytes)
-	h.bytes = 0
+// hold returns the memory that the account uses for one answer.
+func (s *session) hold() *fair.Hold[verify.Account] {
+	return s.client.memory.Hold(s.access.account())
 }
 
 // heldBody takes memory for what is read, until it is closed.
 type heldBody struct {
 	io.ReadCloser
-	held
+	memory *fair.Hold[verify.Account]
 }
 
 // Read implements [io.Reader].
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if full := b.take(n); full != nil {
-		return 0, full
+	if !b.memory.Take(int64(n)) {
+		return 0, errMemory
 	}
 	return n, err
 }
 
 // Close implements [io.Closer].
 func (b *heldBody) Close() error {
-	b.release()
+	b.memory.Release()
 	return b.ReadCloser.Close()
 }
 
@@ -86,7 +69,7 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 	if intake.IsIndex(stated) {
 		l.pages++
 	}
-	list := &list{body: resp.Body, held: l.session.held()}
+	list := &list{body: resp.Body, memory: l.session.hold()}
 	if err := list.read(); err != nil {
 		return nil, errors.Join(err, list.Close())
 	}
@@ -97,8 +80,8 @@ func (l *lists) Do(req *http.Request) (*http.Response, error) {
 // list is a list of referrers that has been read, and has memory to be decoded.
 type list struct {
 	bytes.Reader
-	body io.ReadCloser
-	held
+	body   io.ReadCloser
+	memory *fair.Hold[verify.Account]
 }
 
 func (l *list) read() error {
@@ -112,12 +95,15 @@ func (l *list) read() error {
 	case err != nil:
 		return fmt.Errorf("the list of referrers %w", err)
 	}
+	if !l.memory.Take(decodedListBytes * int64(len(content))) {
+		return errMemory
+	}
 	l.Reset(content)
-	return l.take(decodedListBytes * len(content))
+	return nil
 }
 
 // Close implements [io.Closer].
 func (l *list) Close() error {
-	l.release()
+	l.memory.Release()
 	return l.body.Close()
 }

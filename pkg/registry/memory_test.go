@@ -3,7 +3,6 @@ package registry_test
 import (
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 // answering answers with a text of a media type.
@@ -37,13 +37,12 @@ func TestAListOfManyShortDescriptorsIsNotDecoded(t *testing.T) {
 			h.Handle("", part, answering(ocispec.MediaTypeImageIndex, list))
 			h.Handle("", ".sig", hostile.Status(http.StatusNotFound))
 			s := session(t, registry.Options{}, registry.Access{Hosts: plain(h.Host())})
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			found, err := s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String()))
-			runtime.ReadMemStats(&after)
+			var found []ocispec.Descriptor
+			var err error
+			took := memory.Allocated(func() { found, err = s.Referrers(t.Context(), parse(t, h.Host()+"/app@"+someDigest.String())) })
 			require.Equal(t, policy.ReasonLimitExceeded, reason(t, err), err)
 			require.Empty(t, found)
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20))
+			require.Less(t, took, 16<<20)
 		})
 	}
 }

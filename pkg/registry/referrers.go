@@ -25,11 +25,11 @@ import (
 // parallel.
 func (s *session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
-		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("list referrers of %s: it has no digest", subject))
+		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
 	}
-	repository, err := s.repository(subject)
+	repository, err := s.repository(subject, StageList)
 	if err != nil {
-		return nil, fmt.Errorf("list referrers of %s: %w", subject, err)
+		return nil, fmt.Errorf("cannot list the referrers of %s: %w", subject, err)
 	}
 	var signed, attested, referring []ocispec.Descriptor
 	var signedErr, attestedErr, listErr error
@@ -58,7 +58,7 @@ func (s *session) evidenceTag(ctx context.Context, repository *remote.Repository
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, nil
 	}
-	return found, explain(err, "read tag "+tag+" of "+subject.Name(), subject.Host)
+	return found, explain(err, "read the tag "+tag+" of "+subject.Name(), subject.Host)
 }
 
 // apiKey identifies registries of which one answer says that they have the referrers API:
@@ -83,10 +83,10 @@ func (s *session) referrers(ctx context.Context, repository *remote.Repository, 
 	key := s.apiKey(subject)
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return s.list(ctx, key, repository, subject) })
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
-		return found, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
-			subject.Name(), maxReferrers, maxReferrerPages))
+		return found, verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
+			subject.Name(), maxReferrers, maxReferrerPages), "remove superfluous signatures and attestations from the repository")
 	}
-	return found, explain(err, "list referrers of "+subject.String(), subject.Host)
+	return found, explain(err, "list the referrers of "+subject.String(), subject.Host)
 }
 
 // list always asks the API. Only its presence is remembered, and only saves the request
@@ -191,12 +191,36 @@ func join(errs ...error) error {
 	if i := slices.IndexFunc(errs, func(err error) bool { return verify.HasReason(err, policy.ReasonLimitExceeded) }); i > 0 {
 		errs = slices.Concat(errs[i:i+1], errs[:i], errs[i+1:])
 	}
-	joined := errors.Join(errs...)
-	if slices.ContainsFunc(errs, func(err error) bool { return err != nil && !verify.IsPermanent(err) }) {
-		return errors.New(joined.Error())
+	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
 	}
-	return joined
+	if i := slices.IndexFunc(errs, func(err error) bool { return !verify.IsPermanent(err) }); i >= 0 {
+		errs[0], errs[i] = errs[i], errs[0]
+		return errors.New(failures(errs).Error())
+	}
+	return failures(errs)
 }
+
+// failures are errors of requests that went in parallel, at least one. Most fail alike, but
+// for what was asked for: only the first with each cause is shown.
+type failures []error
+
+// Error implements error.
+func (f failures) Error() string {
+	var texts, causes []string
+	for _, err := range f {
+		text := err.Error()
+		_, cause, _ := strings.Cut(text, ": ")
+		if !slices.Contains(causes, cause) {
+			texts, causes = append(texts, text), append(causes, cause)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the causes.
+func (f failures) Unwrap() []error { return f }
 
 // dedupe keeps the first of each digest, in order.
 func dedupe(descriptors []ocispec.Descriptor) []ocispec.Descriptor {

@@ -31,9 +31,9 @@ type session struct {
 // Resolve implements [verify.Registry]. It sends HEAD, and GET if the answer lacks the
 // digest or size.
 func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
-	repository, err := s.repository(ref)
+	repository, err := s.repository(ref, StageResolve)
 	if err != nil {
-		return ocispec.Descriptor{}, fmt.Errorf("resolve %s: %w", ref, err)
+		return ocispec.Descriptor{}, fmt.Errorf("cannot look up %s: %w", ref, err)
 	}
 	name := reference(ref)
 	descriptor, err := attempt(ctx, func() (ocispec.Descriptor, error) {
@@ -46,7 +46,7 @@ func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Des
 	if err == nil && ref.Digest != "" && descriptor.Digest != ref.Digest {
 		err = mismatch(ref.Digest, descriptor.Digest)
 	}
-	return descriptor, explain(err, "resolve "+ref.String(), ref.Host)
+	return descriptor, explain(err, "look up "+ref.String(), ref.Host)
 }
 
 // headUnusable reports whether the answer to HEAD says nothing about the manifest: it
@@ -64,14 +64,14 @@ func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.
 	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, repo.Name())
 	switch {
 	case desc.Size < 0 || desc.Size > limit:
-		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
+		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("cannot %s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
 	case desc.Digest.Validate() != nil:
-		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
 	}
 	open := false
-	repository, err := s.repositoryWith(repo, &open)
+	repository, err := s.repositoryWith(repo, StageFetch, &open)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return nil, fmt.Errorf("cannot %s: %w", doing, err)
 	}
 	fetched, err := attempt(ctx, func() ([]byte, error) {
 		body, err := repository.Fetch(ctx, desc)
@@ -130,19 +130,19 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 }
 
 // repository returns oras-go's client for ref's repository, for this tenant.
-func (s *session) repository(ref image.Reference) (*remote.Repository, error) {
-	return s.repositoryWith(ref, nil)
+func (s *session) repository(ref image.Reference, stage Stage) (*remote.Repository, error) {
+	return s.repositoryWith(ref, stage, nil)
 }
 
 // repositoryWith is repository for content, if open is set; see [answers].
-func (s *session) repositoryWith(ref image.Reference, open *bool) (*remote.Repository, error) {
+func (s *session) repositoryWith(ref image.Reference, stage Stage, open *bool) (*remote.Repository, error) {
 	store := s.store(ref.Host)
 	if store.Broken != "" {
-		return nil, verify.Permanent(policy.ReasonBrokenResource, errors.New(store.Broken))
+		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken), "correct the Store, or ask its owner to; its condition Ready says what is wrong")
 	}
 	credential := store.Credentials[ref.Host]
 	client := &auth.Client{
-		Client: &http.Client{Transport: answers{guard: &guard{session: s, origin: ref.Host, store: store}, open: open},
+		Client: &http.Client{Transport: answers{guard: &guard{session: s, origin: ref.Host, stage: stage, store: store}, open: open},
 			CheckRedirect: checkRedirect, Timeout: s.client.options.RequestTimeout},
 		Cache: s.client.tokenCache(s.access, ref.Host, credential),
 		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/hostile"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 func parse(t *testing.T, s string) image.Reference {
@@ -119,14 +119,12 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 			s := session(t, registry.Options{RequestTimeout: time.Second}, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			err := c.call(ctx, s, parse(t, h.Host()+"/app:v1"))
-			runtime.ReadMemStats(&after)
+			var err error
+			took := memory.Allocated(func() { err = c.call(ctx, s, parse(t, h.Host()+"/app:v1")) })
 			require.NoError(t, ctx.Err(), "the client gives up by itself")
 			require.Equal(t, c.reason, reason(t, err), err)
 			require.Contains(t, err.Error(), c.text)
-			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+			require.Less(t, took, 64<<20)
 		})
 	}
 }

@@ -6,7 +6,9 @@ package resource
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,6 +49,44 @@ func (o *Objects) Add(objects ...runtime.Object) error {
 	return nil
 }
 
+// CountResources returns how many resources of landwaiter.dev there are, with broken
+// ones.
+func (o *Objects) CountResources() int {
+	n := len(o.Resources)
+	for _, b := range o.Broken {
+		if _, ours := v1alpha1.KindNamed(b.Source.Kind); ours {
+			n++
+		}
+	}
+	return n
+}
+
+// InNamespaces returns the names of namespaces that are among the objects, or that have
+// any, sorted.
+func (o *Objects) InNamespaces() []string {
+	names := map[string]bool{}
+	for _, n := range o.Namespaces {
+		names[n.Name] = true
+	}
+	for _, s := range o.Secrets {
+		names[s.Namespace] = true
+	}
+	for _, c := range o.ConfigMaps {
+		names[c.Namespace] = true
+	}
+	for _, r := range o.Resources {
+		names[r.GetNamespace()] = true
+	}
+	for _, b := range o.Broken {
+		names[b.Source.Namespace] = true
+		if b.Source.Kind == "Namespace" {
+			names[b.Source.Name] = true
+		}
+	}
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
+}
+
 // RefOf returns the kind, namespace and name of a resource.
 func RefOf(object v1alpha1.Object) policy.ObjectRef {
 	// A kind is named like its Go type, as the API machinery requires.
@@ -68,6 +108,10 @@ type Problem struct {
 	Reason  policy.Reason
 	Message string
 }
+
+// IsIgnored reports whether the problem is only that the object is of a kind that
+// Landwaiter does not use.
+func (p Problem) IsIgnored() bool { return p.Reason == policy.ReasonIgnored }
 
 // Reasoned attaches a reason to err, for [ReasonOf].
 func Reasoned(reason policy.Reason, err error) error { return reasoned{reason: reason, error: err} }

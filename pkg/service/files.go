@@ -2,30 +2,71 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"slices"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
+// Loaded says what [Load] found in a directory.
+type Loaded struct {
+	// Problems are those of reading and compiling.
+	Problems []resource.Problem
+	// Ignored counts the objects of kinds that Landwaiter does not use.
+	Ignored int
+	// Namespaces are those that files declare or have objects in, sorted.
+	Namespaces []string
+}
+
 // Load returns a Service with the resources in dir, for a command that runs once. Its
-// background work ends with ctx. With an empty dir there are no resources. Load also
-// returns the problems of reading and compiling.
-func Load(ctx context.Context, dir string, options Options) (*Service, []resource.Problem, error) {
+// background work ends with ctx. With an empty dir there are no resources; a directory
+// without any is an error, since a verdict about it would only say that.
+func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, error) {
 	options.Wait = true
 	s, err := New(options)
 	if err != nil {
-		return nil, nil, err
+		return nil, Loaded{}, err
 	}
 	var objects resource.Objects
 	var problems []resource.Problem
 	if dir != "" {
 		if objects, problems, err = configdir.Load(dir); err != nil {
-			return nil, nil, err
+			return nil, Loaded{}, err
 		}
 	}
+	loaded := Loaded{Namespaces: objects.InNamespaces()}
+	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool {
+		if !p.IsIgnored() {
+			return false
+		}
+		loaded.Ignored++
+		if namespace := p.Source.Namespace; namespace != "" && !slices.Contains(loaded.Namespaces, namespace) {
+			loaded.Namespaces = append(loaded.Namespaces, namespace)
+		}
+		return true
+	})
+	slices.Sort(loaded.Namespaces)
+	if dir != "" && objects.CountResources() == 0 {
+		return nil, Loaded{}, fmt.Errorf("no resources: the files in %s have none of landwaiter.dev; objects of other kinds: %d", dir, loaded.Ignored)
+	}
 	go func() { _ = s.Run(ctx) }() // fails only with Redis, which commands do not use
-	return s, distinct(problems, s.Apply(ctx, objects)), nil
+	loaded.Problems = distinct(problems, s.Apply(ctx, objects))
+	return s, loaded, nil
+}
+
+// Check compiles objects without reaching out, and returns what their owners should
+// correct: problems, and resources that can never be met or that nothing uses.
+func Check(objects resource.Objects) []resource.Problem {
+	s, problems := compile.New(objects, nil, compile.Outside{
+		Registry:   func(registry.Access) verify.Registry { return nil },
+		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
+	})
+	return append(problems, s.Ineffective()...)
 }
 
 // Watch applies the resources in dir, and every change, until ctx ends. It calls

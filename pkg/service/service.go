@@ -41,7 +41,8 @@ const (
 type Options struct {
 	// Version is part of the keys in Redis and of the User-Agent.
 	Version string
-	// Registry configures the registry client. Its UserAgent is set from Version.
+	// Registry configures the registry client. Its UserAgent is set from Version, and its
+	// Observe counts for [Service.Register].
 	Registry registry.Options
 	Engine   verify.Options
 	// CacheBytes bounds the in-memory cache. Default [cache.DefaultMemoryBytes].
@@ -82,7 +83,9 @@ type Service struct {
 	set        tenant.Set
 	engine     *verify.Engine
 	cache      Cache
-	redis      *cache.Redis // nil without one
+	memory     *cache.Memory // nil if Options.Cache replaces it
+	redis      *cache.Redis  // nil without one
+	requests   *requests
 	registry   *registry.Client
 	revocation *revocation.Prefetcher
 	external   *external.Fetcher
@@ -102,8 +105,9 @@ const (
 
 // New returns a Service. It opens no connections.
 func New(options Options) (*Service, error) {
-	options.Registry.UserAgent = "landwaiter/" + cmp.Or(options.Version, "unknown")
-	s := &Service{registry: registry.NewClient(options.Registry), firstFetch: firstFetch}
+	s := &Service{requests: newRequests(), firstFetch: firstFetch}
+	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
+	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient
 	}
@@ -146,7 +150,7 @@ func (s *Service) connectCache(options Options) error {
 		}
 		return cache.Share{Account: config.Account, Percent: config.Limits.CachePercent}
 	})
-	s.cache = memory
+	s.cache, s.memory = memory, memory
 	if options.Redis == nil {
 		return nil
 	}

@@ -26,9 +26,10 @@ const (
 	backdate = time.Hour
 
 	// firstRetry is the first and maxRetry the longest pause after a rotation that
-	// failed.
+	// failed. It fails while Gatekeeper is down, whose webhook sees Provider objects;
+	// once Gatekeeper is back, pods are denied for the rest of that pause.
 	firstRetry = 2 * time.Second
-	maxRetry   = time.Minute
+	maxRetry   = 10 * time.Second
 	// callTimeout bounds one call to the API server.
 	callTimeout = 10 * time.Second
 )

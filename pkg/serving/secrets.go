@@ -2,6 +2,7 @@ package serving
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,30 @@ type watched struct {
 	*secretwatch.Watch
 }
 
+// errWaiting marks errors of a Secret that is not there yet, or not filled in: at the
+// start, whoever makes it may come later.
+var errWaiting = errors.New("not there yet")
+
+// waits marks err with errWaiting and keeps its text.
+type waits struct{ error }
+
+// Is implements the interface of [errors.Is].
+func (w waits) Is(target error) bool { return target == errWaiting }
+
+// onlyWaiting reports whether err, and each error joined in it, is one of waiting.
+func onlyWaiting(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error }) // of errors.Join
+	if !ok {
+		return errors.Is(err, errWaiting)
+	}
+	for _, e := range joined.Unwrap() {
+		if !onlyWaiting(e) {
+			return false
+		}
+	}
+	return true
+}
+
 // load returns the Secret, nil if it does not exist, or why that is not known.
 func (w watched) load() (*corev1.Secret, error) {
 	object, answered, err := w.Content()
@@ -34,7 +59,7 @@ func (w watched) load() (*corev1.Secret, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", w.ref, err)
 	case !answered:
-		return nil, fmt.Errorf("read %s: the API server has not answered yet", w.ref)
+		return nil, waits{fmt.Errorf("read %s: the API server has not answered yet", w.ref)}
 	}
 	return secret, nil
 }
@@ -46,11 +71,11 @@ func (w watched) loadWith(keys ...string) (*corev1.Secret, error) {
 		return nil, err
 	}
 	if secret == nil {
-		return nil, fmt.Errorf("read %s: it does not exist", w.ref)
+		return nil, waits{fmt.Errorf("read %s: it does not exist", w.ref)}
 	}
 	for _, key := range keys {
 		if len(secret.Data[key]) == 0 {
-			return nil, fmt.Errorf("read %s: it has no key %s", w.ref, key)
+			return nil, waits{fmt.Errorf("read %s: it has no key %s", w.ref, key)}
 		}
 	}
 	return secret, nil

@@ -97,6 +97,9 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 	}
 	i.errors = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_tls_reload_errors_total",
 		Help: "Changed certificates or client authorities that could not be used, so that the old ones stayed in force."}, []string{"part"})
+	for _, part := range []part{partCertificate, partClientCA} {
+		i.errors.WithLabelValues(string(part)) // exported from the start, so that the first error is an increase
+	}
 	next := &state{}
 	now := time.Now()
 	first, certificateErr := i.updateCertificate(next, now)
@@ -105,7 +108,8 @@ func New(clients kubernetes.Interface, log *logrus.Logger, options Options) (*Id
 		if len(i.watches) == 0 {
 			return nil, fmt.Errorf("new TLS identity: %w", err)
 		}
-		log.WithError(err).Warn("waiting for the certificate and the client CA")
+		// Not a warning: Secrets are read by a watch, which has begun a moment ago.
+		log.WithError(err).Info("waiting for the certificate and the client CA")
 	}
 	i.current.Store(next)
 	i.again = earlier(first, second)
@@ -193,9 +197,9 @@ func (i *Identity) refresh(now time.Time) time.Time {
 	current := i.current.Load()
 	next := &state{certificate: current.certificate, clientCAs: current.clientCAs}
 	first, err := i.updateCertificate(next, now)
-	i.complain(partCertificate, err)
+	i.complain(partCertificate, current.certificate != nil, err)
 	second, err := i.updateClientCAs(next, now)
-	i.complain(partClientCA, err)
+	i.complain(partClientCA, current.clientCAs != nil, err)
 	if *next != *current {
 		i.current.Store(next)
 		i.log.Info("TLS identity reloaded")
@@ -203,10 +207,12 @@ func (i *Identity) refresh(now time.Time) time.Time {
 	return earlier(first, second)
 }
 
-// complain counts every failure and logs a new one.
-func (i *Identity) complain(part part, err error) {
+// complain counts every failure and logs a new one. Until a part is in force for the
+// first time, a Secret that is not there yet is no failure: [New] has said that it is
+// waited for, and readiness says so as long as it is.
+func (i *Identity) complain(part part, inForce bool, err error) {
 	text := ""
-	if err != nil {
+	if err != nil && (inForce || !onlyWaiting(err)) {
 		text = err.Error()
 		i.errors.WithLabelValues(string(part)).Inc()
 	}

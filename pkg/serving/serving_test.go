@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"path/filepath"
@@ -186,6 +187,75 @@ func TestWaitsForItsSecretsAndHasNothingBefore(t *testing.T) {
 		k.put(t, clientCA(), map[string][]byte{"ca.crt": a.CertificatePEM})
 		synctest.Wait()
 		requireTrusted(t, i, a)
+	})
+}
+
+// reloadErrors returns what an identity exports, by part.
+func reloadErrors(t *testing.T, metrics *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Gather()
+	require.NoError(t, err)
+	require.Len(t, families, 1)
+	counts := map[string]float64{}
+	for _, m := range families[0].GetMetric() {
+		counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+	}
+	return counts
+}
+
+// The Secrets come in any order, and Gatekeeper's is empty at first; a start that only
+// waits for them is healthy.
+func TestAHealthyStartCountsNoReloadErrorInWhateverOrderSecretsCome(t *testing.T) {
+	none := map[string]float64{"certificate": 0, "client_ca": 0}
+	for name, before := range map[string]bool{"Secrets that are there": true, "Secrets that come late": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, k *kube) {
+				a := newAuthorityOf(t, "authority")
+				data := issuedBy(t, a)
+				arrive := func() {
+					k.put(t, clientCA(), map[string][]byte{"ca.crt": a.CertificatePEM})
+					synctest.Wait()
+					k.put(t, tlsSecret(), data)
+				}
+				if before {
+					arrive()
+				}
+				metrics, lines := prometheus.NewRegistry(), &bytes.Buffer{}
+				log := quiet()
+				log.SetOutput(lines)
+				i, err := New(k, log, Options{CertificateSecret: tlsSecret(), Metrics: metrics,
+					ClientCASecrets: []SecretKey{{clientCA().Namespace, clientCA().Name, "ca.crt"}}})
+				require.NoError(t, err)
+				require.Equal(t, none, reloadErrors(t, metrics), "exported before anything happens")
+				background(t, i.Run)
+				if !before {
+					k.put(t, clientCA(), nil)
+					time.Sleep(time.Minute)
+					arrive()
+				}
+				synctest.Wait()
+				requireServed(t, i, data)
+				requireTrusted(t, i, a)
+				require.Equal(t, none, reloadErrors(t, metrics))
+				require.NotContains(t, lines.String(), "level=error")
+
+				k.remove(t, tlsSecret())
+				synctest.Wait()
+				require.Equal(t, map[string]float64{"certificate": 1, "client_ca": 0}, reloadErrors(t, metrics), "the old one stays in force")
+				require.Contains(t, lines.String(), "level=error")
+			})
+		})
+	}
+}
+
+func TestAUselessFirstCertificateIsAnErrorAndNotWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kube) {
+		k.put(t, tlsSecret(), map[string][]byte{"tls.crt": []byte("x"), "tls.key": []byte("x")})
+		metrics := prometheus.NewRegistry()
+		i, err := New(k, quiet(), Options{CertificateSecret: tlsSecret(), Metrics: metrics})
+		require.NoError(t, err)
+		background(t, i.Run)
+		require.Equal(t, map[string]float64{"certificate": 1, "client_ca": 0}, reloadErrors(t, metrics))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -20,6 +21,7 @@ var ErrNotReady = errors.New("resources are not loaded yet, try again")
 // concurrent use; readers never block.
 type Set struct {
 	current atomic.Pointer[compile.Snapshot]
+	changed atomic.Int64 // when current was swapped in, in Unix nanoseconds
 
 	mu      sync.Mutex
 	swapped chan struct{} // closed by the next Swap; nil without waiters
@@ -31,6 +33,7 @@ func (s *Set) Swap(snapshot *compile.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current.Store(snapshot)
+	s.changed.Store(time.Now().UnixNano())
 	if s.swapped != nil {
 		close(s.swapped)
 		s.swapped = nil
@@ -59,6 +62,16 @@ func (s *Set) For(namespace verify.Namespace) (*verify.Config, error) {
 
 // Snapshot returns the current snapshot, nil before the first Swap.
 func (s *Set) Snapshot() *compile.Snapshot { return s.current.Load() }
+
+// Changed returns when the current snapshot was swapped in, the zero time before the first
+// Swap.
+func (s *Set) Changed() time.Time {
+	at := s.changed.Load()
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, at)
+}
 
 // Ready returns nil after the first Swap, and [ErrNotReady] before.
 func (s *Set) Ready() error {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -68,6 +69,9 @@ type Account string
 // from other kinds of accounts.
 func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
 
+// Describe returns a for use in a sentence.
+func (a Account) Describe() string { return strings.Replace(string(a), "/", " ", 1) }
+
 // Registry reads from OCI registries with one tenant's credentials. Every method
 // verifies content against the requested digest, reads at most a limit, and returns a
 // [PermanentError] if a retry would give the same answer; every other error is transient.
@@ -122,10 +126,11 @@ type Checker interface {
 
 // PermanentError marks a failure that a retry would repeat: the image does not exist,
 // access is denied, the content does not match its digest, a limit is exceeded. Its text
-// is shown to team devs.
+// is shown to team devs, and so is Remediation, which may be empty.
 type PermanentError struct {
-	Reason policy.Reason
-	Err    error
+	Reason      policy.Reason
+	Err         error
+	Remediation string
 }
 
 // Error returns the text of the cause.
@@ -137,6 +142,12 @@ func (e *PermanentError) Unwrap() error { return e.Err }
 // Permanent wraps err as a [PermanentError] with a reason.
 func Permanent(reason policy.Reason, err error) error {
 	return &PermanentError{Reason: reason, Err: err}
+}
+
+// PermanentWith is [Permanent] with what to do about the error, as one clause without a full
+// stop.
+func PermanentWith(reason policy.Reason, err error, remediation string) error {
+	return &PermanentError{Reason: reason, Err: err, Remediation: remediation}
 }
 
 // IsPermanent reports whether err is, or wraps, a [PermanentError].
@@ -205,7 +216,7 @@ type Result struct {
 	Verdict   policy.Verdict
 	Findings  []policy.Finding
 	Cached    bool
-	Stages    []Stage // in order of their end; empty for a cached verdict
+	Stages    []Stage // in order of their end; empty for a verdict in memory
 	// Overloaded says that too many images were in flight to begin the work.
 	Overloaded bool
 }
@@ -217,6 +228,10 @@ func (r Result) Decided() bool { return r.Verdict.Outcome != policy.Undecided }
 // Stage is how long one step of a verification took.
 type Stage struct {
 	Name     string
+	Began    time.Time
 	Duration time.Duration
-	Detail   string
+	// Verifier is whose check it was; zero for other stages.
+	Verifier policy.ObjectRef
+	// Detail says what the stage was about, such as an image or a digest.
+	Detail string
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/landwaiter/landwaiter/pkg/fair"
@@ -14,38 +13,28 @@ import (
 // evidence, and processor time in turns with other accounts.
 type budget struct {
 	account Account
-	memory  *fair.Gate[Account]
+	memory  *fair.Hold[Account]
 	turns   *fair.Turns[Account]
 
-	mu      sync.Mutex
-	held    int64
 	refused atomic.Bool // some evidence found no memory, and is Unknown
 	lost    atomic.Bool // a finding found no memory, and is gone
 }
 
 func (e *Engine) budget(account Account) *budget {
-	return &budget{account: account, memory: e.memory, turns: e.turns}
+	return &budget{account: account, memory: e.memory.Hold(account), turns: e.turns}
 }
 
 // hold reserves memory for n bytes until the work ends. Its error is transient.
 func (b *budget) hold(n int64) error {
-	if !b.memory.Take(b.account, n, 0) {
+	if !b.memory.Take(n) {
 		b.refused.Store(true)
-		return fmt.Errorf("%s has too much evidence in memory: %w", b.account, errOverloaded)
+		return fmt.Errorf("%s has too much evidence in memory: %w", b.account.Describe(), errOverloaded)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held += n
 	return nil
 }
 
 // release returns all memory. Nothing that was held may be used any more.
-func (b *budget) release() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.memory.Return(b.account, b.held)
-	b.held = 0
-}
+func (b *budget) release() { b.memory.Release() }
 
 // compute runs f in a turn of the account, with a context for [Step]. It fails without f
 // if ctx ends first.

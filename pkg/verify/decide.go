@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ type ranked struct {
 
 // board collects findings from parallel checks and detects when they suffice.
 type board struct {
+	subject image.Reference
 	tasks   []task
 	tallies []*policy.Tally // of the tasks; nil for those that are known
 	budget  *budget
@@ -30,6 +32,7 @@ type board struct {
 
 	mu     sync.Mutex
 	found  map[check][]ranked
+	listed map[Registry]int // manifests that refer to the subject
 	closed bool
 }
 
@@ -40,8 +43,8 @@ type check struct {
 	verifier *Verifier
 }
 
-func newBoard(tasks []task, budget *budget, settled, enforced func()) *board {
-	b := &board{tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{}, settled: settled, enforced: enforced}
+func newBoard(subject image.Reference, tasks []task, budget *budget, settled, enforced func()) *board {
+	b := &board{subject: subject, tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{}, listed: map[Registry]int{}, settled: settled, enforced: enforced}
 	for i, t := range tasks {
 		if !t.known {
 			b.tallies[i] = t.rules.Tally()
@@ -73,6 +76,13 @@ func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Fin
 	}
 }
 
+// list records how many manifests of a registry refer to the subject.
+func (b *board) list(registry Registry, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listed[registry] = n
+}
+
 // tally counts a proven finding, and ends the searches that need no more.
 func (b *board) tally(c check, finding policy.Finding) {
 	for i, t := range b.tasks {
@@ -98,11 +108,16 @@ func (b *board) tally(c check, finding policy.Finding) {
 	b.settled()
 }
 
-// findings returns the findings of one task's verifiers, in order.
-func (b *board) findings(t task) []policy.Finding {
+// findings returns the findings of one task's verifiers, in order. With absent, a verifier
+// that found nothing at all says so. That is true unless every task is settled: a search
+// that ends for any other reason leaves findings that say why.
+func (b *board) findings(t task, absent bool) []policy.Finding {
 	findings := slices.Clone(t.missing)
 	for _, v := range t.verifiers {
 		found := slices.Clone(b.found[check{t.layer.Registry, v}])
+		if absent && len(found) == 0 {
+			findings = append(findings, v.absent(b.subject, b.listed[t.layer.Registry]))
+		}
 		slices.SortStableFunc(found, func(x, y ranked) int { return x.rank - y.rank })
 		for _, r := range found {
 			findings = append(findings, r.finding)
@@ -117,19 +132,23 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 	defer b.mu.Unlock()
 	b.closed = true
 	verdicts := make([]policy.Verdict, len(b.tasks))
-	var findings []policy.Finding
-	seen := map[check]bool{}
+	absent := false
 	for i, t := range b.tasks {
 		verdicts[i] = t.verdict
 		if !t.known {
-			verdicts[i] = policy.Decide(t.rules, b.findings(t))
+			verdicts[i] = policy.Decide(t.rules, b.findings(t, true))
+			absent = absent || verdicts[i].Outcome != policy.Allowed
 		}
+	}
+	var findings []policy.Finding
+	seen := map[check]bool{}
+	for _, t := range b.tasks {
 		shown := t
 		shown.verifiers = slices.DeleteFunc(slices.Clone(t.verifiers), func(v *Verifier) bool { return seen[check{t.layer.Registry, v}] })
 		for _, v := range shown.verifiers {
 			seen[check{t.layer.Registry, v}] = true
 		}
-		findings = append(findings, b.findings(shown)...)
+		findings = append(findings, b.findings(shown, absent)...)
 	}
 	return verdicts, findings
 }
@@ -192,15 +211,17 @@ func Unanswered(namespace Namespace, ref image.Reference, err error) Result {
 
 // NamespaceNotFound returns the permanent error for a namespace that does not exist.
 func NamespaceNotFound(namespace Namespace) error {
-	return Permanent(policy.ReasonNamespaceNotFound, fmt.Errorf("namespace %s does not exist", namespace))
+	return PermanentWith(policy.ReasonNamespaceNotFound, fmt.Errorf("namespace %s does not exist", namespace),
+		"try again if it was just created, or correct the name of the namespace")
 }
 
 // failure returns the verdict on an image whose verification ended with err. err names
 // the image.
 func failure(err error) policy.Verdict {
-	outcome := policy.Undecided
-	if IsPermanent(err) {
-		outcome = policy.Denied
+	verdict := policy.Verdict{Outcome: policy.Undecided, Reason: err.Error()}
+	var permanent *PermanentError
+	if errors.As(err, &permanent) {
+		verdict.Outcome, verdict.Remediation = policy.Denied, permanent.Remediation
 	}
-	return policy.Verdict{Outcome: outcome, Reason: err.Error()}
+	return verdict
 }

@@ -115,6 +115,7 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 		defer cancel()
 	}
 	trace := newTrace(e.now)
+	ctx = trace.in(ctx)
 	subject, err := e.pin(ctx, config, registryOf(tasks), ref, how, trace)
 	if err != nil {
 		result.Verdict, result.Stages, result.Overloaded = failed(tasks, err), trace.stages(), errors.Is(err, errOverloaded)
@@ -135,8 +136,8 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 			entry = Entry{Verdict: failed(tasks, err)}
 			result.Overloaded = errors.Is(err, errOverloaded)
 		}
-		result.Stages = trace.stages()
 	}
+	result.Stages = trace.stages()
 	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict, entry.Findings
 	return result
 }
@@ -167,16 +168,16 @@ func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref
 // differ from the digest of ref.
 func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
 	if registry == nil {
-		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("resolve %s: no registry is configured", ref))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("cannot look up %s: no registry is configured", ref))
 	}
 	descriptor, err := registry.Resolve(ctx, ref)
 	switch {
 	case err != nil:
 		return ocispec.Descriptor{}, err
 	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry gave no sha256 digest", ref))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: the registry gave no sha256 digest", ref))
 	case ref.Digest != "" && descriptor.Digest != ref.Digest:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("resolve %s: the registry answered for %s", ref, descriptor.Digest))
+		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: the registry answered for %s", ref, descriptor.Digest))
 	}
 	return descriptor, nil
 }
@@ -220,7 +221,7 @@ func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Referenc
 		return ref, nil
 	}
 	if len(config.Layers) == 0 {
-		return image.Reference{}, fmt.Errorf("resolve %s: no resources are loaded for %s", ref, config.Namespace.Describe())
+		return image.Reference{}, fmt.Errorf("cannot look up %s: no resources are loaded for %s", ref, config.Namespace.Describe())
 	}
 	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, mode{}, newTrace(e.now))
 	return subject.Reference, err

@@ -154,18 +154,18 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		"the zero configuration":               {&verify.Config{}, "no policy is loaded"},
 		"a zero layer":                         {config(verify.Layer{}), "defaultAction is Deny"},
 		"no rule matches":                      {config(verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
-		"a rule that requires nothing":         {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "no Verifier of type"},
+		"a rule that requires nothing":         {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
 		"atLeast zero":                         {config(layer(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
-		"a verifier that does not exist":       {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "verifier a does not exist"},
+		"a verifier that does not exist":       {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
 		"a verifier for other images":          {config(layer(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
 		"a broken verifier":                    {config(layer(t, r, anyA, broken)), "Secret team-a/pub is not there"},
 		"a broken verifier of unknown type":    {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
 		"a broken policy":                      {config(brokenLayer), "cannot be used"},
 		"a broken verifier among all of":       {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
-		"no policy and no verifier":            {config(verify.Layer{Registry: r, RequireMatching: true}), "no verifier applies"},
-		"no policy and no matching verifier":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no verifier applies"},
+		"no policy and no verifier":            {config(verify.Layer{Registry: r, RequireMatching: true}), "no Verifier applies to r.example.com/app"},
+		"no policy and no matching verifier":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
 		"no policy and a broken verifier":      {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
-		"no verifier of the type":              {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "no Verifier of type Notation"},
+		"no verifier of the type":              {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
 		"a lax layer above a floor that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
 		"a lax layer above a broken floor":     {config(lax, brokenLayer), "cannot be used"},
 		"no registry":                          {config(layer(t, nil, anyA, verifier(t, "a", "k1"))), ""},
@@ -215,7 +215,7 @@ func TestNoPolicyNeedsEveryMatchingVerifier(t *testing.T) {
 	both := config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k2")}})
 	result := engine(newCache(), verify.Options{}).Verify(t.Context(), both, ref(t, "r.example.com/app@"+appDigest.String()))
 	require.Equal(t, policy.Denied, result.Verdict.Outcome)
-	require.Contains(t, result.Verdict.Reason, "only a was satisfied")
+	require.Contains(t, result.Verdict.Reason, "a valid signature for a and for b: there is one for a; for b, ")
 }
 
 func TestTheVerdictIsAboutOneDigestHoweverOftenTheTagMoves(t *testing.T) {

@@ -22,7 +22,7 @@ type examination struct {
 func (x *examination) run(ctx context.Context, tasks []task, subject Subject) (Entry, error) {
 	entry := x.examine(ctx, tasks, subject)
 	if x.budget.lost.Load() || x.budget.refused.Load() && entry.Verdict.Outcome != policy.Allowed {
-		return Entry{}, fmt.Errorf("%s: %s has too much evidence in memory: %w", subject.Reference, x.budget.account, errOverloaded)
+		return Entry{}, fmt.Errorf("%s: %s has too much evidence in memory: %w", subject.Reference, x.budget.account.Describe(), errOverloaded)
 	}
 	return entry, nil
 }
@@ -35,7 +35,7 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 	ctx, cancel := context.WithCancel(work)
 	defer cancel()
 	grace := sync.OnceFunc(func() { time.AfterFunc(warnGrace, cancel) })
-	board := newBoard(tasks, x.budget, cancel, grace)
+	board := newBoard(subject.Reference, tasks, x.budget, cancel, grace)
 	var enforced, all sync.WaitGroup
 	warned := false // some search is for warnings only
 	for group, verifiers := range searches(tasks) {

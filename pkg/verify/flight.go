@@ -23,7 +23,7 @@ func (e *Engine) begin(config *Config, how mode) error {
 	case how.lowPriority && !e.limit.TakeSpare(account, 1, most):
 		return fmt.Errorf("%s: %w", account, errLowPriority)
 	case !how.lowPriority && !e.limit.Take(account, 1, most):
-		return fmt.Errorf("%s has too many images in flight: %w", account, errOverloaded)
+		return fmt.Errorf("%s has too many images in flight: %w", account.Describe(), errOverloaded)
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ func (s *search) run(ctx context.Context) {
 	if !ok {
 		return
 	}
+	s.board.list(s.registry, len(listed))
 	read, others := s.split(listed)
 	candidates, over := s.candidates(ctx, read, MaxSignatures)
 	var checks sync.WaitGroup
@@ -51,7 +52,7 @@ func (s *search) run(ctx context.Context) {
 	checks.Wait()
 	if over > 0 {
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has %d signatures, only the first %d are tried", s.subject.Reference.Name(), over+MaxSignatures, MaxSignatures),
+			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", s.subject.Reference.Name(), over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
 }
@@ -94,7 +95,8 @@ func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
 	if over := len(listed) - MaxReferrers; over > 0 {
 		listed = listed[:MaxReferrers]
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message: fmt.Sprintf("%s has more than %d referrers, only the first ones are read", s.subject.Reference.Name(), MaxReferrers)})
+			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", s.subject.Reference.Name(), MaxReferrers),
+			Remediation: "remove superfluous signatures and attestations from the repository"})
 	}
 	return listed, true
 }
@@ -174,7 +176,8 @@ func (s *search) parse(ctx context.Context, manifests []referring, limit int) (s
 		}
 		if len(manifest.Layers) == 0 && len(m.descriptor.Data) > 0 {
 			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.descriptor.Digest.String(),
-				Message: fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest)})
+				Message:     fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest),
+				Remediation: "sign the image again"})
 		}
 		for _, layer := range distinct(manifest.Layers) {
 			signature := Signature{Descriptor: m.descriptor, Manifest: manifest, Layer: layer}
@@ -231,7 +234,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 		return
 	}
 	defer turn.Leave()
-	end := s.trace.start("check", v.Source.String()+" "+signature.Descriptor.Digest.String())
+	end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
 	finding := v.Checker.Check(withTurn(ctx, turn), s.subject, signature, s.between(turn), s.now())
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature)

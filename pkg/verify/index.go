@@ -56,10 +56,14 @@ func combineManifests(manifests []ocispec.Descriptor, entries []Entry, denied po
 		switch verdict := entry.Verdict; verdict.Outcome {
 		case policy.Allowed:
 		case policy.Undecided:
-			verdict.Reason = fmt.Sprintf("%s (of manifest %s in the index)", verdict.Reason, manifests[i].Digest)
+			verdict.Reason = fmt.Sprintf("%s (for manifest %s of the index)", verdict.Reason, manifests[i].Digest)
 			undecided = &verdict
 		case policy.Denied:
-			denied.Reason = fmt.Sprintf("%s; nor is every manifest of the index allowed: %s is not: %s", denied.Reason, manifests[i].Digest, verdict.Reason)
+			why := "because " + verdict.Reason
+			if verdict.Reason == denied.Reason {
+				why = "for the same reason"
+			}
+			denied.Reason = fmt.Sprintf("%s; nor is every manifest of the index allowed: %s is not, %s", denied.Reason, manifests[i].Digest, why)
 			return denied, findings
 		default:
 			return policy.Verdict{Reason: "internal error: unknown outcome"}, findings

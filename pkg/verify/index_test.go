@@ -187,7 +187,7 @@ func TestConditionsLookAtEveryVerifierThatMatches(t *testing.T) {
 	}
 	require.Equal(t, policy.Allowed, ask(verifier(t, "a", "k1"), verifier(t, "b", "k2")).Outcome)
 	require.Equal(t, policy.Denied, ask(verifier(t, "a", "k1")).Outcome)
-	require.Contains(t, ask().Reason, "no Verifier applies")
+	require.Contains(t, ask().Reason, "no Verifier applies to")
 	broken := verifier(t, "c", "k3")
 	broken.Broken = "Verifier team-a/c cannot be used"
 	verdict := ask(verifier(t, "a", "k1"), verifier(t, "b", "k2"), broken)

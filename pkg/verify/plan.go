@@ -99,6 +99,9 @@ type Verifier struct {
 	Type    string // "Cosign", "Notation"
 	Images  []image.Pattern
 	Checker Checker
+	// Command is the command that makes such evidence, as users type it, without the image
+	// at its end. It may be empty.
+	Command string
 	// Broken, if set, says why the verifier is unusable: all evidence is then invalid,
 	// and Checker is not called.
 	Broken string
@@ -137,7 +140,7 @@ type task struct {
 // denied.
 func (c *Config) plan(ref image.Reference) []task {
 	if !slices.ContainsFunc(c.Layers, func(l Layer) bool { return !l.Warns }) {
-		return []task{known(nil, policy.Verdict{Reason: "no policy is loaded for " + c.Namespace.Describe()})}
+		return []task{known(nil, policy.Verdict{Reason: "no policy is loaded for " + c.Namespace.Describe(), Remediation: "try again; if it stays, ask a cluster admin to look at Landwaiter's log"})}
 	}
 	tasks := make([]task, len(c.Layers))
 	for i := range c.Layers {
@@ -158,7 +161,7 @@ func (l *Layer) unverified(source policy.ObjectRef, why string) task {
 func (l *Layer) plan(ref image.Reference) task {
 	switch {
 	case l.Broken != "":
-		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Broken})
+		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Broken, Remediation: repair(l.Source)})
 	case l.OnlyWarnings:
 		return l.unverified(l.Source, fmt.Sprintf("%s and every other policy that applies only warn", l.Source))
 	case l.RequireMatching:
@@ -173,7 +176,13 @@ func (l *Layer) plan(ref image.Reference) task {
 		return l.unverified(l.Source, fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Allow", l.Source, ref.Name()))
 	}
 	return known(l, policy.Verdict{Policy: l.Source,
-		Reason: fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Deny", l.Source, ref.Name())})
+		Reason:      fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Deny", l.Source, ref.Name()),
+		Remediation: l.Source.Owner("add a rule for this image to the policy")})
+}
+
+// repair says what to do about a resource that cannot be used.
+func repair(source policy.ObjectRef) string {
+	return source.Owner("correct the resource; its condition Ready says what is wrong")
 }
 
 // planMatching plans a layer without policies: all verifiers that match must pass.
@@ -185,8 +194,8 @@ func (l *Layer) planMatching(ref image.Reference) task {
 		}
 	}
 	if len(names) == 0 {
-		return known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no verifier applies to %s; "+
-			"an image needs at least one Verifier whose images match it", ref.Name())})
+		return known(l, policy.Verdict{Reason: fmt.Sprintf("there is no policy, and no Verifier applies to %s", ref.Name()),
+			Remediation: "create a Verifier in the namespace whose images match it, or ask a cluster admin for one"})
 	}
 	rule := Rule{Source: l.Source, Require: []Requirement{{AllOf: names, AtLeast: 1}}}
 	return l.planRule(rule, ref)
@@ -198,7 +207,8 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	case Allow:
 		return l.unverified(rule.Source, fmt.Sprintf("a rule of %s allows %s", rule.Source, ref.Name()))
 	case Deny:
-		return known(l, policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("a rule of %s denies %s", rule.Source, ref.Name())})
+		return known(l, policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("a rule of %s denies %s", rule.Source, ref.Name()),
+			Remediation: "use another image, or " + rule.Source.Owner("change that rule")})
 	default:
 		return known(l, policy.Verdict{Policy: rule.Source, Reason: "internal error: unknown action"})
 	}
@@ -210,7 +220,7 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 	for _, demand := range rule.Require {
 		requirement, err := l.requirement(rule.Source, demand, ref)
 		if err != nil {
-			return deny(policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("%s: %v", rule.Source, err)})
+			return deny(policy.Verdict{Policy: rule.Source, Reason: fmt.Sprintf("%s: %v", rule.Source, err), Remediation: failure(err).Remediation})
 		}
 		t.rules.Require = append(t.rules.Require, requirement)
 		for _, name := range requirement.Verifiers() {
@@ -244,7 +254,8 @@ func (l *Layer) requirement(source policy.ObjectRef, demand Requirement, ref ima
 		}
 	}
 	if len(names) == 0 {
-		return policy.Requirement{}, fmt.Errorf("no Verifier of type %s applies to %s", strings.Join(demand.Types, " or "), ref.Name())
+		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier,
+			fmt.Errorf("it requires a Verifier of type %s, and none applies to %s", strings.Join(demand.Types, " or "), ref.Name()), l.extend())
 	}
 	return policy.AnyOf(source, demand.AtLeast, names...)
 }
@@ -257,13 +268,13 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 		switch {
 		case !v.matches(ref):
 		case v.Broken != "":
-			return policy.Requirement{}, fmt.Errorf("its expression needs every Verifier: %s", v.Broken)
+			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %s", v.Broken), repair(v.Source))
 		default:
 			names = append(names, v.Source.Name)
 		}
 	}
 	if len(names) == 0 {
-		return policy.Requirement{}, fmt.Errorf("no Verifier applies to %s", ref.Name())
+		return policy.Requirement{}, PermanentWith(policy.ReasonNoSuchVerifier, fmt.Errorf("it has an expression, and no Verifier applies to %s", ref.Name()), l.extend())
 	}
 	return policy.Matching(source, demand.AtLeast, demand.Condition, names...)
 }
@@ -272,20 +283,18 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 func (t *task) add(l *Layer, name string, ref image.Reference) {
 	i := slices.IndexFunc(l.Verifiers, func(v *Verifier) bool { return v.Source.Name == name })
 	if i < 0 {
-		t.missing = append(t.missing, policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier,
-			Message:     fmt.Sprintf("verifier %s does not exist where the policy looks for it", name),
-			Remediation: "create the Verifier, or correct the name in the policy"})
+		t.missing = append(t.missing, l.unknown(t.rules.Source, name))
 		return
 	}
 	v := l.Verifiers[i]
 	switch {
 	case slices.Contains(t.verifiers, v):
 	case v.Broken != "":
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken,
-			Remediation: "correct the named resource; its status says what is wrong"}))
+		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken, Remediation: repair(v.Source)}))
 	case !v.matches(ref):
 		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonNotForThisImage,
-			Message: fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name())}))
+			Message:     fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name()),
+			Remediation: v.Source.Owner("add the image to spec.images of the Verifier") + ", or require another Verifier"}))
 	default:
 		t.verifiers = append(t.verifiers, v)
 	}

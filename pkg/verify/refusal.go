@@ -68,7 +68,7 @@ func findingOf(err error) policy.Finding {
 		}
 		return found
 	case errors.As(err, &permanent):
-		return policy.Finding{Result: policy.Invalid, Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error()}
+		return policy.Finding{Result: policy.Invalid, Reason: cmp.Or(permanent.Reason, policy.ReasonInternalError), Message: err.Error(), Remediation: permanent.Remediation}
 	case errors.As(err, &unsure):
 		return policy.Finding{Result: policy.Unknown, Reason: cmp.Or(unsure.reason, policy.ReasonUnreachable), Message: unsure.message}
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -15,17 +16,39 @@ type trace struct {
 
 func newTrace(now func() time.Time) *trace { return &trace{now: now} }
 
-// start begins a stage; the function that it returns ends it.
+// start begins a stage that is nobody's in particular.
 func (t *trace) start(name, detail string) (end func()) {
-	began := t.now()
+	return t.begin(Stage{Name: name, Detail: detail})
+}
+
+// begin begins a stage; the function that it returns ends it.
+func (t *trace) begin(stage Stage) (end func()) {
+	stage.Began = t.now()
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if len(t.passed) >= maxStages {
 			return
 		}
-		t.passed = append(t.passed, Stage{Name: name, Duration: t.now().Sub(began), Detail: detail})
+		stage.Duration = t.now().Sub(stage.Began)
+		t.passed = append(t.passed, stage)
 	}
+}
+
+// traceKey is where the context of a verification has its trace.
+type traceKey struct{}
+
+func (t *trace) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, traceKey{}, t)
+}
+
+// StartStage begins a stage of the verification that ctx belongs to, and returns what ends
+// it. A [Cache] calls it where it waits for a server. Outside a verification it does nothing.
+func StartStage(ctx context.Context, name string) (end func()) {
+	if t, ok := ctx.Value(traceKey{}).(*trace); ok {
+		return t.start(name, "")
+	}
+	return func() {}
 }
 
 // maxStages bounds the stages that are kept: evidence by strangers has one for each

@@ -9,18 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 // The figure of this test stands in docs/performance.md.
 func TestAPodTakesLittleMemory(t *testing.T) {
 	const pods = 3_000
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	before := memory.InUse()
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byImage: indexed})
 	for i := range pods {
 		pod := &corev1.Pod{ObjectMeta: meta(), Status: corev1.PodStatus{Phase: corev1.PodRunning}}
@@ -37,8 +33,8 @@ func TestAPodTakesLittleMemory(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, index.Add(kept))
 	}
-	each := (heap() - before) / pods
+	each := (memory.InUse() - before) / pods
 	t.Logf("%d bytes for a pod with 2 images", each)
-	require.Less(t, each, uint64(4<<10))
+	require.Less(t, each, 4<<10)
 	runtime.KeepAlive(index)
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -51,6 +52,9 @@ type Options struct {
 	// Metrics counts images by outcome; nil counts nowhere.
 	Metrics prometheus.Registerer
 }
+
+// dropped is the outcome of an image that was not queued, in metrics.
+const dropped = "dropped"
 
 // byImage is the index of objects by namespace and image.
 const byImage = "image"
@@ -100,7 +104,10 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	}
 	w := &Watcher{verifier: verifier, log: log, interval: options.Interval, queue: newQueue(maxWaiting, maxWaitingEach), seed: maphash.MakeSeed(),
 		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_warm_images_total",
-			Help: "Images verified before admission, by outcome; dropped: too many waited."}, []string{"outcome"})}
+			Help: "Images verified before admission, by outcome; dropped: too many waited. With --warm-up."}, []string{"outcome"})}
+	for _, outcome := range []string{policy.Allowed.String(), policy.Denied.String(), policy.Undecided.String(), dropped} {
+		w.images.WithLabelValues(outcome) // exported before the first image
+	}
 	if options.Metrics != nil {
 		if err := options.Metrics.Register(w.images); err != nil {
 			return nil, fmt.Errorf("new watcher of workloads: %w", err)
@@ -164,7 +171,7 @@ func (w *Watcher) ask(j job) {
 	if w.queue.add(w.verifier.Account(j.namespace), j) {
 		return
 	}
-	w.images.WithLabelValues("dropped").Inc()
+	w.images.WithLabelValues(dropped).Inc()
 	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image}).Debug("image not queued for warm-up: too many are waiting")
 }
 

@@ -44,7 +44,7 @@ func connectors() map[string][]string {
 		"google.golang.org/grpc": {}, "golang.org/x/net": {},
 
 		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                         // Redis
-		"go.opentelemetry.io/otel/exporters": {"pkg/provider", "cmd/landwaiter"},                                                                                                      // OTLP
+		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                         // OTLP
 		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/web", "cmd/landwaiter"}, // the API server
 	}
 }

@@ -100,7 +100,13 @@ func run(ctx context.Context, out, errOut io.Writer, once bool) (err error) {
 		if err := awaitReady(running, s); err != nil {
 			return err
 		}
-		if err := table(running, out, client, cluster.Questions); err != nil || once {
+		answers, err := askAll(running, client, cluster.Questions)
+		if err != nil {
+			return err
+		}
+		show := forTerminals(out)
+		show.story(answers)
+		if err := show.table(answers); err != nil || once {
 			return err
 		}
 		invite(out, dir, resources, client.URL, server.MetricsAddress(), cluster.Questions[0].Key)
@@ -144,13 +150,14 @@ func awaitReady(ctx context.Context, s *service.Service) error {
 func invite(out io.Writer, dir, resources, url, metrics, key string) {
 	body := `{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","request":{"keys":["` + key + `"]}}`
 	fmt.Fprintf(out, `
-The provider stays up at %s. Ask it as Gatekeeper does:
+The provider stays up at %s until Ctrl-C. Ask it as Gatekeeper does:
 
   curl --cacert %[2]s/ca.crt --cert %[2]s/gatekeeper.crt --key %[2]s/gatekeeper.key \
-    -H 'Content-Type: application/json' -d '%s' %s/v1/verify
+    -H 'Content-Type: application/json' \
+    -d '%[3]s' \
+    %[1]s/v1/verify
 
-Its metrics are at http://%s/metrics. Edit the resources in
-  %s
-and ask again. Interrupt (Ctrl-C) to end; everything that was written is removed.
-`, url, dir, body, url, metrics, resources)
+Put team-b instead of team-a into the key, and it is denied. The resources of both teams are in %[4]s:
+edit one, and ask again. Metrics are at http://%[5]s/metrics. Everything that was written is removed at the end.
+`, url, dir, body, resources, metrics)
 }

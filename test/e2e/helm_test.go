@@ -17,11 +17,12 @@ import (
 )
 
 // helm runs the real helm against the cluster.
-func helm(t *testing.T, args ...string) {
+func helm(t *testing.T, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(within(t), filepath.Join(os.Getenv("LANDWAITER_CHART_TOOLS"), "helm"), append(args, "--kubeconfig", w.Kubeconfig())...)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, "helm %v: %s", args, output)
+	return string(output)
 }
 
 // A second release beside the first, as helm itself installs it; the CRDs belong
@@ -32,7 +33,12 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), object)))
 	})
-	helm(t, "install", "second", chart, "--namespace", ns, "--create-namespace", "--set", "crds.install=false,fullnameOverride=second")
+	notes := helm(t, "install", "second", chart, "--namespace", ns, "--create-namespace", "--set", "crds.install=false,fullnameOverride=second")
+	require.Contains(t, notes, "kubectl label namespace "+ns+" admission.gatekeeper.sh/ignore=landwaiter")
+	require.Contains(t, notes, "Exclude "+ns+" in yours instead")
+	dry := helm(t, "upgrade", "--install", "other", chart, "--namespace", "landwaiter-system", "--dry-run=server", "--set", "crds.install=false,fullnameOverride=other")
+	require.NotContains(t, dry, "does not carry the label", "the namespace of the first has it")
+	require.NotContains(t, dry, "The samples of constraints exclude")
 	deployment := &appsv1.Deployment{}
 	require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Namespace: ns, Name: "second"}, deployment))
 	require.EqualValues(t, 2, *deployment.Spec.Replicas)

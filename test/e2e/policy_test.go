@@ -137,7 +137,7 @@ func TestRulesAllowAndDenyWithoutVerification(t *testing.T) {
 	denied(t, ns, w.byTeamA, "a rule of VerificationPolicy "+ns+"/release denies")
 	metrics, err := stack.Get(within(t), w.Current().MetricsURL+"/metrics")
 	require.NoError(t, err)
-	require.Contains(t, metrics, `landwaiter_provider_keys_total{namespace="`+ns+`",outcome="unverified"}`)
+	require.Contains(t, metrics, `landwaiter_provider_keys_total{namespace="`+ns+`",outcome="unverified",source="admission"}`)
 
 	floor := policy("", "e2e-third-party", `{scope: Floor, defaultAction: Allow,
   rules: [{images: ["`+w.Registry.Host()+"/"+ns+`/third-party/**"], require: [{anyOf: [platform-signature]}]}]}`)

@@ -21,7 +21,7 @@ func redisCount(ctx context.Context, outcome string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found := regexp.MustCompile(`landwaiter_redis_total{outcome="` + outcome + `"} ([0-9]+)`).FindStringSubmatch(metrics)
+	found := regexp.MustCompile(`landwaiter_redis_commands_total{outcome="` + outcome + `"} ([0-9]+)`).FindStringSubmatch(metrics)
 	if found == nil {
 		return 0, fmt.Errorf("there is no counter %s", outcome)
 	}

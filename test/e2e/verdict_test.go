@@ -22,7 +22,15 @@ func TestNamespaceWithoutResourcesUsesTheClustersAndDeniesWithAReason(t *testing
 	admitted(t, ns, w.signed)
 	require.NoError(t, create(t, ns, w.signed))
 	err := create(t, ns, w.unsigned)
-	require.NoError(t, deniedFor(err, w.unsigned, "denied in namespace "+ns, "ClusterVerificationPolicy signed", "platform-signature"))
+	require.NoError(t, deniedFor(err, w.unsigned, "denied in namespace "+ns, "ClusterVerificationPolicy signed", "platform-signature",
+		"no signature was found. To fix: cosign sign --key KEY ", " (traceID "))
+}
+
+func TestTheFirstVerifierOfANamespaceSaysWhatItHides(t *testing.T) {
+	ns := namespace(t)
+	apply(t, trustStore(ns, "keys", w.teamA)+verifier(ns, "release", "keys"))
+	denied(t, ns, w.signed, ns+" has Verifiers of its own, so ClusterVerifier platform-signature does not apply there",
+		"To fix: create a VerificationPolicy in "+ns+" that requires its own Verifiers (release)")
 }
 
 func TestNamespacesOwnResourcesOverrideAndVerdictsDiffer(t *testing.T) {

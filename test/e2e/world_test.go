@@ -38,6 +38,10 @@ type world struct {
 	*stack.Stack
 	platform, teamA, teamB, attacker *fixture.CosignKey
 
+	// startLog is what the provider logged from its first start until it was ready and the
+	// template was there.
+	startLog string
+
 	// Images by tag: signed by the platform, by team A, and by nobody.
 	signed, byTeamA, unsigned string
 
@@ -83,7 +87,8 @@ func start(dir string) (*world, error) {
 		Options: cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, Workloads: true},
 		Root:    "../..", Binary: tools["LANDWAITER_BINARY"], ChartTools: tools["LANDWAITER_CHART_TOOLS"],
 		Values: map[string]any{
-			"mutation": map[string]any{"enabled": true, "workloads": true, "tenantNamespaces": []any{"pinned-tenant"},
+			// Gatekeeper pins tags from 3.23 on; make oldest has an older one.
+			"mutation": map[string]any{"enabled": os.Getenv("LANDWAITER_WITHOUT_PINNING") == "", "workloads": true, "tenantNamespaces": []any{"pinned-tenant"},
 				"excludedNamespaces": []any{"kube-system", "gatekeeper-system", "e2e-*"}},
 			"networkPolicy": map[string]any{"metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 			"autoscaling":   map[string]any{"enabled": true},
@@ -92,7 +97,7 @@ func start(dir string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &world{Stack: s}
+	made := &world{Stack: s, startLog: s.Current().Tail(1000)}
 	if err := made.prepare(ctx); err != nil {
 		made.Stop()
 		return nil, err

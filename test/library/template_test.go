@@ -47,8 +47,17 @@ func source(t testing.TB, name string) string {
 // the call itself.
 type provider func(keys []string) (any, error)
 
-// providerKey is where a review finds its provider.
+// providerKey is where a review finds its providers.
 type providerKey struct{}
+
+// providers answer by name, as Gatekeeper's Provider objects do.
+type providers func(name string, keys []string) (any, error)
+
+// The Provider objects that there are.
+const admissionProvider, auditProvider = "landwaiter-verify", "landwaiter-audit"
+
+// missingProvider is what Gatekeeper says of a Provider object that it does not know.
+const missingProvider = "key is not found in provider cache"
 
 // compile prepares Rego whose provider is the one in the evaluation's context.
 func compile(ctx context.Context, modules ...func(*rego.Rego)) (rego.PreparedEvalQuery, error) {
@@ -59,14 +68,14 @@ func compile(ctx context.Context, modules ...func(*rego.Rego)) (rego.PreparedEva
 			if err := ast.As(request.Value, &call); err != nil {
 				return nil, fmt.Errorf("read the request: %w", err)
 			}
-			if call.ProviderName != "landwaiter-verify" {
-				return nil, fmt.Errorf("no provider %s", call.ProviderName)
-			}
-			answer, ok := c.Context.Value(providerKey{}).(provider)
+			answer, ok := c.Context.Value(providerKey{}).(providers)
 			if !ok {
 				return nil, errors.New("no provider")
 			}
-			answered, err := answer(call.Keys)
+			if call.ProviderName != admissionProvider && call.ProviderName != auditProvider {
+				return externaldata.HandleError(http.StatusBadRequest, errors.New(missingProvider))
+			}
+			answered, err := answer(call.ProviderName, call.Keys)
 			if err != nil {
 				return nil, err
 			}
@@ -84,10 +93,16 @@ func compile(ctx context.Context, modules ...func(*rego.Rego)) (rego.PreparedEva
 }
 
 // review evaluates a template. It returns the messages of the violations as
-// Gatekeeper sorts them, and the keys that were asked about; nil if none were.
+// Gatekeeper sorts them, and the keys that were asked about, those of audits behind
+// the name of their provider; nil if none were.
 func review(ctx context.Context, query rego.PreparedEvalQuery, input any, answer provider) (messages, asked []string, err error) {
-	ctx = context.WithValue(ctx, providerKey{}, provider(func(keys []string) (any, error) {
-		asked = append(asked, keys...)
+	ctx = context.WithValue(ctx, providerKey{}, providers(func(name string, keys []string) (any, error) {
+		for _, key := range keys {
+			if name == auditProvider {
+				key = name + " " + key
+			}
+			asked = append(asked, key)
+		}
 		if answer == nil {
 			return nil, errors.New("no provider")
 		}

@@ -32,6 +32,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/memory"
 )
 
 const (
@@ -224,14 +225,6 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// heap is what is in use, once garbage is gone.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 // settled returns how many goroutines there are once nothing is asked: late work
 // has ended, and the connections that the pools keep are closed, of which there are
 // as many as the last fault left (each has two goroutines here, and one in the
@@ -289,13 +282,13 @@ func TestNothingGoesWrongAndNothingGrows(t *testing.T) {
 	s := newSoak(t)
 	s.begin(t)
 	s.run(t, length/5) // pools and caches fill
-	goroutines, memory := s.settled(t, 0), heap()
+	goroutines, before := s.settled(t, 0), memory.InUse()
 	s.run(t, length*4/5)
 	left := s.settled(t, goroutines+spare)
-	after := heap()
+	after := memory.InUse()
 	t.Logf("%d allowed, %d denied, %d undecided; %d then %d goroutines, %d then %d MiB", s.verdicts[policy.Allowed].Load(), s.verdicts[policy.Denied].Load(),
-		s.verdicts[policy.Undecided].Load(), goroutines, left, memory>>20, after>>20)
-	require.Less(t, after, memory+8<<20)
+		s.verdicts[policy.Undecided].Load(), goroutines, left, before>>20, after>>20)
+	require.Less(t, after, before+8<<20)
 	for outcome := range s.verdicts {
 		require.Positive(t, s.verdicts[outcome].Load(), policy.Outcome(outcome))
 	}

@@ -127,18 +127,18 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 	img := e.signed(t, "app/logged")
 	e.signKeyless(t, instance, img, false, sigstore.SignOptions{})
 	for message, spec := range map[string]string{
-		"it must be of type SigstoreRoot":                   "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStoreRef: {name: keys}}}}",
-		"TrustStore team-a/nowhere does not exist":          strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
-		"Sigstore's public-good root, which cannot be used": "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
-		"without identities would trust everybody":          "{type: Cosign, cosign: {keyless: {identities: [], trustStoreRef: {name: root}}}}",
-		"exactly one of issuer and issuerRegExp":            "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], trustStoreRef: {name: root}}}}",
-		"cannot be read":                                    "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStoreRef: {name: root}}}}",
-		"it must be at least 1":                             strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
-		"spec.cosign.keys.logTrustStoreRef":                 "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: keys}}}}",
-		"exactly one of keys, keyless; it has 2":            strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}]}, ", 1),
-		"exactly one of keys, keyless; it has 0":            "{type: Cosign, cosign: {}}",
-		"spec.type is Notation":                             strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
-		"spec.type is \"\"":                                 strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),
+		"it must be of type SigstoreRoot":                                               "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStoreRef: {name: keys}}}}",
+		"TrustStore team-a/nowhere does not exist":                                      strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
+		"Sigstore's public-good root, which cannot be used":                             "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
+		"spec.cosign.keyless.identities: there are none, so everybody would be trusted": "{type: Cosign, cosign: {keyless: {identities: [], trustStoreRef: {name: root}}}}",
+		"exactly one of issuer and issuerRegExp":                                        "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], trustStoreRef: {name: root}}}}",
+		"cannot be read":                                                                "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStoreRef: {name: root}}}}",
+		"it must be at least 1":                                                         strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
+		"spec.cosign.keys.logTrustStoreRef":                                             "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: keys}}}}",
+		"exactly one of keys, keyless; it has 2":                                        strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}]}, ", 1),
+		"exactly one of keys, keyless; it has 0":                                        "{type: Cosign, cosign: {}}",
+		"spec.type is Notation":                                                         strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
+		"spec.type is \"\"":                                                             strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),
 	} {
 		keys := func(o *resource.Objects) {
 			o.Resources = append(o.Resources, trustStore("team-a", "keys", v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))

@@ -116,7 +116,7 @@ func TestWithoutPolicyEveryMatchingVerifierMustPass(t *testing.T) {
 	requireOutcome(t, policy.Denied, e.outcome(t, "team-a", unsigned))
 	require.Contains(t, e.outcome(t, "team-a", unsigned).Reason, "the built-in rule (there is no policy) requires")
 	requireOutcome(t, policy.Denied, e.outcome(t, "team-b", signed))
-	require.Contains(t, e.outcome(t, "team-b", signed).Reason, "no verifier applies")
+	require.Contains(t, e.outcome(t, "team-b", signed).Reason, "no Verifier applies")
 }
 
 func TestReplayedAndForeignSignaturesDenyWithTheirOwnReasons(t *testing.T) {

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the end-to-end tests need, unless they are
-# installed: etcd and Redis. Without the rights to install, it says what is missing.
+# installed: etcd, Redis, and the programs that are named as arguments, whose packages
+# have the same name. Without the rights to install, it says what is missing.
 set -euo pipefail
 
 missing=()
 command -v etcd >/dev/null || missing+=(etcd-server)
 command -v redis-server >/dev/null || missing+=(redis-server)
+for program in "$@"; do
+  command -v "$program" >/dev/null || missing+=("$program")
+done
 ((${#missing[@]})) || exit 0
 if ((EUID != 0)) || ! command -v apt-get >/dev/null; then
-  echo "please install etcd and redis-server (Debian: apt-get install ${missing[*]})" >&2
+  echo "please install what is missing (Debian: apt-get install ${missing[*]})" >&2
   exit 1
 fi
 echo "tools: installing ${missing[*]}" >&2

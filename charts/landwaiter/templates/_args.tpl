@@ -1,3 +1,22 @@
+{{/* The standard variables of OpenTelemetry, where traces are asked for. */}}
+{{- define "landwaiter.traceEnv" -}}
+{{- with .Values.tracing }}
+{{- if .endpoint }}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- {name: OTEL_EXPORTER_OTLP_ENDPOINT, value: {{ .endpoint | quote }}}
+- {name: OTEL_EXPORTER_OTLP_PROTOCOL, value: {{ .protocol | quote }}}
+- {name: OTEL_RESOURCE_ATTRIBUTES, value: "k8s.namespace.name=$(POD_NAMESPACE),k8s.pod.name=$(POD_NAME)"}
+{{- with .sampler }}
+- {name: OTEL_TRACES_SAMPLER, value: {{ . | quote }}}
+{{- end }}
+{{- if ne (toString .samplerArg) "" }}
+- {name: OTEL_TRACES_SAMPLER_ARG, value: {{ .samplerArg | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "landwaiter.args" -}}
 - serve
 - --own-namespace=$(POD_NAMESPACE)
@@ -77,6 +96,9 @@
 {{- end }}
 - --log-level={{ .Values.log.level }}
 - --log-format={{ .Values.log.format }}
+{{- if .Values.tracing.images }}
+- --trace-images
+{{- end }}
 - --drain-delay=5s
 - --shutdown-grace={{ max 1 (sub .Values.terminationGracePeriodSeconds 10) }}s
 {{- range .Values.extraArgs }}

@@ -58,6 +58,9 @@ roles know every kind. Takes a list: root, "Namespaced" or "Cluster", subresourc
 names:
 {{- if .Values.provider.create }}
 - {{ $full }}-verify
+{{- if .Values.provider.audit }}
+- {{ $full }}-audit
+{{- end }}
 {{- if .Values.provider.ratify }}
 - {{ $full }}-ratify
 {{- end }}

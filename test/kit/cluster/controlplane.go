@@ -40,6 +40,8 @@ type Options struct {
 	AuditInterval time.Duration
 	// Workloads runs the controllers of Deployments, ReplicaSets and Jobs.
 	Workloads bool
+	// ManagerArgs are further arguments of kube-controller-manager; they win over its own.
+	ManagerArgs []string
 	// WithoutGatekeeper starts the control plane alone.
 	WithoutGatekeeper bool
 }
@@ -260,12 +262,12 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manager, err := c.start(Command{Name: "kube-controller-manager", Path: filepath.Join(c.options.Tools, "kube-controller-manager"), Args: []string{
+	manager, err := c.start(Command{Name: "kube-controller-manager", Path: filepath.Join(c.options.Tools, "kube-controller-manager"), Args: append([]string{
 		"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig, "--authorization-kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + c.options.Dir, "--leader-elect=false",
 		"--controllers=" + c.controllers(),
 		"--service-account-private-key-file=" + filepath.Join(c.options.Dir, "accounts.key"), "--use-service-account-credentials=false",
-	}})
+	}, c.options.ManagerArgs...)})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,16 +33,35 @@ const (
 
 // gatekeeper is the state of the running Gatekeeper.
 type gatekeeper struct {
+	adopted []string // arguments of its Deployments, if Helm installed it
+
 	webhook, health, metrics int // ports
 	certificates, kubeconfig string
 	authority                *fixture.Authority
 	manifests                []*unstructured.Unstructured
+	webhooks                 []*unstructured.Unstructured // instead of those among manifests
+	front                    int                          // port of what stands in for its Service, if webhooks is set
 	process                  *Process
 }
 
 // installGatekeeper applies the manifests of Gatekeeper's release except Deployments,
 // with webhooks that point to a process.
 func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
+	g := &c.gatekeeper
+	if g.manifests, err = DecodeFile(filepath.Join(c.options.Tools, "gatekeeper.yaml")); err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, g.plain()...); err != nil {
+		return err
+	}
+	if err := c.runGatekeeper(ctx); err != nil {
+		return err
+	}
+	return c.applyWebhooks(ctx, g.authority.CertificatePEM)
+}
+
+// runGatekeeper starts the process of an installed Gatekeeper.
+func (c *Cluster) runGatekeeper(ctx context.Context) error {
 	g := &c.gatekeeper
 	ports, err := FreePorts(3)
 	if err != nil {
@@ -54,13 +74,7 @@ func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 			return fmt.Errorf("make a folder for Gatekeeper: %w", err)
 		}
 	}
-	if g.manifests, err = DecodeFile(filepath.Join(c.options.Tools, "gatekeeper.yaml")); err != nil {
-		return err
-	}
 	if g.authority, err = fixture.NewAuthority("gatekeeper-ca"); err != nil {
-		return err
-	}
-	if err := c.Apply(ctx, g.plain()...); err != nil {
 		return err
 	}
 	if err := c.writeGatekeeperCertificate(ctx); err != nil {
@@ -73,10 +87,7 @@ func (c *Cluster) installGatekeeper(ctx context.Context) (err error) {
 	if err := c.AccountKubeconfig(ctx, GatekeeperNamespace, gatekeeperAccount, g.kubeconfig); err != nil {
 		return err
 	}
-	if err := c.StartGatekeeper(ctx); err != nil {
-		return err
-	}
-	return c.applyWebhooks(ctx, g.authority.CertificatePEM)
+	return c.StartGatekeeper(ctx)
 }
 
 // auditDir is the folder in which audits cache listed objects.
@@ -110,8 +121,39 @@ func (c *Cluster) fakePod(ctx context.Context) error {
 }
 
 // StartGatekeeper starts the process and waits until it is ready.
-func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
+func (c *Cluster) StartGatekeeper(ctx context.Context) error {
+	process, err := c.LaunchGatekeeper(gatekeeperPod)
+	if err != nil {
+		return err
+	}
+	return process.Await(ctx, process.Ready)
+}
+
+// Gatekeeper is one running process of it.
+type Gatekeeper struct {
+	*Process
+	// Port is that of its webhook.
+	Port int
+
+	health int
+}
+
+// Ready is its readiness probe.
+func (g *Gatekeeper) Ready(ctx context.Context) error {
+	return answers(ctx, http.DefaultClient, fmt.Sprintf("http://%s/readyz", loopback(g.health)))
+}
+
+// LaunchGatekeeper starts the process as a pod of its namespace, and does not wait. If
+// something stands in for its Service it gets ports of its own, and the pod must exist.
+func (c *Cluster) LaunchGatekeeper(pod string) (_ *Gatekeeper, err error) {
 	g := &c.gatekeeper
+	if g.front != 0 {
+		ports, err := FreePorts(3)
+		if err != nil {
+			return nil, err
+		}
+		g.webhook, g.health, g.metrics = ports[0], ports[1], ports[2]
+	}
 	args := []string{
 		"--kubeconfig=" + g.kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", g.webhook), "--cert-dir=" + g.certificates,
 		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=" + loopback(g.health),
@@ -120,18 +162,19 @@ func (c *Cluster) StartGatekeeper(ctx context.Context) (err error) {
 		"--api-cache-dir=" + c.auditDir(), fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
 		"--exempt-namespace=" + GatekeeperNamespace, "--exempt-namespace=landwaiter-system", "--exempt-namespace=kube-system",
 	}
+	if g.front != 0 { // the pod is there, and owns the status objects
+		args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--debug-use-fake-pod" })
+	}
 	for _, operation := range []string{"webhook", "mutation-webhook", "status", "mutation-status", "generate", "audit"} {
 		args = append(args, "--operation="+operation)
 	}
-	g.process, err = c.start(Command{Name: "gatekeeper", Path: filepath.Join(c.options.Tools, "gatekeeper"), Args: args, Env: []string{
-		"POD_NAME=" + gatekeeperPod, "POD_NAMESPACE=" + GatekeeperNamespace, "NAMESPACE=" + GatekeeperNamespace, "CONTAINER_NAME=manager",
-	}})
-	if err != nil {
-		return err
+	if g.adopted != nil {
+		args = g.asAdopted(args)
 	}
-	return g.process.Await(ctx, func(ctx context.Context) error {
-		return answers(ctx, http.DefaultClient, fmt.Sprintf("http://%s/readyz", loopback(g.health)))
-	})
+	g.process, err = c.start(Command{Name: "gatekeeper", Path: filepath.Join(c.options.Tools, "gatekeeper"), Args: args, Env: []string{
+		"POD_NAME=" + pod, "POD_NAMESPACE=" + GatekeeperNamespace, "NAMESPACE=" + GatekeeperNamespace, "CONTAINER_NAME=manager",
+	}})
+	return &Gatekeeper{Process: g.process, Port: g.webhook, health: g.health}, err
 }
 
 // GatekeeperPID returns the process ID of Gatekeeper.
@@ -211,8 +254,22 @@ func (c *Cluster) writeGatekeeperCertificate(ctx context.Context) error {
 // applyWebhooks makes the API server call Gatekeeper, and deny if it does not answer, as
 // the install guide requires.
 func (c *Cluster) applyWebhooks(ctx context.Context, authorities []byte) error {
+	if err := c.setWebhooks(ctx, authorities); err != nil {
+		return err
+	}
+	return Until(ctx, func(ctx context.Context) error { // the API server calls the webhook before it creates anything
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-probe"}}
+		return c.Client.Create(ctx, namespace, client.DryRunAll)
+	})
+}
+
+func (c *Cluster) setWebhooks(ctx context.Context, authorities []byte) error {
 	g := &c.gatekeeper
-	for _, object := range g.manifests {
+	objects, port := g.manifests, g.webhook
+	if g.webhooks != nil {
+		objects, port = g.webhooks, g.front
+	}
+	for _, object := range objects {
 		if kind := object.GetKind(); kind != "ValidatingWebhookConfiguration" && kind != "MutatingWebhookConfiguration" {
 			continue
 		}
@@ -230,9 +287,10 @@ func (c *Cluster) applyWebhooks(ctx context.Context, authorities []byte) error {
 			if err != nil {
 				return fmt.Errorf("read webhooks: %w", err)
 			}
-			webhook["clientConfig"] = map[string]any{"url": "https://" + loopback(g.webhook) + path,
+			webhook["clientConfig"] = map[string]any{"url": "https://" + loopback(port) + path,
 				"caBundle": base64.StdEncoding.EncodeToString(authorities)}
 			webhook["failurePolicy"] = "Fail"
+			webhook["timeoutSeconds"] = webhookTimeout(changed.GetKind())
 		}
 		if err := unstructured.SetNestedSlice(changed.Object, webhooks, "webhooks"); err != nil {
 			return fmt.Errorf("change webhooks: %w", err)
@@ -241,8 +299,5 @@ func (c *Cluster) applyWebhooks(ctx context.Context, authorities []byte) error {
 			return err
 		}
 	}
-	return Until(ctx, func(ctx context.Context) error { // the API server calls the webhook before it creates anything
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-probe"}}
-		return c.Client.Create(ctx, namespace, client.DryRunAll)
-	})
+	return nil
 }

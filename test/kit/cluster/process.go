@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type Command struct {
 // Process is a running program whose output goes to a log file.
 type Process struct {
 	name, log string
+	command   Command
 	cmd       *exec.Cmd
 	ended     chan struct{}
 	err       error // of Wait, once ended is closed
@@ -46,7 +48,7 @@ func StartProcess(dir string, c Command) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
 	}
-	p := &Process{name: c.Name, log: log, cmd: cmd, ended: make(chan struct{})}
+	p := &Process{name: c.Name, log: log, command: c, cmd: cmd, ended: make(chan struct{})}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.ended)
@@ -64,6 +66,16 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.ended
+}
+
+// Terminate asks the process to end, as kubelet does, and kills it after grace.
+func (p *Process) Terminate(grace time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
+	select {
+	case <-p.ended:
+	case <-time.After(grace):
+		p.Kill()
+	}
 }
 
 // Tail returns the last lines of the log.

@@ -92,6 +92,9 @@ func (r *Redis) answers(ctx context.Context) error {
 // Extra replaces the further arguments for the next Restart.
 func (r *Redis) Extra(extra ...string) { r.extra = extra }
 
+// Port is the port on 127.0.0.1.
+func (r *Redis) Port() int { return r.port }
+
 // Address is host:port.
 func (r *Redis) Address() string { return loopback(r.port) }
 

@@ -28,6 +28,18 @@ type Replica struct {
 func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
+	r, err := s.LaunchReplica(ctx, port)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Await(ctx, r.Ready); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// LaunchReplica starts a provider at port and does not wait.
+func (s *Stack) LaunchReplica(ctx context.Context, port int) (*Replica, error) {
 	args, environment, err := s.deploymentContainer()
 	if err != nil {
 		return nil, err
@@ -37,6 +49,11 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	}
 	// Draining is for load balancers, which this stack does not have.
 	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--drain-delay") })
+	for i, arg := range args { // the Service of the chart's own Redis has no name here
+		if strings.HasPrefix(arg, "--redis-url=") {
+			args[i] = "--redis-url-file=" + filepath.Join(s.mounted(), "redis", "url")
+		}
+	}
 	ports, err := cluster.FreePorts(2)
 	if err != nil {
 		return nil, err
@@ -54,13 +71,13 @@ func (s *Stack) StartReplica(ctx context.Context, port int) (*Replica, error) {
 	}
 	r := &Replica{Process: process, HealthURL: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), MetricsURL: fmt.Sprintf("http://127.0.0.1:%d", ports[1])}
 	s.replicas = append(s.replicas, r)
-	if err := process.Await(ctx, func(ctx context.Context) error {
-		_, err := Get(ctx, r.HealthURL+"/readyz")
-		return err
-	}); err != nil {
-		return nil, err
-	}
 	return r, nil
+}
+
+// Ready is the replica's readiness probe.
+func (r *Replica) Ready(ctx context.Context) error {
+	_, err := Get(ctx, r.HealthURL+"/readyz")
+	return err
 }
 
 // Port returns the port that Gatekeeper calls.

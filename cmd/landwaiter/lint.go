@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/lint"
+	"github.com/landwaiter/landwaiter/pkg/service"
+)
+
+// printedLint is what lint prints.
+type printedLint struct {
+	Findings  []printedIssue `json:"findings"`
+	Resources int            `json:"resources"`
+	Ignored   int            `json:"ignored"`
+	Errors    int            `json:"errors"`
+	Notes     int            `json:"notes"`
+}
+
+// printedIssue is one finding of lint.
+type printedIssue struct {
+	File     string      `json:"file"`
+	Line     int         `json:"line"`
+	Severity string      `json:"severity"`
+	Resource *printedRef `json:"resource,omitempty"`
+	Field    string      `json:"field,omitempty"`
+	Reason   string      `json:"reason,omitempty"`
+	Message  string      `json:"message"`
+	Fix      string      `json:"fix,omitempty"`
+}
+
+func newLint() *cobra.Command {
+	var output format
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "lint FILE|DIR|-...",
+		Short: "Find what is wrong with resources in files, before a cluster has them",
+		Long: `Lint checks resources as an API server does when they are applied (schema, unknown
+fields, rules), then as Landwaiter does when it compiles them, and prints
+file:line: Kind namespace/name: field: what is wrong; what to do (the reason).
+
+Each FILE is read whatever its name, each DIR as --config-dir is, and - is standard
+input. Lists are read, so the output of kubectl get -o yaml is too. Errors are what
+will be refused. Notes are what the files alone do not decide, such as a Secret
+that is not among them, and what others than admins may change; they fail with
+--strict only. Lint reaches out to nothing.
+
+Exit codes: 0 there are no errors, 1 there are, 64 the command line is wrong, a file
+cannot be read or no file has a resource of Landwaiter, 69 the result cannot be
+written.`,
+		Example: `  landwaiter lint ./config/samples
+  kubectl get landwaiter --all-namespaces -o yaml | landwaiter lint -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("which resources? give files, directories, or - for standard input")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := lint.Check(cmd.Context(), args, cmd.InOrStdin(), service.Check)
+			if err != nil {
+				return err
+			}
+			printed := printableLint(report)
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "resources: %d, errors: %d, notes: %d, objects of other kinds: %d\n", printed.Resources, printed.Errors, printed.Notes, printed.Ignored)
+			if printed.Errors > 0 || strict && printed.Notes > 0 {
+				return &exitError{code: exitDenied}
+			}
+			return nil
+		},
+	}
+	output.register(cmd)
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 for notes too")
+	return cmd
+}
+
+func printableLint(report lint.Report) printedLint {
+	return printedLint{Resources: report.Resources, Ignored: report.Ignored, Errors: report.Count(lint.Error), Notes: report.Count(lint.Note),
+		Findings: mapped(report.Findings, func(f lint.Finding) printedIssue {
+			issue := printedIssue{File: f.File, Line: f.Line, Severity: string(f.Severity), Field: f.Field, Reason: string(f.Reason), Message: f.Message, Fix: f.Fix}
+			if f.Resource.Kind != "" {
+				issue.Resource = &printedRef{Kind: f.Resource.Kind, Namespace: f.Resource.Namespace, Name: f.Resource.Name}
+			}
+			return issue
+		})}
+}
+
+// print prints one line for each finding, as compilers do.
+func (p printedLint) print(out io.Writer) error {
+	for _, issue := range p.Findings {
+		if _, err := fmt.Fprintln(out, issue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// String returns a finding as one line.
+func (i printedIssue) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d: ", i.File, i.Line)
+	if i.Severity != string(lint.Error) {
+		b.WriteString(i.Severity + ": ")
+	}
+	if i.Resource != nil {
+		b.WriteString(i.Resource.String() + ": ")
+	}
+	if i.Field != "" {
+		b.WriteString(i.Field + ": ")
+	}
+	b.WriteString(i.Message)
+	if i.Fix != "" {
+		b.WriteString("; " + i.Fix)
+	}
+	if i.Reason != "" {
+		b.WriteString(" (" + i.Reason + ")")
+	}
+	return b.String()
+}

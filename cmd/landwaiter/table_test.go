@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTablesFitTheirWidthAndLoseNoWord(t *testing.T) {
+	reason := strings.Repeat("VerificationPolicy team-a/strict requires one of release ", 6)
+	for name, image := range map[string]string{
+		"short image": "registry.example.com/app:v1",
+		"long image":  "registry.example.com/" + strings.Repeat("team/", 15) + "app:v1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			w := newTable(&out)
+			fmt.Fprintf(w, "TITLE\nIMAGE\tVERDICT\tREASON\n%s\tDENIED\t%s\nx\tALLOWED\tfine\n\nA\tB\n1\t2\n", image, reason)
+			require.NoError(t, w.Flush())
+			for line := range strings.Lines(out.String()) {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), tableWidth+1, line)
+				require.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"))
+			}
+			want := strings.Fields("TITLE IMAGE VERDICT REASON " + image + " DENIED " + reason + " x ALLOWED fine A B 1 2")
+			require.ElementsMatch(t, want, strings.Fields(out.String()))
+			require.Contains(t, out.String(), "\nA  B\n1  2\n")
+		})
+	}
+}
+
+func TestColourIsForTerminalsOnly(t *testing.T) {
+	var out bytes.Buffer
+	w := newTable(&out)
+	require.False(t, w.paint)
+	w.paint = true
+	fmt.Fprint(w, "x\tDENIED\tDENIED is no outcome here\ny\tALLOWED (warning)\tz\n")
+	require.NoError(t, w.Flush())
+	require.Contains(t, out.String(), "x  \x1b[31mDENIED\x1b[0m             DENIED is no outcome here\n")
+	require.Contains(t, out.String(), "y  \x1b[32mALLOWED (warning)\x1b[0m  z\n")
+
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, as terminals are
+	require.NoError(t, err)
+	defer func() { require.NoError(t, terminal.Close()) }()
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	require.True(t, isTerminal(terminal))
+	t.Setenv("NO_COLOR", "1")
+	require.False(t, isTerminal(terminal))
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("TERM", "dumb")
+	require.False(t, isTerminal(terminal))
+}
+
+func TestDurationsHaveAUnitThatProgramsCanRead(t *testing.T) {
+	for given, want := range map[time.Duration]string{
+		0: "0ms", 1500 * time.Nanosecond: "0.002ms", 12500 * time.Microsecond: "12.5ms", 2 * time.Minute: "120000ms",
+	} {
+		text, err := duration(given).MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
+		_, err = time.ParseDuration(string(text))
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// What an image is. The Dockerfile says the same for who builds with Docker:
+// TestDockerfileAgreesWithTheImage holds the two together.
+const (
+	imageUser  = "65532:65532"
+	program    = "landwaiter"
+	entrypoint = "/" + program
+	homepage   = "https://github.com/landwaiter/landwaiter"
+	license    = "Apache-2.0"
+	about      = "Decides which container images may enter a Kubernetes cluster, for OPA Gatekeeper"
+)
+
+// origin says what everything in a release is made from.
+type origin struct {
+	version  string    // as `landwaiter version` prints it
+	revision string    // the commit; may be empty
+	created  time.Time // the commit's time, or SOURCE_DATE_EPOCH
+}
+
+// labels are the labels of an image's configuration.
+func (o origin) labels() map[string]string {
+	return map[string]string{
+		ocispec.AnnotationTitle:    program,
+		ocispec.AnnotationSource:   homepage,
+		ocispec.AnnotationLicenses: license,
+		ocispec.AnnotationVersion:  o.version,
+	}
+}
+
+// annotations are those of indexes and manifests.
+func (o origin) annotations() map[string]string {
+	all := o.labels()
+	all[ocispec.AnnotationDescription] = about
+	all[ocispec.AnnotationCreated] = o.created.Format(time.RFC3339)
+	if o.revision != "" {
+		all[ocispec.AnnotationRevision] = o.revision
+	}
+	return all
+}
+
+// blobs holds content by its digest.
+type blobs map[digest.Digest][]byte
+
+// add keeps data and describes it.
+func (b blobs) add(mediaType string, data []byte) ocispec.Descriptor {
+	d := ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	b[d.Digest] = data
+	return d
+}
+
+func (b blobs) addJSON(mediaType string, value any) (ocispec.Descriptor, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return ocispec.Descriptor{}, fmt.Errorf("encode %s: %w", mediaType, err)
+	}
+	return b.add(mediaType, data), nil
+}
+
+// addLayer keeps a compressed layer. It returns the digest of the layer before it was
+// compressed too, which the configuration needs.
+func (b blobs) addLayer(contents files, created time.Time) (ocispec.Descriptor, digest.Digest, error) {
+	archive, err := pack(contents, true, created)
+	if err != nil {
+		return ocispec.Descriptor{}, "", err
+	}
+	compressed, err := compress(archive)
+	if err != nil {
+		return ocispec.Descriptor{}, "", err
+	}
+	return b.add(ocispec.MediaTypeImageLayerGzip, compressed), digest.FromBytes(archive), nil
+}
+
+// addImage keeps the image of one platform: the public roots and the binary, each in a
+// layer of its own, so that a new version shares the first.
+func (b blobs) addImage(p platform, roots, executable []byte, o origin) (ocispec.Descriptor, error) {
+	config := ocispec.Image{Created: &o.created, Platform: p.oci(), RootFS: ocispec.RootFS{Type: "layers"},
+		Config: ocispec.ImageConfig{User: imageUser, Entrypoint: []string{entrypoint}, Labels: o.labels()}}
+	manifest := ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Annotations: o.annotations()}
+	for _, layer := range []struct {
+		from     string
+		contents files
+	}{
+		{"public certificate authorities", files{rootsPath: {content: roots}}},
+		{program, files{program: {content: executable, executable: true}}},
+	} {
+		descriptor, diff, err := b.addLayer(layer.contents, o.created)
+		if err != nil {
+			return ocispec.Descriptor{}, err
+		}
+		manifest.Layers = append(manifest.Layers, descriptor)
+		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, diff)
+		config.History = append(config.History, ocispec.History{Created: &o.created, CreatedBy: "config/release", Comment: layer.from})
+	}
+	var err error
+	if manifest.Config, err = b.addJSON(ocispec.MediaTypeImageConfig, config); err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	descriptor, err := b.addJSON(ocispec.MediaTypeImageManifest, manifest)
+	descriptor.Platform = &config.Platform
+	return descriptor, err
+}
+
+// addIndex keeps the index over the images of all platforms.
+func (b blobs) addIndex(images []ocispec.Descriptor, o origin) (ocispec.Descriptor, error) {
+	return b.addJSON(ocispec.MediaTypeImageIndex, ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex,
+		Manifests: images, Annotations: o.annotations()})
+}
+
+// addSBOM keeps an SBOM as an artifact that refers to an image (OCI image specification
+// 1.1, "Guidelines for Artifact Usage").
+func (b blobs) addSBOM(image ocispec.Descriptor, sbom []byte, o origin) (ocispec.Descriptor, error) {
+	subject := image
+	subject.Platform = nil
+	config := b.add(ocispec.MediaTypeEmptyJSON, []byte("{}"))
+	descriptor, err := b.addJSON(ocispec.MediaTypeImageManifest, ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
+		ArtifactType: sbomType, Config: config, Layers: []ocispec.Descriptor{b.add(sbomType, sbom)}, Subject: &subject,
+		Annotations: map[string]string{ocispec.AnnotationCreated: o.created.Format(time.RFC3339)}})
+	descriptor.ArtifactType = sbomType
+	return descriptor, err
+}

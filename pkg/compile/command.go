@@ -1,0 +1,65 @@
+package compile
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// plainWord matches what a shell takes as it is. Denials show the command to people who
+// paste it, and a resource's owner chose the text.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:/@%+=-]{1,100}$`)
+
+// command returns how to make the evidence that a verifier wants, without the image. Words in
+// capitals are for the reader to fill in.
+func command(spec v1alpha1.VerifierSpec) string {
+	var words []string
+	switch {
+	case spec.Notation != nil:
+		words = []string{"notation sign --key KEY"}
+		if spec.Notation.Timestamps != nil {
+			words = append(words, "--timestamp-url URL --timestamp-root-cert FILE")
+		}
+	case spec.Attestation != nil:
+		words = []string{"cosign attest" + keyOption(spec), "--predicate FILE --type", shellWord(spec.Attestation.PredicateType, "TYPE")}
+	case spec.Cosign != nil:
+		words = []string{"cosign sign" + keyOption(spec)}
+		if spec.Cosign.MatchRepository { // bundles of cosign 3 do not name it
+			words = append(words, "--new-bundle-format=false --use-signing-config=false")
+		}
+		words = append(words, annotationOptions(spec.Cosign.Annotations)...)
+	}
+	return strings.Join(words, " ")
+}
+
+func keyOption(spec v1alpha1.VerifierSpec) string {
+	if signersOf(spec).Keyless != nil {
+		return ""
+	}
+	return " --key KEY"
+}
+
+// annotationOptions returns the options for a few annotations.
+func annotationOptions(annotations map[string]string) []string {
+	const most = 3
+	var options []string
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		option := "-a " + shellWord(name+"="+annotations[name], "NAME=VALUE")
+		if len(options) == most {
+			return append(options, "-a …")
+		}
+		options = append(options, option)
+	}
+	return options
+}
+
+// shellWord returns text if a shell takes it as it is, else a placeholder.
+func shellWord(text, placeholder string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return placeholder
+}

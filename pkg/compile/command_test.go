@@ -1,0 +1,30 @@
+package compile_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
+	keys := inlineKey(string(newKey(t).PEM))
+	const keyed = "keys: {trustStoreRefs: [{name: keys}]}"
+	for name, c := range map[string]struct{ spec, want string }{
+		"keys":        {"type: Cosign\ncosign: {" + keyed + "}", "cosign sign --key KEY"},
+		"annotations": {"type: Cosign\ncosign: {" + keyed + ", annotations: {env: prod, a: \"$(reboot)\"}}", "cosign sign --key KEY -a NAME=VALUE -a env=prod"},
+		"many annotations": {"type: Cosign\ncosign: {" + keyed + ", annotations: {a: x, b: x, c: x, d: x, e: x}}",
+			"cosign sign --key KEY -a a=x -a b=x -a c=x -a …"},
+		"the repository": {"type: Cosign\ncosign: {" + keyed + ", matchRepository: true}", "cosign sign --key KEY --new-bundle-format=false --use-signing-config=false"},
+		"an attestation": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"https://slsa.dev/provenance/v1\"}",
+			"cosign attest --key KEY --predicate FILE --type https://slsa.dev/provenance/v1"},
+		"an odd type": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"a; reboot\"}", "cosign attest --key KEY --predicate FILE --type TYPE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "release", c.spec)))
+			config := snapshot.For("team-a")
+			require.Len(t, config.Layers[0].Verifiers, 1)
+			require.Empty(t, config.Layers[0].Verifiers[0].Broken)
+			require.Equal(t, c.want, config.Layers[0].Verifiers[0].Command)
+		})
+	}
+}

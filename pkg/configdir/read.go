@@ -1,0 +1,205 @@
+package configdir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// Standard is the path that stands for standard input in [Read].
+const Standard = "-"
+
+// Files is the content of files, with the places of all objects.
+type Files struct {
+	Objects  resource.Objects
+	Problems []resource.Problem
+	// Declarations are sorted by file and line.
+	Declarations []Declaration
+}
+
+// Declaration is one object in a file, or a document that should be one.
+type Declaration struct {
+	// Source is the zero value if the object cannot be identified.
+	Source policy.ObjectRef
+	File   string
+	Line   int // at which the object begins, from 1
+	// JSON is a resource of landwaiter.dev as it was written. Other objects have none.
+	JSON []byte
+	// Ignored says that the object is of a kind that Landwaiter does not use.
+	Ignored bool
+	// Err says why the object cannot be identified, or its content not be read.
+	Err error
+
+	begin int
+	node  *yamlv3.Node
+}
+
+// LineOf returns the line of a field such as spec.rules[0].images, or of the innermost
+// field around it that is there.
+func (d Declaration) LineOf(field string) int {
+	line, node := d.Line, d.node
+	for node != nil && field != "" {
+		var name string
+		if name, field = nextStep(field); name == "" {
+			continue
+		}
+		next, at := step(node, name)
+		if next == nil {
+			break
+		}
+		node, line = next, d.begin+at.Line-1
+	}
+	return line
+}
+
+// nextStep cuts the first step off a path: a name, or what is in brackets.
+func nextStep(path string) (name, rest string) {
+	if strings.HasPrefix(path, "[") {
+		name, rest, _ = strings.Cut(path[1:], "]")
+		return name, strings.TrimPrefix(rest, ".")
+	}
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		return path, ""
+	}
+	return path[:end], strings.TrimPrefix(path[end:], ".")
+}
+
+// step returns what a key or an index of node leads to, and the node where that begins.
+func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
+	var index int
+	switch node.Kind {
+	case yamlv3.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if resolved(node.Content[i]).Value == name {
+				return resolved(node.Content[i+1]), node.Content[i]
+			}
+		}
+	case yamlv3.SequenceNode:
+		if _, err := fmt.Sscanf(name, "%d", &index); err == nil && index >= 0 && index < len(node.Content) {
+			return resolved(node.Content[index]), node.Content[index]
+		}
+	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
+	}
+	return nil, nil
+}
+
+// Read reads files whatever their names, directories as [Load] does, and standard input
+// for the path [Standard]. It fails if one cannot be read. What it says of their content
+// is in the result: unlike Load, it does not fail if a document cannot be identified.
+func Read(paths []string, stdin io.Reader) (Files, error) {
+	d, err := newDecoder(true)
+	if err != nil {
+		return Files{}, err
+	}
+	texts, total := map[string][]byte{}, 0
+	for _, name := range paths {
+		found, err := readPath(name, stdin)
+		if err != nil {
+			return Files{}, err
+		}
+		for file, text := range found {
+			if _, again := texts[file]; !again {
+				total += len(text)
+			}
+			texts[file] = text
+		}
+		if total > maxTotalBytes {
+			return Files{}, fmt.Errorf("the files are larger than %d bytes together", maxTotalBytes)
+		}
+	}
+	parsed := d.decodeAll(scan{files: texts})
+	c, _ := fileIndex{}.collect(parsed)
+	return Files{Objects: c.objects, Problems: c.problems, Declarations: declarations(parsed)}, nil
+}
+
+// readPath returns the text of the files that a path stands for.
+func readPath(name string, stdin io.Reader) (map[string][]byte, error) {
+	if name == Standard {
+		text, err := readLimited(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return map[string][]byte{"standard input": text}, nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		text, err := readFile(name)
+		return map[string][]byte{filepath.Clean(name): text}, err
+	}
+	found, err := scanDir(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, failed := range slices.Sorted(maps.Keys(found.failed)) {
+		err = errors.Join(err, fmt.Errorf("%s: %w", name, found.failed[failed]))
+	}
+	texts := make(map[string][]byte, len(found.files))
+	for file, text := range found.files {
+		texts[filepath.Join(name, file)] = text
+	}
+	return texts, err
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name) //nolint:gosec // whoever runs the program names it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := readLimited(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
+func readLimited(from io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(from, maxFileBytes+1))
+	if err == nil && len(text) > maxFileBytes {
+		err = fmt.Errorf("it is larger than %d bytes", maxFileBytes)
+	}
+	return text, err
+}
+
+// declarations returns what files declare, sorted.
+func declarations(parsed map[string]parsedFile) []Declaration {
+	var all []Declaration
+	for _, r := range parsed {
+		for _, e := range r.entries {
+			d := Declaration{Source: e.source, File: e.file, Line: e.line, Err: e.err, begin: e.begin, node: e.node}
+			if _, ours := v1alpha1.KindNamed(e.source.Kind); ours {
+				d.JSON = e.json
+			}
+			if e.item == 0 && len(e.node.Content) > 0 {
+				d.Line = e.begin + e.node.Content[0].Line - 1 // comments may precede the object
+			}
+			all = append(all, d)
+		}
+		for _, i := range r.ignored {
+			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true})
+		}
+		for _, u := range r.unidentified {
+			all = append(all, Declaration{File: u.file, Line: u.line, Err: u.err})
+		}
+	}
+	slices.SortFunc(all, func(a, b Declaration) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Source.String(), b.Source.String()))
+	})
+	return all
+}

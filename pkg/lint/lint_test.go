@@ -1,0 +1,133 @@
+package lint_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/lint"
+	"github.com/landwaiter/landwaiter/pkg/service"
+)
+
+const samples = "../../config/samples"
+
+// check returns the findings about text as "line severity field reason".
+func check(t *testing.T, text string) []string {
+	t.Helper()
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	require.NoError(t, err)
+	found := []string{}
+	for _, f := range report.Findings {
+		found = append(found, fmt.Sprintf("%d %s %s %s", f.Line, f.Severity, f.Field, f.Reason))
+	}
+	return found
+}
+
+func object(kind, spec string) string {
+	return "apiVersion: landwaiter.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: x, namespace: team-a}\nspec: " + spec + "\n---\n"
+}
+
+const (
+	inline    = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
+	keysSpec  = "\n  type: PublicKeys\n  source:\n    inline: " + inline
+	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}"
+	notSigned = "{rules: [{images: ['**'], require: [{anyOf: [x]}]}]}"
+)
+
+func TestSamplesAreCorrect(t *testing.T) {
+	report, err := lint.Check(t.Context(), []string{samples}, nil, service.Check)
+	require.NoError(t, err)
+	require.Empty(t, report.Findings)
+	require.Equal(t, 14, report.Resources)
+}
+
+func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"nothing":                          {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},
+		"a field that does not exist":      {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
+		"a field of metadata that is none": {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
+		"a wrong type":                     {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
+		"a missing field":                  {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
+		"a value that is none":             {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"), []string{"7 error spec.rules[0].action Invalid"}},
+		"a rule in CEL":                    {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
+		"a label that is none":             {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, labels: {a: 'b c'}", 1), []string{"3 error metadata.labels Invalid"}},
+		"what only compiling knows":        {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"1 error  Invalid"}},
+		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
+		"an expression without its root":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
+		"text without quotes":              {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
+		"an object twice":                  {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
+		"a document that is none":          {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
+		"a Verifier that does not exist":   {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
+		"more signers than there are":      {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
+	}
+}
+
+func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
+	secret := "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}]}}}"
+	cluster := strings.Replace(object("ClusterTrustStore", keysSpec), ", namespace: team-a", "", 1)
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a Secret, and what depends on it": {object("TrustStore", secret) + object("Verifier", fromKeys),
+			[]string{"6 note spec.source.secretKeyRef NotFound", "6 note spec.source.secretKeyRef ", "11 note spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
+		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"but not among those of the cluster":         {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 error spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 note spec.rules[0].require[0] NotFound"}},
+		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 note  Unused"}},
+		"a key that the server fetches from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, tokenSecretKeyRef: {name: t, key: k}}"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := check(t, c.text)
+			if c.want != nil {
+				require.Subset(t, found, c.want)
+			}
+			for _, f := range found {
+				require.True(t, strings.Contains(f, " note ") || strings.Contains(fmt.Sprint(c.want), f), f)
+			}
+			require.NotEmpty(t, found)
+		})
+	}
+}
+
+func TestNothingToCheckIsNeverCorrect(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
+		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+		require.ErrorContains(t, err, "nothing to check", text)
+	}
+}
+
+func TestAnErrorIsNeverOnlyANoteForTheServer(t *testing.T) {
+	for _, name := range []string{"cluster.yaml", "team-a.yaml", "team-b.yaml"} {
+		text, err := os.ReadFile(filepath.Join(samples, name))
+		require.NoError(t, err)
+		found := check(t, strings.ReplaceAll(string(text), "  type: ", "  type: X"))
+		require.Contains(t, strings.Join(found, "\n"), "error spec.type Invalid", name)
+	}
+}
+
+func TestSuggestsTheNearestWord(t *testing.T) {
+	words := []string{"images", "type", "cosign", "trustStoreRefs", "keys", "keyless"}
+	for word, want := range map[string]string{"image": "images", "kees": "keys", "Type": "type", "truststoreref": "trustStoreRefs", "consign": "cosign", "zzz": "", "": ""} {
+		near, ok := lint.Nearest(word, words)
+		require.Equal(t, want, near, word)
+		require.Equal(t, want != "", ok, word)
+	}
+}
+
+func TestSuggestsTheNameThatWasMeant(t *testing.T) {
+	text := strings.Replace(object("TrustStore", keysSpec), "name: x", "name: team-keys", 1) + object("Verifier", strings.Replace(fromKeys, "name: x", "name: team-kyes", 1))
+	report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(report.Findings), "did you mean team-keys?")
+}

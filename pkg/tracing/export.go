@@ -1,0 +1,103 @@
+package tracing
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// gate bounds the spans that wait for the collector. The SDK's processor bounds them as
+// well, but tells nobody what it drops; so it never gets more than it has room for.
+type gate struct {
+	batches sdktrace.SpanProcessor
+	limit   int64
+	waiting atomic.Int64
+	spans   *prometheus.CounterVec // outcome
+}
+
+var _ sdktrace.SpanProcessor = (*gate)(nil)
+
+// OnStart does nothing.
+func (g *gate) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+// OnEnd passes a span on if there is room for it, and never waits.
+func (g *gate) OnEnd(span sdktrace.ReadOnlySpan) {
+	if !span.SpanContext().IsSampled() {
+		return // the SDK sends none of these
+	}
+	if g.waiting.Add(1) > g.limit {
+		g.waiting.Add(-1)
+		g.spans.WithLabelValues("dropped").Inc()
+		return
+	}
+	g.batches.OnEnd(span)
+}
+
+// ForceFlush sends what is waiting.
+func (g *gate) ForceFlush(ctx context.Context) error { return g.batches.ForceFlush(ctx) }
+
+// Shutdown sends what is waiting, and ends the connection to the collector.
+func (g *gate) Shutdown(ctx context.Context) error { return g.batches.Shutdown(ctx) }
+
+// exporter sends batches. It keeps failures to itself: the SDK would print them, each.
+type exporter struct {
+	next sdktrace.SpanExporter
+	gate *gate
+	log  *logrus.Logger
+	now  func() time.Time
+
+	mu     sync.Mutex
+	warned time.Time
+	lost   int // spans since then
+}
+
+var _ sdktrace.SpanExporter = (*exporter)(nil)
+
+// ExportSpans sends a batch, and counts and logs it if that fails.
+func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	err := e.next.ExportSpans(ctx, batch)
+	e.gate.waiting.Add(-int64(len(batch)))
+	if err == nil {
+		e.gate.spans.WithLabelValues("exported").Add(float64(len(batch)))
+		return nil
+	}
+	e.gate.spans.WithLabelValues("failed").Add(float64(len(batch)))
+	e.warn(err, len(batch))
+	return nil
+}
+
+// warn logs at most one line a minute.
+func (e *exporter) warn(err error, spans int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost += spans
+	now := e.now()
+	if !e.warned.IsZero() && now.Sub(e.warned) < warningInterval {
+		return
+	}
+	e.log.WithField("spans", e.lost).Warn("traces could not be sent: " + short(err.Error()))
+	e.warned, e.lost = now, 0
+}
+
+// Shutdown ends the connection to the collector.
+func (e *exporter) Shutdown(ctx context.Context) error { return e.next.Shutdown(ctx) }
+
+// short returns s on one line, cut to maxTextBytes of valid UTF-8.
+func short(s string) string {
+	if len(s) > maxTextBytes {
+		s = s[:maxTextBytes] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}

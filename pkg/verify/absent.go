@@ -1,0 +1,87 @@
+package verify
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// absent returns the finding of a verifier for whose kind of evidence subject has none:
+// what is missing, the command that makes it, and where was looked. Of listed manifests
+// that refer to subject, none was of that kind.
+func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
+	what, kind, tag := "signature", strings.ToLower(v.Type)+" signature", ""
+	switch v.Type {
+	case "Cosign":
+		tag = "sig"
+	case "Attestation":
+		what, kind, tag = "attestation", "attestation", "att"
+	case "":
+		kind = what
+	}
+	fix, looked := fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest), "the referrers of this digest"
+	if v.Command != "" {
+		fix = fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
+	}
+	if tag != "" { // shortened, because the whole digest comes before it
+		looked = fmt.Sprintf("the tag %s-%.12s….%s and %s", subject.Digest.Algorithm(), subject.Digest.Encoded(), tag, looked)
+	}
+	if listed > 0 {
+		what, looked = kind, fmt.Sprintf("%s, which has %d of another kind", looked, listed)
+	}
+	return v.finding(policy.Finding{Reason: policy.ReasonNoEvidence, Message: "no " + what + " was found",
+		Remediation: fmt.Sprintf("%s (looked at %s)", fix, looked)})
+}
+
+// unknown returns the finding for a name that is not among the verifiers that apply. The
+// first Verifier of a namespace hides every ClusterVerifier there, which is the usual cause.
+func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
+	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
+	own := l.own()
+	switch {
+	case own != "" && source.Namespace == "":
+		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there", own, name)
+		f.Remediation = fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
+	case own != "":
+		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, no ClusterVerifier applies there", own, name)
+		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), or create Verifier %s there", l.names(), name)
+	case source.Namespace == "":
+		f.Message = fmt.Sprintf("there is no ClusterVerifier %s", name)
+		f.Remediation = "ask a cluster admin to create it, or to correct the name in the policy"
+	default:
+		f.Message = fmt.Sprintf("there is neither a Verifier %s in %s nor a ClusterVerifier of that name", name, source.Namespace)
+		f.Remediation = "create the Verifier, or correct the name in the policy"
+	}
+	return f
+}
+
+// own returns the namespace whose Verifiers apply, "" if the cluster's do.
+func (l *Layer) own() string {
+	if len(l.Verifiers) == 0 {
+		return ""
+	}
+	return l.Verifiers[0].Source.Namespace
+}
+
+// names returns the first names of the verifiers that apply.
+func (l *Layer) names() string {
+	const most = 3
+	var list []string
+	for _, v := range l.Verifiers[:min(len(l.Verifiers), most)] {
+		list = append(list, v.Source.Name)
+	}
+	if more := len(l.Verifiers) - most; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+// extend says what to do where no verifier is for an image.
+func (l *Layer) extend() string {
+	if own := l.own(); own != "" {
+		return fmt.Sprintf("add the image to spec.images of a Verifier in %s, or create a Verifier for it", own)
+	}
+	return "create a Verifier for it in the namespace, or ask a cluster admin to add it to a ClusterVerifier"
+}

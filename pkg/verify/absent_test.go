@@ -1,0 +1,91 @@
+package verify_test
+
+import (
+	"testing"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// other adds a manifest that refers to the image and that no verifier accepts.
+func other(r *registry) {
+	r.listed = append(r.listed, r.put(ocispec.MediaTypeImageManifest,
+		[]byte(`{"schemaVersion":2,"config":{"mediaType":"application/vnd.oci.empty.v1+json"},"layers":[{"mediaType":"text/plain","digest":"`+appDigest.String()+`","size":2}]}`)))
+}
+
+func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
+	pinned := "r.example.com/app@" + appDigest.String()
+	tag := "the tag sha256-" + appDigest.Encoded()[:12] + "…."
+	for name, c := range map[string]struct {
+		kind, command string
+		listed        int
+		message, fix  string
+	}{
+		"cosign":      {"Cosign", "cosign sign --key KEY", 0, "no signature was found", "cosign sign --key KEY " + pinned + " (looked at " + tag + "sig and the referrers of this digest)"},
+		"notation":    {"Notation", "notation sign --key KEY", 0, "no signature was found", "notation sign --key KEY " + pinned + " (looked at the referrers of this digest)"},
+		"attestation": {"Attestation", "cosign attest --type x", 0, "no attestation was found", "cosign attest --type x " + pinned + " (looked at " + tag + "att and the referrers of this digest)"},
+		"another kind is there": {"Notation", "notation sign --key KEY", 1, "no notation signature was found",
+			"notation sign --key KEY " + pinned + " (looked at the referrers of this digest, which has 1 of another kind)"},
+		"no command is known": {"Cosign", "", 0, "no signature was found", "make one for " + pinned + " (looked at " + tag + "sig and the referrers of this digest)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry()
+			for range c.listed {
+				other(r)
+			}
+			v := verifier(t, "a", "k1")
+			v.Type, v.Command = c.kind, c.command
+			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
+			require.Equal(t, policy.Denied, result.Verdict.Outcome)
+			require.Contains(t, result.Verdict.Reason, " for a: "+c.message)
+			require.Equal(t, c.fix, result.Verdict.Remediation)
+			require.Len(t, result.Findings, 1)
+			require.Equal(t, policy.ReasonNoEvidence, result.Findings[0].Reason)
+			require.Equal(t, v.Source, result.Findings[0].Source)
+		})
+	}
+}
+
+func TestWhatWasNotLookedForIsNotCalledAbsent(t *testing.T) {
+	r := newRegistry()
+	r.manifest(t, true, "k1:"+appDigest.String())
+	a, b := verifier(t, "a", "k1"), verifier(t, "b", "k2")
+	either := verify.Requirement{AnyOf: []string{"a", "b"}, AtLeast: 1}
+	result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, either, a, b)), ref(t, "r.example.com/app@"+appDigest.String()))
+	require.Equal(t, policy.Allowed, result.Verdict.Outcome)
+	for _, f := range result.Findings {
+		require.NotEqual(t, policy.ReasonNoEvidence, f.Reason)
+	}
+}
+
+func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
+	floating := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}
+	shared := verifier(t, "base", "k1")
+	shared.Source = policy.ObjectRef{Kind: "ClusterVerifier", Name: "base"}
+	for name, c := range map[string]struct {
+		source    policy.ObjectRef
+		verifiers []*verify.Verifier
+		want, fix string
+	}{
+		"the cluster's policy, and the namespace has its own": {floating, []*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1")},
+			"team-a has Verifiers of its own, so ClusterVerifier a does not apply there",
+			"create a VerificationPolicy in team-a that requires its own Verifiers (b, c), or a Verifier a there"},
+		"the namespace's policy, and it has others": {policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"},
+			[]*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1"), verifier(t, "d", "k1"), verifier(t, "e", "k1")},
+			"team-a has no Verifier a, and because it has others, no ClusterVerifier applies there", "require one of its Verifiers (b, c, d, and 1 more), or create Verifier a there"},
+		"the cluster's policy, and the cluster's Verifiers apply": {floating, []*verify.Verifier{shared}, "there is no ClusterVerifier a", "ask a cluster admin to create it, or to correct the name in the policy"},
+		"the namespace's policy, and none applies": {policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}, nil,
+			"there is neither a Verifier a in team-a nor a ClusterVerifier of that name", "create the Verifier, or correct the name in the policy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := layer(t, newRegistry(), anyA, c.verifiers...)
+			l.Source, l.Rules[0].Source = c.source, c.source
+			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict
+			require.Equal(t, policy.Denied, verdict.Outcome)
+			require.Equal(t, c.source.String()+" requires a valid signature for a: "+c.want+". To fix: "+c.fix, verdict.Text())
+		})
+	}
+}

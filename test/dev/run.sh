@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Builds what `make dev` needs, says which step it is at and how long that takes, and
+# starts the cluster. The first run takes ten minutes, most of them in step 3.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+readonly steps=5
+ticker=
+trap '[[ -z "$ticker" ]] || kill "$ticker" 2>/dev/null || true' EXIT
+
+# step NUMBER TEXT COMMAND... runs a command. What it prints goes to stdout; progress goes
+# to stderr, every 15 seconds.
+step() {
+  local number=$1 text=$2 began=$SECONDS
+  shift 2
+  echo "dev: step $number of $steps: $text" >&2
+  (while sleep 15 && kill -0 "$$" 2>/dev/null; do echo "dev: step $number of $steps: $text, $((SECONDS - began)) s so far" >&2; done) >/dev/null &
+  ticker=$!
+  local status=0
+  "$@" || status=$?
+  kill "$ticker" 2>/dev/null || true
+  wait "$ticker" 2>/dev/null || true
+  ticker=
+  if ((status)); then
+    echo "dev: step $number of $steps failed" >&2
+    exit "$status"
+  fi
+  echo "dev: step $number of $steps took $((SECONDS - began)) s" >&2
+}
+
+# signer prints the command to sign with: the one that is built already, or the one that is
+# installed, or nothing.
+signer() {
+  local here=test/tools bin
+  # shellcheck source=test/tools/build_one.sh
+  source test/tools/build_one.sh
+  if [[ -x "$bin/cosign-v3" ]]; then echo "$bin/cosign-v3"; else command -v cosign || true; fi
+}
+
+step 1 "building landwaiter" make --silent build
+step 2 "installing etcd and Redis, if they are missing" test/tools/packages.sh
+exports=$(step 3 "building the control plane, Gatekeeper and Helm, if they are not cached" test/tools/cluster.sh)
+eval "$exports"
+LANDWAITER_COSIGN=$(signer)
+step 4 "building the command that starts them" go build -buildvcs=false -o bin/dev ./test/dev
+echo "dev: step 5 of $steps: starting everything" >&2
+export LANDWAITER_BINARY="$PWD/bin/landwaiter" LANDWAITER_COSIGN
+trap - EXIT
+exec bin/dev

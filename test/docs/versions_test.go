@@ -1,0 +1,59 @@
+package docs
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// number returns the minor version that a pattern finds in a file.
+func number(t *testing.T, file, pattern string) int {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(read(t, file))
+	require.NotNil(t, found, "%s has no %s", file, pattern)
+	minor, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	return minor
+}
+
+func TestOldestVersionsAreThoseThatAreTested(t *testing.T) {
+	const chart = "charts/landwaiter/Chart.yaml"
+	kubernetes := number(t, chart, `kubeVersion: ">=1\.(\d+)\.0-0"`)
+	require.Equal(t, kubernetes, number(t, "test/tools/oldest/go.mod", `k8s\.io/kubernetes v1\.(\d+)\.`))
+	require.Equal(t, kubernetes, number(t, "docs/install.md", `Kubernetes 1\.(\d+)`))
+	gatekeeper := number(t, chart, `gatekeeper-version: ">=3\.(\d+)\.0"`)
+	require.GreaterOrEqual(t, gatekeeper, number(t, "test/tools/oldest/gatekeeper/go.mod", `gatekeeper/v3 v3\.(\d+)\.`), "tested with one that is as old")
+	require.LessOrEqual(t, gatekeeper, number(t, "test/tools/cluster/go.mod", `gatekeeper/v3 v3\.(\d+)\.`))
+	require.Equal(t, gatekeeper, number(t, "docs/install.md", `Gatekeeper 3\.(\d+)`))
+}
+
+// The commands that free a cluster exempt what Gatekeeper's values exempt.
+func TestStuckClusterIsFreedWithTheExemptionsOfTheValues(t *testing.T) {
+	type match struct{ Name, Expression string }
+	var values struct {
+		ValidatingWebhookExemptNamespacesLabels, MutatingWebhookExemptNamespacesLabels map[string][]string
+		ValidatingWebhookMatchConditions, MutatingWebhookMatchConditions               []match
+		ValidatingWebhookFailurePolicy, MutatingWebhookFailurePolicy                   string
+		ControllerManager                                                              struct{ ExemptNamespaces []string }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "config/gatekeeper/values.yaml")), &values))
+	const label = "kubernetes.io/metadata.name"
+	namespaces := values.ValidatingWebhookExemptNamespacesLabels[label]
+	require.Contains(t, namespaces, "kube-system")
+	require.Equal(t, values.ValidatingWebhookExemptNamespacesLabels, values.MutatingWebhookExemptNamespacesLabels)
+	require.Equal(t, values.ValidatingWebhookMatchConditions, values.MutatingWebhookMatchConditions)
+	require.Equal(t, namespaces, values.ControllerManager.ExemptNamespaces)
+	require.Equal(t, "Fail", values.ValidatingWebhookFailurePolicy)
+	require.Equal(t, "Fail", values.MutatingWebhookFailurePolicy)
+	require.Len(t, values.ValidatingWebhookMatchConditions, 1)
+
+	page := read(t, "docs/cold-start.md")
+	require.Contains(t, page, `"values": ["`+strings.Join(namespaces, `", "`)+`"]`)
+	condition := values.ValidatingWebhookMatchConditions[0]
+	require.Contains(t, page, `"name": "`+condition.Name+`"`)
+	require.Contains(t, page, strconv.Quote(condition.Expression))
+}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+// Kill kills processes by the names of their logs. Those that have ended stay so.
+func (c *Cluster) Kill(names ...string) {
+	for _, process := range slices.Backward(c.processes) {
+		if slices.Contains(names, process.name) {
+			process.Kill()
+		}
+	}
+}
+
+// Restart starts killed processes again, as they were and with the data that they had,
+// and waits until the API server is ready.
+func (c *Cluster) Restart(ctx context.Context, names ...string) error {
+	for i, process := range c.processes {
+		if !slices.Contains(names, process.name) {
+			continue
+		}
+		next, err := StartProcess(c.LogDir(), process.command)
+		if err != nil {
+			return err
+		}
+		c.processes[i] = next
+		if next.name == "kube-apiserver" {
+			if err := next.Await(ctx, c.healthy); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// UseWebhooks replaces the webhook configurations of Gatekeeper's release, such as by
+// those of its chart, and makes the API server call port instead of the process.
+func (c *Cluster) UseWebhooks(ctx context.Context, configurations []*unstructured.Unstructured, port int) error {
+	c.gatekeeper.webhooks, c.gatekeeper.front = configurations, port
+	return c.ResetWebhooks(ctx)
+}
+
+// ResetWebhooks applies the webhook configurations again, whatever they are now, and
+// does not wait for Gatekeeper.
+func (c *Cluster) ResetWebhooks(ctx context.Context) error {
+	return c.setWebhooks(ctx, c.gatekeeper.authority.CertificatePEM)
+}
+
+// ReplaceGatekeeperCA gives Gatekeeper another authority and certificate while it is
+// down: nothing trusts the old one any longer.
+func (c *Cluster) ReplaceGatekeeperCA(ctx context.Context) (err error) {
+	if c.gatekeeper.authority, err = fixture.NewAuthority("gatekeeper-ca"); err != nil {
+		return err
+	}
+	if err := c.ResetWebhooks(ctx); err != nil {
+		return err
+	}
+	return c.writeGatekeeperCertificate(ctx)
+}
+
+// Deployment returns a Deployment of Gatekeeper's release with one replica.
+func (c *Cluster) Deployment(name string) (*unstructured.Unstructured, error) {
+	for _, object := range c.gatekeeper.manifests {
+		if object.GetKind() != "Deployment" || object.GetName() != name {
+			continue
+		}
+		one := object.DeepCopy()
+		if err := unstructured.SetNestedField(one.Object, int64(1), "spec", "replicas"); err != nil {
+			return nil, fmt.Errorf("scale %s: %w", name, err)
+		}
+		return one, nil
+	}
+	return nil, fmt.Errorf("gatekeeper's release has no Deployment %s", name)
+}
+
+// Process returns a process of the control plane by the name of its log.
+func (c *Cluster) Process(name string) *Process {
+	for _, process := range c.processes {
+		if process.name == name {
+			return process
+		}
+	}
+	return nil
+}

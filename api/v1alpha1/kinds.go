@@ -16,6 +16,7 @@ const (
 	KindVerificationPolicy        = "VerificationPolicy"
 	KindClusterVerificationPolicy = "ClusterVerificationPolicy"
 	KindClusterQuota              = "ClusterQuota"
+	KindTenant                    = "Tenant"
 )
 
 // Categories of kubectl: all namespaced kinds, and all cluster-scoped kinds.
@@ -63,6 +64,7 @@ func Kinds() []Kind {
 		{KindVerificationPolicy, "verificationpolicies", true, func() Object { return &VerificationPolicy{} }, func() List { return &VerificationPolicyList{} }},
 		{KindClusterVerificationPolicy, "clusterverificationpolicies", false, func() Object { return &ClusterVerificationPolicy{} }, func() List { return &ClusterVerificationPolicyList{} }},
 		{KindClusterQuota, "clusterquotas", false, func() Object { return &ClusterQuota{} }, func() List { return &ClusterQuotaList{} }},
+		{KindTenant, "tenants", false, func() Object { return &Tenant{} }, func() List { return &TenantList{} }},
 	}
 }
 

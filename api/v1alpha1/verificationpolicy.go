@@ -5,13 +5,14 @@ import (
 )
 
 // DefaultAction is the action for images that no rule matches.
-// +kubebuilder:validation:Enum=Deny;Allow
+// +kubebuilder:validation:Enum=Deny;Allow;Inherit
 type DefaultAction string
 
 // The default actions.
 const (
-	DefaultActionDeny  DefaultAction = "Deny"
-	DefaultActionAllow DefaultAction = "Allow"
+	DefaultActionDeny    DefaultAction = "Deny"
+	DefaultActionAllow   DefaultAction = "Allow"
+	DefaultActionInherit DefaultAction = "Inherit" // the next level's policies judge
 )
 
 // EnforcementAction is the action for images that a policy does not allow.
@@ -55,6 +56,16 @@ const (
 	PolicyScopeFloor    PolicyScope = "Floor"
 )
 
+// TagAction says what happens to the tags of pods' images.
+// +kubebuilder:validation:Enum=Pin;Leave
+type TagAction string
+
+// The actions on tags.
+const (
+	TagActionPin   TagAction = "Pin"
+	TagActionLeave TagAction = "Leave"
+)
+
 // VerificationPolicySpec defines how findings become a verdict.
 type VerificationPolicySpec struct {
 	// Rules are tried in order; the first whose images match decides. Rules of
@@ -64,7 +75,8 @@ type VerificationPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []PolicyRule `json:"rules,omitempty"`
 
-	// DefaultAction applies to images that no rule matches: Deny or Allow.
+	// DefaultAction applies to images that no rule matches: Deny, Allow, or Inherit, which
+	// leaves them to the policies of the next level (the Tenant, then the cluster).
 	// +optional
 	// +kubebuilder:default=Deny
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
@@ -74,6 +86,12 @@ type VerificationPolicySpec struct {
 	// +optional
 	// +kubebuilder:default=Deny
 	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
+
+	// Tags is Pin, which lets the operator add the digest to images of new pods, or Leave.
+	// Among several policies of a level Pin wins; without any, the next level's applies,
+	// and at last Leave.
+	// +optional
+	Tags TagAction `json:"tags,omitempty"`
 }
 
 // PolicyRule states the requirements for some images.
@@ -149,6 +167,7 @@ type Requirement struct {
 
 // ClusterVerificationPolicySpec is a VerificationPolicySpec with the fields that only
 // cluster admins may set.
+// +kubebuilder:validation:XValidation:rule="self.defaultAction != 'Inherit'",message="no level comes after the cluster's, so spec.defaultAction must be Deny or Allow"
 type ClusterVerificationPolicySpec struct {
 	VerificationPolicySpec `json:",inline"`
 

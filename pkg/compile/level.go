@@ -64,6 +64,7 @@ type objects struct {
 	trustStores []entry[v1alpha1.ClusterTrustStoreSpec]
 	policies    []entry[v1alpha1.ClusterVerificationPolicySpec]
 	quotas      []entry[v1alpha1.ClusterQuotaSpec] // cluster level only
+	tenants     []entry[*v1alpha1.Tenant]          // cluster level only
 }
 
 // groupByLevel groups objects by level. The result always has the cluster.
@@ -117,6 +118,8 @@ func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken er
 		l.policies = append(l.policies, newEntry(source, object, o.Qualified(), broken))
 	case *v1alpha1.ClusterQuota:
 		l.quotas = append(l.quotas, newEntry(source, object, o.Spec, broken))
+	case *v1alpha1.Tenant:
+		l.tenants = append(l.tenants, newEntry(source, object, o, broken))
 	default:
 		panic(fmt.Sprintf("compile: %T is in the table of kinds but has no compile step", object))
 	}

@@ -1,0 +1,144 @@
+package resource
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Tenants says which Tenant holds each namespace. A listed namespace (home is listed)
+// beats a prefix; among equal claims the oldest Tenant wins, then the first by name.
+type Tenants struct {
+	all      map[string]*v1alpha1.Tenant
+	listed   map[string]*v1alpha1.Tenant
+	prefixes map[string]*v1alpha1.Tenant
+	// overlaps holds, for each Tenant whose prefix does not count, the Tenant whose
+	// prefix overlaps with it.
+	overlaps map[string]*v1alpha1.Tenant
+}
+
+// NewTenants computes who holds what. Each name may occur once.
+func NewTenants(tenants []*v1alpha1.Tenant) *Tenants {
+	t := &Tenants{all: map[string]*v1alpha1.Tenant{}, listed: map[string]*v1alpha1.Tenant{}, prefixes: map[string]*v1alpha1.Tenant{}, overlaps: map[string]*v1alpha1.Tenant{}}
+	for _, tenant := range slices.SortedFunc(slices.Values(tenants), olderFirst) {
+		t.all[tenant.Name] = tenant
+		for _, namespace := range listedBy(tenant) {
+			if t.listed[namespace] == nil {
+				t.listed[namespace] = tenant
+			}
+		}
+		prefix := tenant.Spec.NamespacePrefix
+		if prefix == "" {
+			continue
+		}
+		if other := t.overlapping(prefix); other != nil {
+			t.overlaps[tenant.Name] = other
+		} else {
+			t.prefixes[prefix] = tenant
+		}
+	}
+	return t
+}
+
+func olderFirst(x, y *v1alpha1.Tenant) int {
+	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
+}
+
+// listedBy returns the namespaces that a Tenant names itself: home, then the others.
+func listedBy(tenant *v1alpha1.Tenant) []string {
+	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.Home })
+	return append([]string{tenant.Spec.Home}, others...)
+}
+
+// overlapping returns a Tenant whose prefix begins with the given one, or the other way
+// round.
+func (t *Tenants) overlapping(prefix string) *v1alpha1.Tenant {
+	for other, tenant := range t.prefixes {
+		if strings.HasPrefix(other, prefix) || strings.HasPrefix(prefix, other) {
+			return tenant
+		}
+	}
+	return nil
+}
+
+// Named returns a Tenant by its name, nil if there is none.
+func (t *Tenants) Named(name string) *v1alpha1.Tenant { return t.all[name] }
+
+// Holder returns the Tenant that holds a namespace, nil if none does. The namespace need
+// not exist.
+func (t *Tenants) Holder(namespace string) *v1alpha1.Tenant {
+	if tenant := t.listed[namespace]; tenant != nil {
+		return tenant
+	}
+	for i, r := range namespace {
+		// Prefixes end with a dash, and none begins with another.
+		if tenant := t.prefixes[namespace[:i+1]]; r == '-' && tenant != nil && i+1 < len(namespace) {
+			return tenant
+		}
+	}
+	return nil
+}
+
+// Namespaces returns the namespaces that a Tenant names, and those among existing that its
+// prefix covers, with their states: home first, then by name.
+func (t *Tenants) Namespaces(tenant *v1alpha1.Tenant, existing []corev1.Namespace) []v1alpha1.TenantNamespace {
+	states := map[string]v1alpha1.NamespaceState{}
+	for _, name := range listedBy(tenant) {
+		states[name] = v1alpha1.NamespaceMissing
+	}
+	for i := range existing {
+		namespace := &existing[i]
+		_, listed := states[namespace.Name]
+		if !listed && (t.overlaps[tenant.Name] != nil || t.Holder(namespace.Name) != tenant) {
+			continue
+		}
+		states[namespace.Name] = v1alpha1.NamespaceMember
+		switch {
+		case namespace.DeletionTimestamp != nil:
+			states[namespace.Name] = v1alpha1.NamespaceTerminating
+		case namespace.Name == tenant.Spec.Home:
+			states[namespace.Name] = v1alpha1.NamespaceHome
+		}
+	}
+	var found []v1alpha1.TenantNamespace
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(n string) bool { return n == tenant.Spec.Home })
+	for _, name := range append([]string{tenant.Spec.Home}, names...) {
+		if t.Holder(name) != tenant {
+			states[name] = v1alpha1.NamespaceConflict
+		}
+		found = append(found, v1alpha1.TenantNamespace{Name: name, State: states[name]})
+	}
+	return found
+}
+
+// Members returns the names of the namespaces that exist, are not ending and belong to a
+// Tenant, home first, then by name.
+func (t *Tenants) Members(tenant *v1alpha1.Tenant, existing []corev1.Namespace) []string {
+	var members []string
+	for _, n := range t.Namespaces(tenant, existing) {
+		if n.State == v1alpha1.NamespaceHome || n.State == v1alpha1.NamespaceMember {
+			members = append(members, n.Name)
+		}
+	}
+	return members
+}
+
+// Conflict says what of a Tenant another one has, "" if nothing.
+func (t *Tenants) Conflict(tenant *v1alpha1.Tenant) string {
+	var taken []string
+	if other := t.overlaps[tenant.Name]; other != nil {
+		taken = append(taken, fmt.Sprintf("spec.namespacePrefix %s overlaps with %s of Tenant %s, so it does not count", tenant.Spec.NamespacePrefix, other.Spec.NamespacePrefix, other.Name))
+	}
+	for _, namespace := range listedBy(tenant) {
+		if holder := t.Holder(namespace); holder != nil && holder.Name != tenant.Name {
+			taken = append(taken, fmt.Sprintf("namespace %s belongs to Tenant %s, which is older", namespace, holder.Name))
+		}
+	}
+	return strings.Join(taken, "; ")
+}

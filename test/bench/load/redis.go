@@ -44,7 +44,22 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 		return nil, err
 	}
 	defer redis.Kill()
-	if err := s.fillRedis(ctx, redis, flags, namespaces, len(requests)); err != nil {
+	first, err := s.provide(ctx, namespaces, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer first.Kill()
+	if err := s.fill(ctx, first.url, namespaces); err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := cluster.Until(wait, func(ctx context.Context) error {
+		if n, err := s.kept(ctx, redis); err != nil || n < len(requests) {
+			return errors.Join(err, fmt.Errorf("%d of %d verdicts are in Redis", n, len(requests)))
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	second, err := s.provide(ctx, namespaces, flags...)
@@ -62,50 +77,6 @@ func onlyRedis(ctx context.Context, s *stage) ([]figure, error) {
 	f.RegistryRequests = s.registry.Count() - before
 	f.Remark = fmt.Sprintf("%d requests to the registry", f.RegistryRequests)
 	return []figure{f}, nil
-}
-
-// writeTimeout is how long a replica gets to write its verdicts to Redis.
-const writeTimeout = 10 * time.Second
-
-// fillRedis asks for every image until Redis holds n verdicts. A replica under load drops
-// writes, so another one then writes what the one before could not.
-func (s *stage) fillRedis(ctx context.Context, redis *cluster.Redis, flags []string, namespaces, n int) error {
-	const attempts = 5
-	var err error
-	for range attempts {
-		if err = s.fillRedisOnce(ctx, redis, flags, namespaces, n); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-func (s *stage) fillRedisOnce(ctx context.Context, redis *cluster.Redis, flags []string, namespaces, n int) error {
-	replica, err := s.provide(ctx, namespaces, flags...)
-	if err != nil {
-		return err
-	}
-	defer replica.Kill()
-	if err := s.fill(ctx, replica.url, namespaces); err != nil {
-		return err
-	}
-	wait, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	kept := 0
-	err = cluster.Until(wait, func(ctx context.Context) error {
-		found, err := s.kept(ctx, redis)
-		if err != nil {
-			return err
-		}
-		if kept = found; kept < n {
-			return errors.New("some are missing")
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait until Redis holds %d verdicts (the last count was %d): %w", n, kept, err)
-	}
-	return nil
 }
 
 // faultyRedis lets Redis fail while images are asked for that nobody asked for.
@@ -161,15 +132,11 @@ func (s *stage) kept(ctx context.Context, redis *cluster.Redis) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("count what is in Redis: %w", err)
 	}
-	var use map[string]struct {
+	var usage struct {
 		Keys int `json:"keys"`
 	}
-	if err := json.Unmarshal(text, &use); err != nil {
+	if err := json.Unmarshal(text, &usage); err != nil {
 		return 0, fmt.Errorf("count what is in Redis: %w", err)
 	}
-	n := 0
-	for _, u := range use {
-		n += u.Keys
-	}
-	return n, nil
+	return usage.Keys, nil
 }

@@ -110,15 +110,21 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) error) 
 	return fmt.Errorf("%s is not ready (%w): %w; its log ends with:\n%s", p.name, context.Cause(ctx), err, p.Tail(20))
 }
 
-// Until calls ready until it returns nil or ctx ends, and returns its last error.
+// Until calls ready until it returns nil or ctx ends, and returns its last error, or the
+// one before if the last call was only cut short.
 func Until(ctx context.Context, ready func(context.Context) error) error {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
+	var before error
 	for {
 		err := ready(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
+		case before != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+			return before
 		}
+		before = err
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

@@ -61,26 +61,39 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Tenant, or - for standard input, instead of the flags that describe one (repeatable)")
 }
 
-// tenant returns the Tenant that arguments and flags, or a file, describe, complete as
+// tenant returns the one Tenant that arguments and flags, or a file, describe, as
 // [onboard.Complete] checks it, but without its defaults.
 func (f *tenantFlags) tenant(cmd *cobra.Command, args []string) (*v1alpha1.Tenant, error) {
-	tenant, err := f.described(cmd, args)
+	tenants, err := f.tenants(cmd, args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := onboard.Complete(tenant); err != nil {
-		return nil, err
-	}
-	return tenant, nil
+	return pickTenant(tenants, "")
 }
 
-func (f *tenantFlags) described(cmd *cobra.Command, args []string) (*v1alpha1.Tenant, error) {
+// tenants is [tenantFlags.tenant] for a command that takes all Tenants of a file if no
+// name is given.
+func (f *tenantFlags) tenants(cmd *cobra.Command, args []string) ([]*v1alpha1.Tenant, error) {
 	name, err := f.name(cmd, args)
 	if err != nil {
 		return nil, err
 	}
+	tenants, err := f.described(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, tenant := range tenants {
+		if _, err := onboard.Complete(tenant); err != nil {
+			return nil, err
+		}
+	}
+	return tenants, nil
+}
+
+func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1alpha1.Tenant, error) {
 	if len(f.files) == 0 {
-		return f.fromFlags(name)
+		tenant, err := f.fromFlags(name)
+		return []*v1alpha1.Tenant{tenant}, err
 	}
 	if flag := f.spare(cmd); flag != "" {
 		return nil, fmt.Errorf("--%s and --filename both describe the Tenant: write it into the file, or leave out --filename", flag)
@@ -89,7 +102,11 @@ func (f *tenantFlags) described(cmd *cobra.Command, args []string) (*v1alpha1.Te
 	if err != nil {
 		return nil, err
 	}
-	return pickTenant(found.tenants, name)
+	if name == "" && len(found.tenants) > 0 {
+		return found.tenants, nil
+	}
+	tenant, err := pickTenant(found.tenants, name)
+	return []*v1alpha1.Tenant{tenant}, err
 }
 
 // name is that of the Tenant; a file may tell it.

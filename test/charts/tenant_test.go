@@ -5,6 +5,7 @@ package charts
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,4 +149,55 @@ func TestTheReadmeOfTheTenantChartRenders(t *testing.T) {
 	for _, want := range []string{"kind: Tenant", "name: \"iris-green-web\"", "kind: Kustomization", "pods: \"50\""} {
 		require.Contains(t, out, want)
 	}
+}
+
+// Where the operator keeps the mutation objects, the chart does not, and nothing changes.
+func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
+	const bundle = "-----BEGIN CERTIFICATE-----\n"
+	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.tenantNamespaces={team-a},tls.rotate=false,tls.caBundle=x", "--set-string", "tls.caBundle="+bundle)
+	m := onboard.Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte(bundle)}
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: "team-a"}}
+	tenant.Name = "team-a"
+	for name, objects := range map[string][]*unstructured.Unstructured{
+		"landwaiter":        m.Everywhere([]string{"kube-system", "gatekeeper-system", "landwaiter-system", "team-a"}),
+		"landwaiter-team-a": m.Tenant(tenant, []string{"team-a"}),
+	} {
+		for _, object := range objects {
+			want := chartedAs(t, charted, object, name)
+			require.Equal(t, want, withoutNames(t, object, name), object.GetName())
+		}
+	}
+}
+
+// withoutNames is a mutation object without labels and without names, which differ for a
+// Tenant's objects, and with lists in order.
+func withoutNames(t *testing.T, object *unstructured.Unstructured, prefix string) map[string]any {
+	t.Helper()
+	spec := byID(t, []*unstructured.Unstructured{object})[object.GetKind()+" /"+object.GetName()].(map[string]any)["spec"].(map[string]any)
+	if match, ok := spec["match"].(map[string]any); ok {
+		if list, ok := match["excludedNamespaces"].([]any); ok {
+			slices.SortFunc(list, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+		}
+		data := spec["parameters"].(map[string]any)["assign"].(map[string]any)["externalData"].(map[string]any)
+		require.NotEmpty(t, data["provider"])
+		if prefix != "landwaiter" {
+			data["provider"] = "the Tenant's"
+		}
+	}
+	return spec
+}
+
+func chartedAs(t *testing.T, charted []*unstructured.Unstructured, object *unstructured.Unstructured, prefix string) map[string]any {
+	t.Helper()
+	name := strings.Replace(object.GetName(), "landwaiter-tenant-team-a", prefix, 1)
+	if object.GetKind() == "Provider" && prefix != "landwaiter" {
+		name = "landwaiter-mutate-team-a"
+	}
+	for _, one := range charted {
+		if one.GetKind() == object.GetKind() && one.GetName() == name {
+			return withoutNames(t, one, prefix)
+		}
+	}
+	require.Fail(t, "the chart has no "+object.GetKind()+" "+name)
+	return nil
 }

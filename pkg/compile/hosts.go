@@ -68,9 +68,11 @@ func (v *view) storeChoices(levels []storesAt) []Choice {
 	return mapSlice(levels, func(l storesAt) Choice {
 		why := "for " + joinNames(l.hosts)
 		switch {
+		case l.at == v.last() && len(levels) == 1:
+			why = v.whyAt(l.at, v1alpha1.KindStore)
 		case slices.ContainsFunc(l.stores, store.takesAll):
 			why = "one of them cannot be used and its registries are unknown, so it denies every registry that is not listed before it"
-		case l.at > 0 && len(v.chain) > 1:
+		case l.at > levels[0].at:
 			why += ", which no nearer level lists"
 		}
 		return v.choice(l.at, v1alpha1.KindStore, mapSlice(l.stores, func(s store) policy.ObjectRef { return s.Source }), why)

@@ -208,6 +208,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	} else if order := deciding(c.own.policies); len(order) > 1 {
 		message += "; the rules of several policies are tried in the order of names: " + joinNames(order)
 	}
+	message += c.inheritance()
 	switch {
 	case p.warns && !c.usage.decidesAnyway(p):
 		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: onlyWarns(p)}
@@ -222,6 +223,19 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
 	}
 	return inForce(false, message)
+}
+
+// inheritance says who judges images that no rule of own's policies matches, "" if they do.
+func (c conditions) inheritance() string {
+	groups := c.view.policies.deciding
+	at := slices.IndexFunc(groups, func(g group) bool { return c.view.chain[g.at].level == c.own })
+	switch {
+	case at < 0 || !strictest(groups[at].policies).inherits():
+		return ""
+	case at == len(groups)-1:
+		return "; images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies"
+	}
+	return "; images that no rule matches are judged by " + joinNames(mapSlice(groups[at+1].policies, func(p compiledPolicy) string { return p.source.String() }))
 }
 
 // deciding returns the names of the policies that do more than warn.

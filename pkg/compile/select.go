@@ -116,7 +116,10 @@ func (v *view) policyChoices() []Choice {
 	var choices []Choice
 	for i, g := range v.policies.deciding {
 		why := v.whyAt(g.at, kind)
-		if i > 0 {
+		switch {
+		case i == 0 && len(v.policies.deciding) > 1:
+			why = fmt.Sprintf("%s has its own %s", v.name(v.chain[g.at]), kind)
+		case i > 0:
 			why = fmt.Sprintf("it judges what no rule of %s matches, whose defaultAction is Inherit", strictest(v.policies.deciding[i-1].policies).source)
 		}
 		choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), why))

@@ -45,16 +45,17 @@ func (r *rendering) meta(namespace, name string) metav1.ObjectMeta {
 // those that it made.
 func (r *rendering) namespace(name string) {
 	level := strings.ToLower(string(r.Spec.Isolation.PodSecurity))
-	r.add(&corev1.Namespace{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: r.labels(map[string]string{
-			v1alpha1.LabelFluxTenant:        r.Name,
-			podSecurity + "enforce":         level,
-			podSecurity + "enforce-version": "latest",
-			podSecurity + "warn":            level,
-			podSecurity + "warn-version":    "latest",
-		})},
+	labels := r.labels(map[string]string{
+		v1alpha1.LabelFluxTenant:        r.Name,
+		podSecurity + "enforce":         level,
+		podSecurity + "enforce-version": "latest",
+		podSecurity + "warn":            level,
+		podSecurity + "warn-version":    "latest",
 	})
+	if name == r.Spec.Home && !alone(r.Tenant) {
+		labels[LabelHome] = r.Name
+	}
+	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
 // networkPolicies denies all traffic, then allows DNS and traffic within the team. A home

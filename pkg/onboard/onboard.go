@@ -32,6 +32,10 @@ const (
 	QuotaName = "tenant"
 )
 
+// LabelHome marks a home that keeps no workloads, because its Tenant has other namespaces
+// for them. A guardrail refuses pods there.
+const LabelHome = v1alpha1.Group + "/home"
+
 // Options are what a Tenant's objects depend on besides the Tenant. The zero value
 // renders what needs no other product than Kubernetes, and Flux where the Tenant has a
 // source.

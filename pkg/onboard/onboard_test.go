@@ -79,7 +79,7 @@ func render(t *testing.T, tenant *v1alpha1.Tenant, o Options) []*unstructured.Un
 }
 
 func TestObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
-	for _, name := range []string{"one-namespace", "prefix", "people"} {
+	for _, name := range []string{"odd-names", "one-namespace", "people", "prefix"} {
 		t.Run(name, func(t *testing.T) {
 			golden(t, name+".objects.yaml", documents(t, render(t, readTenant(t, name), everything())))
 		})

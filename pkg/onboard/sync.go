@@ -3,6 +3,7 @@ package onboard
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -14,7 +15,7 @@ const (
 	fluxSource    = "source.toolkit.fluxcd.io/v1"
 	fluxKustomize = "kustomize.toolkit.fluxcd.io/v1"
 	// applyInterval is how often Flux applies a repository that has not changed.
-	applyInterval = "10m0s"
+	applyInterval = "10m"
 	// fetchTimeout is Flux's own default.
 	fetchTimeout = "60s"
 )
@@ -44,7 +45,7 @@ func (r *rendering) sync() {
 
 // source renders where Flux fetches from, and returns its kind.
 func (r *rendering) source(source *v1alpha1.TenantSource) string {
-	spec := map[string]any{"interval": source.Interval.Duration.String(), "timeout": fetchTimeout, "url": source.URL}
+	spec := map[string]any{"interval": short(source.Interval.Duration), "timeout": fetchTimeout, "url": source.URL}
 	if source.SecretRef != nil {
 		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
 	}
@@ -57,6 +58,18 @@ func (r *rendering) source(source *v1alpha1.TenantSource) string {
 	}
 	r.flux(fluxSource, kind, spec)
 	return kind
+}
+
+// short writes whole minutes and hours as people do: 1m rather than 1m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 func isArtifact(source *v1alpha1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }
@@ -72,6 +85,6 @@ func (r *rendering) flux(version, kind string, spec map[string]any) {
 // forceLabels is a strategic merge patch for every namespace in the team's repository:
 // whatever team the file names, the namespace is this Tenant's.
 func (r *rendering) forceLabels() string {
-	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: any\n  labels:\n    %s: %s\n    %s: %s\n",
+	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: any\n  labels:\n    %s: %q\n    %s: %q\n",
 		v1alpha1.LabelTenant, r.Name, v1alpha1.LabelFluxTenant, r.Name)
 }

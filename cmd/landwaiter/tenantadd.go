@@ -107,7 +107,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 
 // addTenant applies one Tenant, or says why nothing of it was written.
 func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Tenant, replace bool) (printedTenantAdded, []operator.Problem, error) {
-	merged, before, err := engine.Merge(ctx, asked)
+	merged, live, err := engine.Merge(ctx, asked)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
@@ -118,7 +118,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Ten
 	if err != nil || len(problems) > 0 {
 		return printedTenantAdded{}, problems, unavailable(err)
 	}
-	saved, result, err := engine.Save(ctx, merged, before)
+	saved, result, err := engine.Save(ctx, merged, live)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}

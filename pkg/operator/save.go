@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,38 +16,38 @@ import (
 )
 
 // Merge returns a Tenant as it would be with what was asked for on top of what it has:
-// lists grow, and what was not mentioned stays. It also says which resource version the
-// Tenant has, "" if it does not exist yet.
-func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, string, error) {
-	live := &v1alpha1.Tenant{}
-	err := e.client.Get(ctx, client.ObjectKeyFromObject(asked), live)
+// lists grow, and what was not mentioned stays. It also returns the Tenant as it is, nil if
+// it does not exist yet.
+func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, live *v1alpha1.Tenant, err error) {
+	live = &v1alpha1.Tenant{}
+	err = e.client.Get(ctx, client.ObjectKeyFromObject(asked), live)
 	if apierrors.IsNotFound(err) {
-		return asked.DeepCopy(), "", nil
+		return asked.DeepCopy(), nil, nil
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("get Tenant %s: %w", asked.Name, err)
+		return nil, nil, fmt.Errorf("get Tenant %s: %w", asked.Name, err)
 	}
 	if asked.Spec.Home == asked.Name { // what a command fills in if nobody says which
 		asked = asked.DeepCopy()
 		asked.Spec.Home = live.Spec.Home
 	}
 	if asked.Spec.Home != live.Spec.Home {
-		return nil, "", fmt.Errorf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home)
+		return nil, nil, fmt.Errorf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home)
 	}
 	convert := runtime.DefaultUnstructuredConverter
 	base, err := convert.ToUnstructured(live)
 	if err != nil {
-		return nil, "", fmt.Errorf("read Tenant %s: %w", live.Name, err)
+		return nil, nil, fmt.Errorf("read Tenant %s: %w", live.Name, err)
 	}
 	wish, err := convert.ToUnstructured(asked)
 	if err != nil {
-		return nil, "", fmt.Errorf("read Tenant %s: %w", asked.Name, err)
+		return nil, nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
 	}
-	merged := &v1alpha1.Tenant{}
+	merged = &v1alpha1.Tenant{}
 	if err := convert.FromUnstructured(overlay(base, wish), merged); err != nil {
-		return nil, "", fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
+		return nil, nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
 	}
-	return merged, live.ResourceVersion, nil
+	return merged, live, nil
 }
 
 // overlay returns base with the values of top: maps are merged, lists united.
@@ -73,9 +74,12 @@ func overlay(base, top map[string]any) map[string]any {
 	return made
 }
 
-// Save applies a Tenant that had the resource version before, and returns it as the API
-// server completed it.
-func (e *Engine) Save(ctx context.Context, tenant *v1alpha1.Tenant, before string) (*v1alpha1.Tenant, Result, error) {
+// Save applies a Tenant, of which live is what there is, if anything, and returns it as the
+// API server completed it.
+func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1alpha1.Tenant, Result, error) {
+	if live != nil && equality.Semantic.DeepEqual(tenant.Spec, live.Spec) && equality.Semantic.DeepEqual(tenant.Labels, live.Labels) {
+		return live, Unchanged, nil // to apply it would only make this its author
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
 	if err != nil {
 		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
@@ -92,10 +96,10 @@ func (e *Engine) Save(ctx context.Context, tenant *v1alpha1.Tenant, before strin
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, saved); err != nil {
 		return nil, "", fmt.Errorf("read Tenant %s: %w", tenant.Name, err)
 	}
-	switch before {
-	case "":
+	switch {
+	case live == nil:
 		return saved, Created, nil
-	case saved.ResourceVersion:
+	case live.ResourceVersion == saved.ResourceVersion:
 		return saved, Unchanged, nil
 	}
 	return saved, Changed, nil

@@ -46,6 +46,8 @@ var w *world
 type world struct {
 	*cluster.Cluster
 	binary, charts, dir string
+	// rendered has the objects of the chart.
+	rendered []*unstructured.Unstructured
 }
 
 func TestMain(m *testing.M) {
@@ -100,8 +102,8 @@ func start(dir string) (*world, error) {
 }
 
 func (w *world) install(ctx context.Context) error {
-	rendered, err := w.template(ctx, "landwaiter", "--namespace", landwaiter)
-	if err != nil {
+	var err error
+	if w.rendered, err = w.template(ctx, "landwaiter", "--namespace", landwaiter, "--set", "guardrails.enabled=true,operator.enabled=true"); err != nil {
 		return err
 	}
 	definitions, err := cluster.DecodeFile("testdata/definitions.yaml")
@@ -111,7 +113,7 @@ func (w *world) install(ctx context.Context) error {
 	for _, name := range []string{landwaiter, cluster.GatekeeperNamespace} {
 		definitions = append(definitions, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}})
 	}
-	return w.Apply(ctx, append(definitions, rendered...)...)
+	return w.Apply(ctx, append(definitions, w.rendered...)...)
 }
 
 // template renders a chart.

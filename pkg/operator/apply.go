@@ -102,7 +102,7 @@ func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []mem
 		report.add(object, Created) // the API server cannot tell: its namespace is not there yet
 		return nil
 	}
-	if before == "" {
+	if before == "" && (inside == "" || members[i].existing != nil) { // in a namespace that was just made there is nothing
 		found, err := e.versionOf(ctx, object)
 		if err != nil {
 			return e.refused(err, object, report)

@@ -23,9 +23,6 @@ const (
 	kindKustomization      = "Kustomization"
 )
 
-// labelHome marks a home that has no pods, for a guardrail.
-const labelHome = v1alpha1.Group + "/home"
-
 // kind is one that a Tenant's objects have.
 type kind struct {
 	schema.GroupVersionKind

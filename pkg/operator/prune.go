@@ -74,7 +74,7 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 // Its pod security stays: it only restricts.
 func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespace, tenant string, report *Report) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
-	labels := []string{v1alpha1.LabelTenant, labelHome}
+	labels := []string{v1alpha1.LabelTenant, v1alpha1.LabelHome}
 	if namespace.Labels[v1alpha1.LabelFluxTenant] == tenant {
 		labels = append(labels, v1alpha1.LabelFluxTenant)
 	}

@@ -208,10 +208,12 @@ func TestTheCommandLeavesDeletionToTheOperatorWhereOneRuns(t *testing.T) {
 	require.False(t, exists(t, "handed-web"))
 }
 
-// withoutFence takes the fence away for the time of a test.
-func withoutFence(t *testing.T) (remove func()) {
+// fence is the guardrail of the operator.
+const fence = "landwaiter-operator-fence"
+
+// withoutGuard returns what takes a guardrail away until the end of a test.
+func withoutGuard(t *testing.T, name string) (remove func()) {
 	t.Helper()
-	const name = "landwaiter-operator-fence"
 	var binding admissionv1.ValidatingAdmissionPolicyBinding
 	require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Name: name}, &binding))
 	return func() {
@@ -219,7 +221,7 @@ func withoutFence(t *testing.T) (remove func()) {
 		t.Cleanup(func() {
 			binding.ResourceVersion, binding.UID = "", ""
 			if err := w.Client.Create(context.Background(), &binding); err != nil {
-				t.Errorf("restore the fence: %v", err)
+				t.Errorf("restore %s: %v", name, err)
 			}
 		})
 	}
@@ -237,7 +239,7 @@ func ends(t *testing.T, process *cluster.Process) string {
 }
 
 func TestTheOperatorDoesNotStartWithoutItsFence(t *testing.T) {
-	withoutFence(t)()
+	withoutGuard(t, fence)()
 	// The API server notices a moment later.
 	var said string
 	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
@@ -255,7 +257,7 @@ func TestTheOperatorDoesNotStartWithoutItsFence(t *testing.T) {
 }
 
 func TestTheOperatorStopsWhenItsFenceIsTakenAway(t *testing.T) {
-	remove := withoutFence(t)
+	remove := withoutGuard(t, fence)
 	process := operate(t, "--fence-interval=1s")
 	require.Never(t, func() bool {
 		select {

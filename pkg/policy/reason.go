@@ -32,6 +32,15 @@ const (
 	ReasonUnsatisfiable  Reason = "Unsatisfiable"  // no image can meet what the policy requires
 )
 
+// Reasons of the condition Provisioned of Tenants.
+const (
+	ReasonProvisioned  Reason = "Provisioned"  // everything that the Tenant stands for exists
+	ReasonNotOwned     Reason = "NotOwned"     // a namespace or object exists and is not the Tenant's
+	ReasonReserved     Reason = "Reserved"     // a namespace that no Tenant may have is listed
+	ReasonNotInstalled Reason = "NotInstalled" // the cluster does not know a kind of object
+	ReasonUnfinished   Reason = "Unfinished"   // the API server did not answer, or a deletion waits for finalizers
+)
+
 // Reasons of failures to read evidence.
 const (
 	ReasonUnreachable              Reason = "Unreachable"              // the registry did not answer in time, securely and in full

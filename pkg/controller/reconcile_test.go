@@ -263,11 +263,11 @@ func TestStatusesThatCannotBeWrittenAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failures := 2
 		b := newBench(t, interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 				if failures--; failures >= 0 {
 					return errors.New("conflict")
 				}
-				return c.SubResource(sub).Patch(ctx, object, patch, options...)
+				return c.SubResource(sub).Apply(ctx, applied, options...)
 			},
 		}, team("team-a"), lax("team-a", "p"))
 		b.reconcile(t, verify.Cluster)

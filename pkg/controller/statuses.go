@@ -167,14 +167,14 @@ func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, report
 	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
 		return false, nil // up to date, or as far as it goes
 	}
-	err = w.writer.Status().Patch(ctx, changed, client.MergeFrom(object))
+	err = w.applyStatus(ctx, source, changed)
 	switch {
 	case isPermanent(err):
 		w.refuse(source, this)
 		w.log.WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
 		return true, nil
 	case err != nil:
-		return true, client.IgnoreNotFound(fmt.Errorf("write status of %s: %w", source, err))
+		return true, client.IgnoreNotFound(err)
 	}
 	if (before == nil || before.Status != after.Status || before.Reason != after.Reason) && w.mayRecord(verify.Namespace(source.Namespace)) {
 		recordEvent(w.Controller.events, object, after)

@@ -36,26 +36,25 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 	if !ok {
 		return nil
 	}
-	own := v.chain[0]
-	views := []*view{v}
+	own, views := v.own, s.viewsOf(v)
 	if namespace == verify.Cluster {
 		own, views = s.cluster, s.views()
 	}
 	problems := map[policy.ObjectRef]resource.Problem{}
-	for _, p := range v.problems {
+	for _, p := range s.problemsOf(namespace) {
 		if _, earlier := problems[p.Source]; !earlier {
 			problems[p.Source] = p
 		}
 	}
-	u := s.usage(views)
+	c := conditions{snapshot: s, own: own, view: v, usage: s.usage(views), stranded: v.stranded()}
 	reports, writable := map[policy.ObjectRef]Report{}, own.objects.rights()
 	for source, generation := range own.objects.generations() {
 		r := Report{Generation: generation, Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + writable[source]}}
 		problem, broken := problems[source]
-		r.Effective = s.effective(own, u, source, broken)
+		r.Effective = c.effective(source, broken)
 		if broken {
 			r.Ready = Condition{Reason: problem.Reason, Message: problem.Message}
-			if r.Effective.Reason != policy.ReasonOnlyWarns {
+			if r.Effective.Reason != policy.ReasonOnlyWarns && r.Effective.Reason != policy.ReasonOverridden {
 				r.Ready.Message += consequence(source.Kind)
 			}
 		}
@@ -83,35 +82,74 @@ func (s *Snapshot) views() []*view {
 	return all
 }
 
-// consequence describes the effect of a problem with a resource. It is empty for
-// quotas: nothing depends on them, and their problems say what applies instead.
+// viewsOf returns the views in which the resources of a namespace count: its own or, for a
+// Tenant's home, those of the Tenant's other namespaces if it has any.
+func (s *Snapshot) viewsOf(v *view) []*view {
+	if v.tenant == "" || v.home != v.own {
+		return []*view{v}
+	}
+	var others []*view
+	for _, member := range s.candidates()[v.tenant] {
+		if other := s.namespaces[member]; other != v {
+			others = append(others, other)
+		}
+	}
+	if len(others) == 0 {
+		return []*view{v}
+	}
+	return others
+}
+
+// consequence describes the effect of a problem with a resource. It is empty for quotas,
+// on which nothing depends, and for Tenants: their conditions say what applies instead.
 func consequence(kind string) string {
-	if kind == v1alpha1.KindClusterQuota {
+	if kind == v1alpha1.KindClusterQuota || kind == v1alpha1.KindTenant {
 		return ""
 	}
 	return "; what depends on it is denied"
 }
 
-// effective returns the condition Effective: whether a resource of own affects
-// decisions.
-func (s *Snapshot) effective(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
-	if own.broken != "" {
-		return Condition{True: true, Reason: policy.ReasonDenies, Message: own.broken + "; every image of the namespace is denied"}
+// conditions computes the condition Effective of the resources of one level.
+type conditions struct {
+	snapshot *Snapshot
+	own      *level
+	view     *view
+	usage    usage
+	stranded string
+}
+
+// effective returns the condition Effective: whether a resource affects decisions.
+func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
+	switch source.Kind {
+	case v1alpha1.KindTenant:
+		return c.snapshot.effectiveTenant(source)
+	case v1alpha1.KindClusterQuota:
+		return c.snapshot.effectiveQuota(source)
+	}
+	switch {
+	case source.Namespace != "" && !c.view.counts():
+		to := "its home"
+		if c.view.decides == v1alpha1.DecidesCluster {
+			to = "the cluster"
+		}
+		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.decides), so the namespace's resources do not count", c.view.tenant, to)}
+	case source.Namespace != "" && c.view.broken != "":
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken + "; every image of the namespace is denied"}
+	case c.own.broken != "":
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
 	case v1alpha1.KindVerifier:
-		return s.effectiveVerifier(own, u, source, broken)
+		return c.verifier(source, broken)
 	case v1alpha1.KindStore:
-		return s.effectiveStore(own, u, source, broken)
+		return c.store(source, broken)
 	case v1alpha1.KindTrustStore:
-		if !u.used[source] {
+		if !c.usage.used[source] {
 			return Condition{Reason: policy.ReasonUnused, Message: "no Verifier names it"}
 		}
 		return inForce(broken, "used by Verifiers")
-	case v1alpha1.KindVerificationPolicy:
-		return s.effectivePolicy(own, u, source, broken)
 	}
-	return s.effectiveQuota(source)
+	return c.policy(source, broken)
 }
 
 // inForce returns the condition of a resource that affects decisions.
@@ -122,67 +160,82 @@ func inForce(broken bool, message string) Condition {
 	return Condition{True: true, Reason: policy.ReasonInForce, Message: message}
 }
 
-func overridden(source policy.ObjectRef) Condition {
+// everywhere names the namespaces that could use the resources of a level.
+func (c conditions) everywhere() string {
+	if c.own != c.snapshot.cluster && c.view.tenant != "" {
+		return "every namespace of Tenant " + c.view.tenant
+	}
+	return "every namespace"
+}
+
+func (c conditions) overridden(source policy.ObjectRef) Condition {
 	kind := strings.TrimPrefix(source.Kind, "Cluster")
-	return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("every namespace has a %s of its own", kind)}
+	return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("%s has a %s of its own", c.everywhere(), kind)}
 }
 
-func (s *Snapshot) effectiveVerifier(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
+func (c conditions) verifier(source policy.ObjectRef, broken bool) Condition {
 	switch {
-	case !u.applies[source]:
-		return overridden(source)
-	case !u.used[source]:
-		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it" + s.stranded(own)}
+	case !c.usage.applies[source]:
+		return c.overridden(source)
+	case !c.usage.used[source]:
+		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it" + c.stranded}
 	}
-	return inForce(broken, s.scopeMessage(own, source, mapSlice(s.cluster.verifiers, func(v verifier) policy.ObjectRef { return v.Source }))+s.stranded(own))
+	hidden := c.hidden(func(l *level) []policy.ObjectRef {
+		return mapSlice(l.verifiers, func(v verifier) policy.ObjectRef { return v.Source })
+	})
+	return inForce(broken, c.scope(source, hidden)+c.stranded)
 }
 
-func (s *Snapshot) effectiveStore(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
-	if !u.applies[source] {
-		return overridden(source)
+func (c conditions) store(source policy.ObjectRef, broken bool) Condition {
+	switch {
+	case c.own.shadowed(source):
+		return Condition{Reason: policy.ReasonOverridden, Message: "Stores that come first by name list all of its registries"}
+	case !c.usage.applies[source]:
+		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("in %s, Stores of a nearer level list all of its registries", c.everywhere())}
 	}
-	taken := map[string]bool{}
-	for _, st := range own.stores {
-		if st.Source != source {
-			for _, host := range st.Registries {
-				taken[host] = true
-			}
-			continue
-		}
-		if len(st.Registries) > 0 && !slices.ContainsFunc(st.Registries, func(host string) bool { return !taken[host] }) {
-			return Condition{Reason: policy.ReasonOverridden, Message: "Stores that come first by name list all of its registries"}
-		}
-		break
-	}
-	return inForce(broken, s.scopeMessage(own, source, mapSlice(s.cluster.stores, func(s store) policy.ObjectRef { return s.Source })))
+	return inForce(broken, c.scope(source, nil))
 }
 
-func (s *Snapshot) effectivePolicy(own *level, u usage, source policy.ObjectRef, broken bool) Condition {
-	if !u.applies[source] {
-		return overridden(source)
+func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
+	if !c.usage.applies[source] {
+		return c.overridden(source)
 	}
-	all := slices.Concat(own.policies, own.floors)
+	all := slices.Concat(c.own.policies, c.own.floors)
 	p := all[slices.IndexFunc(all, func(p compiledPolicy) bool { return p.source == source })]
-	message := s.scopeMessage(own, source, mapSlice(s.cluster.policies, sourceOf))
+	message := c.scope(source, c.hidden(c.idlePolicies))
 	if p.floor {
 		message = "a floor: must hold in every namespace, in addition to the namespace's own policy"
-	} else if order := deciding(own.policies); len(order) > 1 {
+	} else if order := deciding(c.own.policies); len(order) > 1 {
 		message += "; the rules of several policies are tried in the order of names: " + joinNames(order)
 	}
+	message += c.inheritance()
 	switch {
-	case p.warns && !u.decidesAnyway(p):
+	case p.warns && !c.usage.decidesAnyway(p):
 		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: onlyWarns(p)}
 	case broken:
 		return inForce(true, "")
 	}
-	why := u.unmet[p.source]
+	why := c.usage.unmet[p.source]
 	if p.floor {
-		why = unsatisfiable(p, s.cluster.verifiers)
+		why = unsatisfiable(p, c.snapshot.cluster.verifiers)
 	}
 	if why != "" {
 		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
 	}
 	return inForce(false, message)
+}
+
+// inheritance says who judges images that no rule of own's policies matches, "" if they do.
+func (c conditions) inheritance() string {
+	groups := c.view.policies.deciding
+	at := slices.IndexFunc(groups, func(g group) bool { return c.view.chain[g.at].level == c.own })
+	switch {
+	case at < 0 || !strictest(groups[at].policies).inherits():
+		return ""
+	case at == len(groups)-1:
+		return "; images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies"
+	}
+	return "; images that no rule matches are judged by " + joinNames(mapSlice(groups[at+1].policies, func(p compiledPolicy) string { return p.source.String() }))
 }
 
 // deciding returns the names of the policies that do more than warn.
@@ -260,25 +313,67 @@ func (s *Snapshot) effectiveQuota(source policy.ObjectRef) Condition {
 		if err != nil {
 			return Condition{Reason: policy.ReasonAppliesNowhere, Message: "it cannot be used, so its namespaces have the default quota"}
 		}
-		for _, name := range e.spec.Namespaces {
-			if s.Has(verify.Namespace(name)) && s.cluster.quotaSources[verify.Namespace(name)] == source {
-				return Condition{True: true, Reason: policy.ReasonInForce, Message: "in force for each of its namespaces"}
+		for _, account := range accountsOf(e.spec) {
+			if s.uses(account) && s.cluster.quotaSources[account] == source {
+				return Condition{True: true, Reason: policy.ReasonInForce, Message: "in force for each of its namespaces and Tenants"}
 			}
 		}
 	}
-	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists, or a quota earlier by name applies to them"}
+	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces and Tenants exists, or a quota earlier by name applies to them"}
 }
 
-// scopeMessage describes where a resource applies, and which cluster resources it
-// overrides there.
-func (s *Snapshot) scopeMessage(own *level, source policy.ObjectRef, cluster []policy.ObjectRef) string {
-	if own == s.cluster {
-		return fmt.Sprintf("in force in namespaces without a %s of their own", strings.TrimPrefix(source.Kind, "Cluster"))
+// uses reports whether some namespace, or an existing Tenant, has the account.
+func (s *Snapshot) uses(account verify.Account) bool {
+	kind, name, _ := strings.Cut(string(account), "/")
+	return kind == "tenant" && s.tenants.Named(name) != nil || kind == "namespace" && s.Has(verify.Namespace(name))
+}
+
+// hidden returns those of a list that the resources of own replace: of the levels behind
+// it.
+func (c conditions) hidden(of func(*level) []policy.ObjectRef) []policy.ObjectRef {
+	at := slices.IndexFunc(c.view.chain, func(r rung) bool { return r.level == c.own })
+	if at < 0 || c.own == c.snapshot.cluster {
+		return nil
 	}
-	message := "in force in its namespace"
-	if len(cluster) > 0 {
-		message += fmt.Sprintf("; because the namespace has a %s, these no longer apply there: %s",
-			source.Kind, joinNames(mapSlice(cluster, func(source policy.ObjectRef) string { return source.String() })))
+	var list []policy.ObjectRef
+	for _, r := range c.view.chain[at+1:] {
+		if r.label == LevelCluster {
+			r.level = c.snapshot.cluster
+		}
+		list = append(list, of(r.level)...)
+	}
+	return list
+}
+
+// idlePolicies returns the policies of a level that do not decide in the view.
+func (c conditions) idlePolicies(l *level) []policy.ObjectRef {
+	var idle []policy.ObjectRef
+	for _, p := range l.policies {
+		if !slices.ContainsFunc(c.view.policies.deciding, func(g group) bool { return c.view.chain[g.at].level.objects.namespace == l.objects.namespace }) {
+			idle = append(idle, p.source)
+		}
+	}
+	return idle
+}
+
+// scope describes where a resource applies, and which others it replaces there.
+func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) string {
+	store := strings.TrimPrefix(source.Kind, "Cluster") == v1alpha1.KindStore
+	where, message := "the namespace", "in force in its namespace"
+	switch {
+	case c.own == c.snapshot.cluster && store:
+		return "in force for its registries, where no nearer level has a Store for them"
+	case c.own == c.snapshot.cluster:
+		return fmt.Sprintf("in force in namespaces without a %s of their own", strings.TrimPrefix(source.Kind, "Cluster"))
+	case c.view.tenant != "" && c.view.home == c.own:
+		where, message = "the Tenant", "in force in the namespaces of Tenant "+c.view.tenant
+	}
+	if store {
+		message += ", for its registries"
+	}
+	if len(hidden) > 0 {
+		message += fmt.Sprintf("; because %s has a %s, these no longer apply there: %s",
+			where, source.Kind, joinNames(mapSlice(hidden, func(source policy.ObjectRef) string { return source.String() })))
 	}
 	return message
 }

@@ -82,7 +82,7 @@ func TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote(t *testing.T) {
 	run(t, running.Config, controller.Options{})
 	eventually(t, 30*time.Second, current)
 	require.Equal(t, []string{key.Fingerprint}, store.Status.Fingerprints)
-	require.True(t, meta.IsStatusConditionTrue(store.Status.Conditions, v1alpha1.ConditionEffective))
+	require.Equal(t, string(policy.ReasonUnused), meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionEffective).Reason)
 	require.True(t, meta.IsStatusConditionTrue(store.Status.Conditions, v1alpha1.ConditionProvisioned), "another's condition stays")
 	require.Subset(t, owners(store), []string{"Apply landwaiter", "Apply landwaiter-operator"})
 

@@ -181,9 +181,9 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 	if gone && len(deletion.Outcomes) == 0 && len(deletion.Deleted) == 0 {
 		return printedDeleted{}, &exitError{code: exitDenied, err: fmt.Errorf("there is no Tenant %s: see landwaiter tenant list", name)}
 	}
-	if !gone && !d.dryRun {
-		if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
-			return printedDeleted{}, notApplied(fmt.Errorf("delete Tenant %s: %w", name, err))
+	if !gone {
+		if err := d.remove(ctx, tenant); err != nil {
+			return printedDeleted{}, err
 		}
 		deletion.Outcomes = append(deletion.Outcomes, operator.Outcome{Object: clusterName(v1alpha1.KindTenant, name), Result: operator.Removed})
 	}
@@ -193,6 +193,17 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 		}
 	}
 	return printableDeletion(tenant, deletion), nil
+}
+
+// remove deletes the Tenant itself.
+func (d *deleter) remove(ctx context.Context, tenant *v1alpha1.Tenant) error {
+	if d.dryRun {
+		return nil
+	}
+	if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
+		return notApplied(fmt.Errorf("delete Tenant %s: %w", tenant.Name, err))
+	}
+	return nil
 }
 
 // objects takes away what the Tenant stands for, and waits for finalizers.

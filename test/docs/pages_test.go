@@ -25,6 +25,7 @@ func followed() map[string]string {
 		"docs/upgrade.md":             admin,
 		"charts/landwaiter/README.md": admin,
 		"docs/metrics.md":             "TestTheCommandsOfThePageWork",
+		"docs/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
 		"docs/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 	}
 }
@@ -36,7 +37,7 @@ func writtenByPrograms() []string {
 
 // withResources are the pages whose resources another test compiles.
 func withResources() []string {
-	return []string{"docs/install.md", "docs/resources.md", "docs/attestations.md", "README.md"}
+	return []string{"docs/install.md", "docs/resources.md", "docs/tenants.md", "docs/attestations.md", "README.md"}
 }
 
 // pages are all Markdown files.

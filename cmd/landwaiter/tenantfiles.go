@@ -18,15 +18,17 @@ type tenantFiles struct {
 	namespaces []corev1.Namespace
 }
 
-// readTenants fails if a file has a document that cannot be read: it might be the Tenant
-// that is meant.
+// readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
+// meant. What is wrong with other objects does not matter here.
 func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 	files, err := configdir.Read(paths, cmd.InOrStdin())
 	if err != nil {
 		return tenantFiles{}, err
 	}
 	for _, problem := range files.Problems {
-		return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
+		if problem.Source.Kind == v1alpha1.KindTenant || problem.Source.Kind == "File" {
+			return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
+		}
 	}
 	found := tenantFiles{namespaces: files.Objects.Namespaces}
 	for _, object := range files.Objects.Resources {

@@ -71,7 +71,7 @@ func checkNames(t *v1alpha1.Tenant) error {
 		return nil
 	case len(prefix) < 3 || len(prefix) > maxName || !strings.HasSuffix(prefix, "-") || !isLabel(prefix+"x"):
 		return fmt.Errorf("spec.namespacePrefix: %q is not a prefix; use 3 to %d lower-case letters, digits and dashes that end with a dash, such as %s-", prefix, maxName, t.Name)
-	case strings.HasPrefix(prefix, "kube-"):
+	case strings.HasPrefix(prefix, "kube-") || slices.ContainsFunc(systemNamespaces(), func(n string) bool { return strings.HasPrefix(n, prefix) }):
 		return fmt.Errorf("spec.namespacePrefix: %s covers namespaces of the system; choose one of the team", prefix)
 	}
 	return nil
@@ -81,10 +81,15 @@ func checkNamespace(field, name string) error {
 	if !isLabel(name) {
 		return fmt.Errorf("%s: %q is not the name of a namespace; use at most 63 lower-case letters, digits and dashes", field, name)
 	}
-	if strings.HasPrefix(name, "kube-") || slices.Contains([]string{metav1.NamespaceDefault, "flux-system", "gatekeeper-system", "landwaiter-system"}, name) {
+	if strings.HasPrefix(name, "kube-") || slices.Contains(systemNamespaces(), name) {
 		return fmt.Errorf("%s: %s is a namespace of the system; name one of the team", field, name)
 	}
 	return nil
+}
+
+// systemNamespaces are those besides the ones that begin with kube-.
+func systemNamespaces() []string {
+	return []string{metav1.NamespaceDefault, "flux-system", "gatekeeper-system", "landwaiter-system"}
 }
 
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
@@ -115,9 +120,9 @@ func checkSubject(person v1alpha1.TenantSubject) error {
 	case person.Name == "":
 		return fmt.Errorf("name is missing; name the %s", strings.ToLower(string(person.Kind)))
 	case strings.HasPrefix(person.Name, "system:"):
-		return fmt.Errorf("%s is of the system; groups and users of the system cannot be people of a Tenant", person.Name)
+		return fmt.Errorf("%s: names that begin with system: belong to the system; name users and groups of the team", person.Name)
 	case (person.Kind == v1alpha1.SubjectServiceAccount) != (person.Namespace != ""):
-		return fmt.Errorf("%s %s: a ServiceAccount needs a namespace, and no other kind may have one", person.Kind, person.Name)
+		return fmt.Errorf("%s %s: set namespace for a ServiceAccount, and remove it for a User or a Group", person.Kind, person.Name)
 	case person.Namespace != "" && !isLabel(person.Namespace):
 		return fmt.Errorf("namespace %q of ServiceAccount %s is not the name of a namespace", person.Namespace, person.Name)
 	}
@@ -145,7 +150,7 @@ func checkReconciler(t *v1alpha1.Tenant) error {
 	if reconciler.Source == nil {
 		return nil
 	}
-	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@]+$|^ssh://git@[^@]+$`).MatchString(url) {
+	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
 		return fmt.Errorf("spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef")
 	}
 	return nil

@@ -8,12 +8,17 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- fail (printf "tenants: %s: %s is a namespace of the system; name one of the team" $t.name $name) }}
 {{- end }}
 {{- end }}
+{{- range $system := list "flux-system" "gatekeeper-system" "landwaiter-system" }}
+{{- if and $tenant.namespacePrefix (hasPrefix $tenant.namespacePrefix $system) }}
+{{- fail (printf "tenants: %s: namespacePrefix %s covers namespaces of the system; choose one of the team" $t.name $tenant.namespacePrefix) }}
+{{- end }}
+{{- end }}
 {{- range $person := concat (default list $t.people.admins) (default list $t.people.developers) (default list $t.people.viewers) }}
 {{- if hasPrefix "system:" $person.name }}
-{{- fail (printf "tenants: %s: %s is of the system; groups and users of the system cannot be people of a Tenant" $t.name $person.name) }}
+{{- fail (printf "tenants: %s: %s: names that begin with system: belong to the system; name users and groups of the team" $t.name $person.name) }}
 {{- end }}
 {{- if ne (eq $person.kind "ServiceAccount") (hasKey $person "namespace") }}
-{{- fail (printf "tenants: %s: %s %s: a ServiceAccount needs a namespace, and no other kind may have one" $t.name $person.kind $person.name) }}
+{{- fail (printf "tenants: %s: %s %s: set namespace for a ServiceAccount, and remove it for a User or a Group" $t.name $person.kind $person.name) }}
 {{- end }}
 {{- end }}
 {{- if and $t.alone (or $t.people.developers $t.people.viewers) }}
@@ -28,7 +33,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- end }}
 {{- end }}
 {{- with $t.reconciler.source }}
-{{- if not (regexMatch "^(https|ssh|oci)://[^@]+$|^ssh://git@[^@]+$" .url) }}
+{{- if not (regexMatch "^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$" .url) }}
 {{- fail (printf "tenants: %s: reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef" $t.name) }}
 {{- end }}
 {{- end }}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes what is derived from the chart and the definitions: the list of definitions
-# for kustomize, the chart's copy of them, and config/default, the chart with its
-# default values for kustomize.
+# for kustomize, the chart's copy of them, config/default, the chart with its default
+# values for kustomize, and config/guardrails, its guardrails alone.
 # HELM is the helm to use.
 set -euo pipefail
 
@@ -25,3 +25,11 @@ cp config/crd/landwaiter.dev_*.yaml charts/landwaiter/files/crds/
   "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set crds.install=false |
     sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d'
 } >config/default/landwaiter.yaml
+
+mkdir -p config/guardrails
+{
+  echo "# Made from charts/landwaiter by \`make generate\`. Remove these before the kind Tenant: docs/upgrade.md."
+  "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set guardrails.enabled=true \
+    --show-only templates/guardrails.yaml --show-only templates/fence.yaml |
+    sed -e 's/app.kubernetes.io\/managed-by: Helm/app.kubernetes.io\/managed-by: kustomize/' -e '/helm.sh\/chart:/d'
+} >config/guardrails/guardrails.yaml

@@ -11,6 +11,9 @@ import (
 const (
 	// LabelTenant is set to a Tenant's name on its namespaces and objects.
 	LabelTenant = Group + "/tenant"
+	// LabelHome is set to a Tenant's name on a home that has other members: it keeps no
+	// workloads.
+	LabelHome = Group + "/home"
 	// LabelFluxTenant is the label that Flux's own tools set and read.
 	LabelFluxTenant = "toolkit.fluxcd.io/tenant"
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.

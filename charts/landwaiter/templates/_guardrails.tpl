@@ -1,0 +1,67 @@
+{{/* Who counts as the platform. The check is of the whole cluster, so no RoleBinding in
+a namespace satisfies it. */}}
+{{- define "landwaiter.platform" -}}
+authorizer.group('landwaiter.dev').resource('tenantlabels').check('manage').allowed()
+{{- end -}}
+
+{{/* Head of a ValidatingAdmissionPolicy. Takes a list: root, name suffix, whether it is
+evaluated once for every Tenant. */}}
+{{- define "landwaiter.policy" -}}
+{{- $root := index . 0 }}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ include "landwaiter.fullname" $root }}-{{ index . 1 }}
+  labels:
+    {{- include "landwaiter.labels" $root | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  {{- if index . 2 }}
+  paramKind: {apiVersion: landwaiter.dev/v1alpha1, kind: Tenant}
+  {{- end }}
+{{- end -}}
+
+{{/* Its binding, with the same arguments. */}}
+{{- define "landwaiter.binding" -}}
+{{- $root := index . 0 }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ include "landwaiter.fullname" $root }}-{{ index . 1 }}
+  labels:
+    {{- include "landwaiter.labels" $root | nindent 4 }}
+spec:
+  policyName: {{ include "landwaiter.fullname" $root }}-{{ index . 1 }}
+  validationActions: [Deny]
+  {{- if index . 2 }}
+  # Every Tenant must agree; without Tenants there is nothing to guard.
+  paramRef: {selector: {}, parameterNotFoundAction: Allow}
+  {{- end }}
+---
+{{- end -}}
+
+{{/* Variables about a Namespace that a request changes and the Tenant in params. */}}
+{{- define "landwaiter.claim" -}}
+- name: name
+  expression: "object != null ? object.metadata.name : oldObject.metadata.name"
+- name: account
+  expression: >-
+    'system:serviceaccount:' + params.spec.home + ':' +
+    (has(params.spec.reconciler) && has(params.spec.reconciler.serviceAccount) ? params.spec.reconciler.serviceAccount : params.metadata.name)
+- name: byAccount
+  expression: "has(params.spec.reconciler) && request.userInfo.username == variables.account"
+- name: prefixed
+  expression: "has(params.spec.namespacePrefix) && variables.name.startsWith(params.spec.namespacePrefix)"
+- name: claimed
+  expression: >-
+    variables.prefixed || variables.name == params.spec.home ||
+    (has(params.spec.namespaces) && variables.name in params.spec.namespaces)
+# What the account may make and delete itself. A home in the range of the prefix stays the platform's.
+- name: selfService
+  expression: >-
+    variables.byAccount && variables.prefixed && variables.name != params.spec.home &&
+    has(params.spec.reconciler.createNamespaces) && params.spec.reconciler.createNamespaces
+- name: platform
+  expression: {{ include "landwaiter.platform" . | quote }}
+{{- end -}}

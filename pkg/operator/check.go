@@ -121,10 +121,18 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 		}
 	}
 	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {
-		for _, check := range []func(context.Context, *v1alpha1.Tenant, string) error{c.trust, c.bindings, c.network, c.pods, c.sources} {
+		for _, check := range []func(context.Context, *v1alpha1.Tenant, string) error{c.trust, c.bindings, c.pods, c.sources} {
 			if err := check(ctx, tenant, namespace); err != nil {
 				return err
 			}
+		}
+	}
+	for _, namespace := range report.Members {
+		if c.namespace(namespace) == nil {
+			continue // it is a difference already
+		}
+		if err := c.network(ctx, tenant, namespace); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -59,7 +59,12 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 		return e.release(ctx, found, nil, report, v1alpha1.LabelTenant, v1alpha1.LabelOwner)
 	}
 	options := append(e.dryRun(), client.Preconditions{UID: &found.UID})
-	if err := e.client.Delete(ctx, &found.PartialObjectMetadata, options...); client.IgnoreNotFound(err) != nil {
+	// Not as metadata: the answer is the object itself if it has finalizers.
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(found.GroupVersionKind())
+	object.SetNamespace(found.Namespace)
+	object.SetName(found.Name)
+	if err := e.client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
 		if apierrors.IsForbidden(err) {
 			report.problem(policy.ReasonAccessDenied, refOf(found), "%s cannot be removed: %s", refOf(found), err)
 			return nil

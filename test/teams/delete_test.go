@@ -53,17 +53,17 @@ func TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise(t *testing.T) {
 }
 
 func TestRightsStayUntilFluxHasFinished(t *testing.T) {
-	gone(t, "flux")
-	add(t, green("flux")...)
-	kustomization := objectsOf(t, "flux")["Kustomization flux/flux"]
+	gone(t, "synced")
+	add(t, green("synced")...)
+	kustomization := objectsOf(t, "synced")["Kustomization synced/synced"]
 	kustomization.SetFinalizers([]string{"finalizers.fluxcd.io"})
 	require.NoError(t, w.Client.Update(within(t), kustomization))
 
-	stuck := try(t, "tenant", "delete", "flux", "--yes", "--timeout", "3s")
+	stuck := try(t, "tenant", "delete", "synced", "--yes", "--timeout", "3s")
 	require.Equal(t, 1, stuck.code)
-	require.Contains(t, stuck.stderr, "the finalizers of Kustomization flux/flux have not ended (is Flux running?)")
-	require.Contains(t, objectsOf(t, "flux"), "RoleBinding flux-web/flux-reconciler")
-	require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Name: "flux"}, &v1alpha1.Tenant{}))
+	require.Contains(t, stuck.stderr, "the finalizers of Kustomization synced/synced have not ended (is Flux running?)")
+	require.Contains(t, objectsOf(t, "synced"), "RoleBinding synced-web/synced-reconciler")
+	require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Name: "synced"}, &v1alpha1.Tenant{}))
 	require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(kustomization), kustomization))
 	suspended, _, _ := unstructured.NestedBool(kustomization.Object, "spec", "suspend")
 	policy, _, _ := unstructured.NestedString(kustomization.Object, "spec", "deletionPolicy")
@@ -72,8 +72,8 @@ func TestRightsStayUntilFluxHasFinished(t *testing.T) {
 
 	kustomization.SetFinalizers(nil)
 	require.NoError(t, w.Client.Update(within(t), kustomization))
-	must(t, "tenant", "delete", "flux", "--delete-namespaces", "--yes")
-	require.Empty(t, objectsOf(t, "flux"))
+	must(t, "tenant", "delete", "synced", "--delete-namespaces", "--yes")
+	require.Empty(t, objectsOf(t, "synced"))
 }
 
 func TestTheFormsOfTheDemo(t *testing.T) {

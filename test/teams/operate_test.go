@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,11 +221,31 @@ func withoutGuard(t *testing.T, name string) (remove func()) {
 		require.NoError(t, w.Client.Delete(within(t), binding.DeepCopy()))
 		t.Cleanup(func() {
 			binding.ResourceVersion, binding.UID = "", ""
-			if err := w.Client.Create(context.Background(), &binding); err != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), settle)
+			defer cancel()
+			err := w.Client.Create(ctx, &binding)
+			if err == nil && name == fence { // the API server notices a moment later
+				err = cluster.Until(ctx, fenced)
+			}
+			if err != nil {
 				t.Errorf("restore %s: %v", name, err)
 			}
 		})
 	}
+}
+
+// fenced returns nil if the operator's account may not make anybody admin in kube-system.
+func fenced(ctx context.Context) error {
+	account, err := w.NewClient(w.As("system:serviceaccount:" + landwaiter + ":landwaiter-operator"))
+	if err != nil {
+		return err
+	}
+	err = account.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "probe"},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}}, client.DryRunAll)
+	if err == nil || !strings.Contains(err.Error(), fence) {
+		return fmt.Errorf("the fence is not in force: %w", err)
+	}
+	return nil
 }
 
 // ends waits until the operator has ended by itself, and returns the end of its log.

@@ -65,7 +65,7 @@ func resource(kind string, spec map[string]any) *unstructured.Unstructured {
 	made.SetAPIVersion("landwaiter.dev/v1alpha1")
 	made.SetKind(kind)
 	made.SetName("x")
-	if !strings.HasPrefix(kind, "Cluster") {
+	if row, _ := v1alpha1.KindNamed(kind); row.Namespaced {
 		made.SetNamespace("team-a")
 	}
 	made.Object["spec"] = spec
@@ -86,6 +86,7 @@ func complete() map[string][]string {
 		identities = "keyless: {identities: [{issuerRegExp: i, subjectRegExp: s}, {issuer: i, subject: s}], insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true, " +
 			"thresholds: {transparencyLogs: 1, signedCertificateTimestamps: 1, timestamps: 1}, expression: 'true', trustStoreRef: {kind: ClusterTrustStore, name: r}}"
 	)
+	const people = "{kind: Group, name: devs}, {kind: ServiceAccount, name: s, namespace: b}"
 	return map[string][]string{
 		"Verifier": {
 			"{images: [a], type: Cosign, cosign: {" + anyKeys + ", annotations: {a: b}, matchRepository: true}}",
@@ -98,8 +99,15 @@ func complete() map[string][]string {
 		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: {inline: x}}}}"},
 		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
 		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}", "{registries: [r], identity: {provider: ECR}}"},
-		"VerificationPolicy":        {"{defaultAction: Deny, enforcementAction: Warn, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
+		"VerificationPolicy":        {"{defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Floor}"},
+		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
+		"Tenant": {"{home: iris, namespaces: [b], namespacePrefix: iris-, adopt: true, onDelete: Keep, " +
+			"people: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
+			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, " +
+			"source: {url: 'https://git.example.com/iris', branch: main, interval: 1m30s, secretRef: {name: git}}}, " +
+			"isolation: {podSecurity: Baseline, network: Open, quota: {pods: 50, limits.memory: 1Gi}, registries: ['registry.example.com/iris/']}, " +
+			"verification: {decides: Tenant}}"},
 	}
 }
 
@@ -107,7 +115,7 @@ func specifications(t *testing.T, kind string) []map[string]any {
 	t.Helper()
 	texts := slices.Concat(complete()[kind], complete()[strings.TrimPrefix(kind, "Cluster")])
 	for _, r := range rules() {
-		if slices.Contains(r.kinds, kind) {
+		if slices.Contains(r.kinds, kind) && !r.names {
 			texts = append(texts, r.accepted...)
 		}
 	}
@@ -122,6 +130,9 @@ func specifications(t *testing.T, kind string) []map[string]any {
 func TestAPIServerHoldsEveryRule(t *testing.T) {
 	server := apiServer(t)
 	for _, r := range rules() {
+		if r.names || r.before != "" {
+			continue // see TestTenantRulesRefuseWithTheFix
+		}
 		for _, kind := range r.kinds {
 			for _, spec := range r.accepted {
 				require.NoError(t, submit(t.Context(), server, kind, specification(t, spec)), "%s %s", kind, spec)
@@ -184,6 +195,9 @@ func TestAPIServerShowsNoBlankColumn(t *testing.T) {
 		cells := map[string]string{}
 		for i, column := range found.ColumnDefinitions {
 			cell := found.Rows[0].Cells[i]
+			if column.Name == v1alpha1.ConditionProvisioned {
+				continue // blank says that no operator provisions
+			}
 			require.NotNil(t, cell, "%s: %s", kind.Name, column.Name)
 			cells[column.Name] = strings.TrimSpace(fmt.Sprint(cell))
 			require.NotContains(t, []string{"", "<none>", "<unknown>"}, cells[column.Name], "%s: the column %s is blank", kind.Name, column.Name)

@@ -7,14 +7,14 @@ import (
 // ClusterQuotaSpec sets limits for some namespaces or Tenants, instead of the defaults from the
 // flags.
 // +kubebuilder:validation:XValidation:rule="[has(self.maxInFlight), has(self.registryRequestsPerSecond), has(self.cacheSharePercent)].exists(x, x)",message="set at least one of maxInFlight, registryRequestsPerSecond and cacheSharePercent in spec"
-// +kubebuilder:validation:XValidation:rule="has(self.namespaces) || has(self.tenants)",message="set spec.namespaces, spec.tenants or both: otherwise the quota is for nobody"
+// +kubebuilder:validation:XValidation:rule="size(self.namespaces) > 0 || size(self.tenants) > 0",message="set spec.namespaces, spec.tenants or both: otherwise the quota is for nobody"
 type ClusterQuotaSpec struct {
 	// Namespaces that the quota applies to; each has its own quota. If several objects
 	// list a namespace, the first by name applies. A namespace of a Tenant that is listed
 	// here is an account of its own.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -24,7 +24,7 @@ type ClusterQuotaSpec struct {
 	// several objects list a Tenant, the first by name applies.
 	// +optional
 	// +listType=set
-	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:default={}
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=40
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`

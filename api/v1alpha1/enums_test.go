@@ -32,6 +32,11 @@ func enums() map[string]string {
 		"VerificationPolicy spec.rules[].require[].types[]":       "{rules: [{images: ['**'], require: [{types: [%s]}]}]}",
 		"VerificationPolicy spec.rules[].index":                   "{rules: [{images: ['**'], require: [{types: [Cosign]}], index: %s}]}",
 		"ClusterVerificationPolicy spec.scope":                    "{scope: %s}",
+		"VerificationPolicy spec.tags":                            "{tags: %s}",
+		"Tenant spec.onDelete":                                    "{home: a, onDelete: %s}",
+		"Tenant spec.isolation.podSecurity":                       "{home: a, isolation: {podSecurity: %s}}",
+		"Tenant spec.isolation.network":                           "{home: a, isolation: {network: %s}}",
+		"Tenant spec.verification.decides":                        "{home: a, verification: {decides: %s}}",
 	}
 	for field, frame := range map[string]string{"cosign": "{type: Cosign, cosign: {%s}}", "attestation": "{type: Attestation, attestation: {predicateType: p, %s}}"} {
 		at := "Verifier spec." + field
@@ -51,9 +56,24 @@ func together() map[string]map[string]string {
 	}
 }
 
+// person is a specification of a Tenant with one person, of a kind.
+func person(list, kind string) string {
+	namespace := ""
+	if kind == string(v1alpha1.SubjectServiceAccount) {
+		namespace = ", namespace: a"
+	}
+	return fmt.Sprintf("{home: a, people: {%s: [{kind: %s, name: someone%s}]}}", list, kind, namespace)
+}
+
 // valid returns a specification with a value of the enumeration at path, and whether
 // there is one.
 func valid(kind, path, value string) (string, bool) {
+	if list, ok := strings.CutPrefix(path, "spec.people."); ok {
+		return person(strings.TrimSuffix(list, "[].kind"), value), true
+	}
+	if kind == "ClusterVerificationPolicy" && value == string(v1alpha1.DefaultActionInherit) {
+		return "{}", true // only the namespaced twin may inherit, by a rule
+	}
 	for _, id := range []string{kind + " " + path, strings.TrimPrefix(kind, "Cluster") + " " + path} {
 		if beside, ok := together()[id]; ok {
 			if path == "spec.type" {
@@ -114,11 +134,17 @@ func constants() map[string][]string {
 		"TrustStore type":                      texts(v1alpha1.TrustStoreTypePublicKeys, v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeTimestampAuthorities, v1alpha1.TrustStoreTypeSigstoreRoot),
 		"TrustStore hash":                      texts(v1alpha1.HashAlgorithmSHA256, v1alpha1.HashAlgorithmSHA384, v1alpha1.HashAlgorithmSHA512),
 		"Store provider":                       texts(v1alpha1.RegistryProviderECR, v1alpha1.RegistryProviderACR, v1alpha1.RegistryProviderGAR),
-		"VerificationPolicy defaultAction":     texts(v1alpha1.DefaultActionDeny, v1alpha1.DefaultActionAllow),
+		"VerificationPolicy defaultAction":     texts(v1alpha1.DefaultActionDeny, v1alpha1.DefaultActionAllow, v1alpha1.DefaultActionInherit),
 		"VerificationPolicy enforcementAction": texts(v1alpha1.EnforcementActionDeny, v1alpha1.EnforcementActionWarn),
 		"VerificationPolicy action":            texts(v1alpha1.RuleActionRequire, v1alpha1.RuleActionAllow, v1alpha1.RuleActionDeny),
 		"VerificationPolicy types[]":           verifierTypes,
 		"VerificationPolicy index":             texts(v1alpha1.IndexModeItself, v1alpha1.IndexModeItselfOrEveryManifest),
+		"VerificationPolicy tags":              texts(v1alpha1.TagActionPin, v1alpha1.TagActionLeave),
+		"Tenant onDelete":                      texts(v1alpha1.OnDeleteKeep, v1alpha1.OnDeleteDeleteMade),
+		"Tenant kind":                          texts(v1alpha1.SubjectUser, v1alpha1.SubjectGroup, v1alpha1.SubjectServiceAccount),
+		"Tenant podSecurity":                   texts(v1alpha1.PodSecurityRestricted, v1alpha1.PodSecurityBaseline, v1alpha1.PodSecurityPrivileged),
+		"Tenant network":                       texts(v1alpha1.NetworkIsolationDeny, v1alpha1.NetworkIsolationOpen),
+		"Tenant decides":                       texts(v1alpha1.DecidesNamespace, v1alpha1.DecidesTenant, v1alpha1.DecidesCluster),
 		"VerificationPolicy scope":             texts(v1alpha1.PolicyScopeFallback, v1alpha1.PolicyScopeFloor),
 	}
 }

@@ -14,11 +14,15 @@ import (
 
 // object writes a resource with the specification spec in YAML flow style.
 func object(kind, spec string) string {
-	metadata := "{name: x, namespace: team-a}"
-	if strings.HasPrefix(kind, "Cluster") {
-		metadata = "{name: x}"
+	return named("x", kind, spec)
+}
+
+func named(name, kind, spec string) string {
+	metadata := "{name: " + name
+	if row, _ := v1alpha1.KindNamed(kind); row.Namespaced {
+		metadata += ", namespace: team-a"
 	}
-	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: %s\nspec: %s\n", v1alpha1.GroupVersion, kind, metadata, spec)
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: %s}\nspec: %s\n", v1alpha1.GroupVersion, kind, metadata, spec)
 }
 
 // rule is one CEL rule: where it stands, what it says, specifications that keep
@@ -29,6 +33,18 @@ type rule struct {
 	message  string
 	accepted []string
 	rejected []string
+	// before is the specification that is updated, for a rule about changes.
+	before string
+	// names of objects are accepted and rejected, instead of specifications.
+	names bool
+}
+
+// text writes the object that a row of the rule is about.
+func (r rule) text(kind, row string) string {
+	if r.names {
+		return named(row, kind, minimal()[kind])
+	}
+	return object(kind, row)
 }
 
 func both(kind string) []string { return []string{kind, "Cluster" + kind} }
@@ -48,7 +64,7 @@ func exactlyOne(fields ...string) string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), signerRules(), policyRules(), storeRules(), sourceRules(), quotaRules())
+	return slices.Concat(verifierRules(), signerRules(), policyRules(), storeRules(), sourceRules(), quotaRules(), tenantRules())
 }
 
 // Specifications of verifiers without what a test is about.
@@ -116,8 +132,14 @@ func policyRules() []rule {
 		kinds: both("VerificationPolicy"), path: "spec.rules[]", message: "action Require needs require, and no other action may have it",
 		accepted: in(rules, "require: [{anyOf: [v]}]", "action: Require, require: [{anyOf: [v]}]", "action: Allow", "action: Deny"),
 		rejected: append(in(rules, "action: Require", "action: Allow, require: [{anyOf: [v]}]", "action: Deny, require: [{anyOf: [v]}]"), "{rules: [{images: ['**']}]}"),
+	}, {
+		kinds: []string{"ClusterVerificationPolicy"}, path: "spec", message: inheritsNothing,
+		accepted: []string{"{}", "{defaultAction: Allow}", "{scope: Floor, defaultAction: Deny}"}, rejected: []string{"{defaultAction: Inherit}", "{scope: Floor, defaultAction: Inherit}"},
 	}}
 }
+
+// inheritsNothing is the message of a rule that the namespaced twin does not have.
+const inheritsNothing = "no level comes after the cluster's, so spec.defaultAction must be Deny or Allow"
 
 // referenceTo writes references as a kind has them: those of a cluster resource say
 // the namespace.
@@ -189,7 +211,11 @@ func quotaRules() []rule {
 	return []rule{{
 		kinds: []string{"ClusterQuota"}, path: "spec", message: "set at least one of maxInFlight, registryRequestsPerSecond and cacheSharePercent in spec",
 		accepted: in(frame, "maxInFlight: 32", "registryRequestsPerSecond: 1", "cacheSharePercent: 100", "maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1"),
-		rejected: []string{"{namespaces: [team-a]}"},
+		rejected: []string{"{namespaces: [team-a]}", "{tenants: [iris]}"},
+	}, {
+		kinds: []string{"ClusterQuota"}, path: "spec", message: "set spec.namespaces, spec.tenants or both: otherwise the quota is for nobody",
+		accepted: in("{%s, maxInFlight: 32}", "namespaces: [team-a]", "tenants: [iris]", "namespaces: [team-a], tenants: [iris]"),
+		rejected: []string{"{maxInFlight: 32}", "{namespaces: [], maxInFlight: 32}", "{namespaces: [], tenants: [], maxInFlight: 32}"},
 	}}
 }
 
@@ -200,13 +226,17 @@ func TestRulesAcceptAndReject(t *testing.T) {
 		for _, kind := range r.kinds {
 			t.Run(kind+" "+r.path+" "+r.message, func(t *testing.T) {
 				covered[kind+" "+r.path+" "+r.message] = true
+				var before []string
+				if r.before != "" {
+					before = []string{object(kind, r.before)}
+				}
 				for _, spec := range r.accepted {
-					require.Empty(t, all[kind].check(t, object(kind, spec)), spec)
+					require.Empty(t, all[kind].check(t, r.text(kind, spec), before...), spec)
 				}
 				require.NotEmpty(t, r.accepted)
 				require.NotEmpty(t, r.rejected)
 				for _, spec := range r.rejected {
-					errs := all[kind].check(t, object(kind, spec))
+					errs := all[kind].check(t, r.text(kind, spec), before...)
 					require.Len(t, errs, 1, spec)
 					require.Equal(t, r.path, at(errs[0]), spec)
 					require.Equal(t, r.message, errs[0].Detail, spec)
@@ -241,7 +271,7 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"timestamps of nobody":  {"Verifier", fmt.Sprintf(notationOf, "timestamps: {verifyTimestamp: Always}"), "spec.notation.timestamps.trustStoreRefs", "Required value"},
 		"reference to nothing":  {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: TrustStore}]}}}", "spec.cosign.keys.trustStoreRefs[].name", "Required value"},
 		"empty identity":        {"Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: '', subject: s}]}}}", "spec.cosign.keyless.identities[].issuer", "at least 1 chars"},
-		"quota for nobody":      {"ClusterQuota", "{namespaces: [], cacheSharePercent: 1}", "spec.namespaces", "at least 1"},
+		"quota for no Tenant":   {"ClusterQuota", "{tenants: [Iris_Green], cacheSharePercent: 1}", "spec.tenants[]", "should match"},
 		"quota for a pattern":   {"ClusterQuota", "{namespaces: ['team-*'], cacheSharePercent: 1}", "spec.namespaces[]", "should match"},
 		"more than all":         {"ClusterQuota", "{namespaces: [a], cacheSharePercent: 101}", "spec.cacheSharePercent", "less than or equal to 100"},
 		"no image in flight":    {"ClusterQuota", "{namespaces: [a], maxInFlight: 31}", "spec.maxInFlight", "greater than or equal to 32"},

@@ -93,9 +93,15 @@ func decode(t *testing.T, text string) map[string]any {
 }
 
 // check validates an object as an API server does on create with
-// fieldValidation=Strict.
-func (c *crd) check(t *testing.T, text string) field.ErrorList {
+// fieldValidation=Strict, or on update of an earlier text.
+func (c *crd) check(t *testing.T, text string, before ...string) field.ErrorList {
 	t.Helper()
+	var old any // nil on create
+	for _, text := range before {
+		earlier := decode(t, text)
+		defaulting.Default(earlier, c.structural)
+		old = earlier
+	}
 	object := decode(t, text)
 	pruned := runtime.DeepCopyJSON(object)
 	unknown := pruning.PruneWithOptions(pruned, c.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
@@ -107,7 +113,7 @@ func (c *crd) check(t *testing.T, text string) field.ErrorList {
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, c.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	if c.rules != nil {
-		found, _ := c.rules.Validate(t.Context(), nil, c.structural, object, nil, celBudget)
+		found, _ := c.rules.Validate(t.Context(), nil, c.structural, object, old, celBudget)
 		errs = append(errs, found...)
 	}
 	return errs

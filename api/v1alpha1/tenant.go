@@ -83,7 +83,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.home == oldSelf.home",message="spec.home cannot be changed: make another Tenant, and release the namespaces of this one first"
 // +kubebuilder:validation:XValidation:rule="!self.home.startsWith('kube-') && !(self.home in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system'])",message="spec.home is a namespace of the system; name one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || self.namespaces.all(n, !n.startsWith('kube-') && !(n in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system']))",message="spec.namespaces lists a namespace of the system; list those of the team"
-// +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || !self.namespacePrefix.startsWith('kube-')",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system', 'landwaiter-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.reconciler) || !has(self.reconciler.createNamespaces) || !self.reconciler.createNamespaces || has(self.namespacePrefix)",message="spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make"
 type TenantSpec struct {
 	// Home is the namespace of the team's rules, keys, logins and Git account. It is a
@@ -158,8 +158,8 @@ type TenantPeople struct {
 }
 
 // TenantSubject is a user, a group or a ServiceAccount.
-// +kubebuilder:validation:XValidation:rule="!self.name.startsWith('system:')",message="groups and users of the system cannot be people of a Tenant"
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == has(self.namespace)",message="a ServiceAccount needs a namespace, and no other kind may have one"
+// +kubebuilder:validation:XValidation:rule="!self.name.startsWith('system:')",message="names that begin with system: belong to the system; name users and groups of the team"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == has(self.namespace)",message="set namespace for a ServiceAccount, and remove it for a User or a Group"
 type TenantSubject struct {
 	Kind SubjectKind `json:"kind"`
 	// +kubebuilder:validation:MinLength=1
@@ -209,7 +209,7 @@ type Variable string
 type TenantSource struct {
 	// URL begins with https, ssh or oci.
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https|ssh|oci)://[^@]*$') || self.matches('^ssh://git@[^@]*$')",message="begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https|ssh|oci)://[^@ ]+$') || self.matches('^ssh://git@[^@ ]+$')",message="begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef"
 	URL string `json:"url"`
 	// Branch of a Git repository, or tag of an OCI artifact; the default is main for Git
 	// and latest for OCI.
@@ -219,6 +219,9 @@ type TenantSource struct {
 	// Interval between two looks at the source.
 	// +optional
 	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// SecretRef names a Secret in home with credentials for the source.
 	// +optional

@@ -81,7 +81,7 @@ func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, r
 	took := time.Since(began)
 	choices := []printedChoice{}
 	for _, c := range snapshot.Explain(ns) {
-		choices = append(choices, printedChoice{Kind: c.Kind, Level: c.Level, Why: c.Why,
+		choices = append(choices, printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why,
 			Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })})
 	}
 	return explanation{printedResult: printable(ref.String(), result), Resources: choices,
@@ -105,7 +105,7 @@ func (e explanation) print(out io.Writer) error {
 	w = newTable(out)
 	fmt.Fprintf(w, "\nRESOURCES\nKIND\tLEVEL\tAPPLIED\tWHY\n")
 	for _, c := range e.Resources {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.Level, sourceNames(c.Applied), c.Why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.level(), sourceNames(c.Applied), c.Why)
 	}
 	fmt.Fprintf(w, "\nFOUND\nVERIFIER\tRESULT\tEVIDENCE\tMESSAGE\n")
 	for _, f := range e.Findings {

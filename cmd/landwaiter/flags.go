@@ -87,6 +87,9 @@ func (f *serviceFlags) load(cmd *cobra.Command, namespace verify.Namespace) (*se
 	if err != nil {
 		return nil, err
 	}
+	if s.Set().Snapshot().Tenant(namespace) != "" { // a prefix covers namespaces that no file declares
+		loaded.Namespaces = append(loaded.Namespaces, string(namespace))
+	}
 	if err := f.report(cmd.ErrOrStderr(), namespace, loaded); err != nil {
 		s.Close()
 		return nil, err

@@ -51,9 +51,13 @@ type printedFinding struct {
 type printedChoice struct {
 	Kind    string       `json:"kind"`
 	Level   string       `json:"level"`
+	Tenant  string       `json:"tenant,omitempty"` // whose home the level is
 	Applied []printedRef `json:"applied"`
 	Why     string       `json:"why"`
 }
+
+// level names the level in a table.
+func (c printedChoice) level() string { return strings.TrimSpace(c.Level + " " + c.Tenant) }
 
 type printedStage struct {
 	Name     string   `json:"name"`

@@ -175,9 +175,6 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
 	options.Ready = s.Set().Ready
-	if options.Metrics == nil {
-		options.Metrics = prometheus.NewRegistry()
-	}
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

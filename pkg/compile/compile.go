@@ -36,34 +36,44 @@ type Outside struct {
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
 	levels := groupByLevel(o)
 	c := &compiler{material: newMaterial(o, fetched), outside: outside}
-	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), namespaces: map[verify.Namespace]*view{}}
+	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), tenants: newTenancy(levels[verify.Cluster].tenants),
+		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}}
 	for _, namespace := range slices.Sorted(maps.Keys(levels)) {
 		if namespace != verify.Cluster {
-			s.namespaces[namespace] = s.link(c.level(levels[namespace], s.cluster))
+			s.levels[namespace] = c.level(levels[namespace], s.cluster)
 		}
+	}
+	for namespace, l := range s.levels { // all are compiled: a Tenant's home is linked to its members
+		s.namespaces[namespace] = s.link(l)
 	}
 	s.namespaces[verify.Cluster] = s.link(&level{objects: &objects{}})
 	return s, s.problems()
 }
 
 // With returns a snapshot in which one namespace is recompiled from o, and that
-// namespace's problems; s itself does not change. If o has no objects of the
+// namespace's problems; s itself does not change. If the namespace is the home of a
+// Tenant, the Tenant's other namespaces follow. If o has no objects of the
 // namespace, the new snapshot does not contain it. With panics if namespace is
 // [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
 func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	if namespace == verify.Cluster {
 		panic("compile: a change of cluster objects needs WithCluster")
 	}
-	next := &Snapshot{outside: s.outside, cluster: s.cluster, namespaces: maps.Clone(s.namespaces)}
-	found, ok := groupByLevel(o)[namespace]
-	if !ok {
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces)}
+	if found, ok := groupByLevel(o)[namespace]; ok {
+		c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
+		next.levels[namespace] = c.level(found, s.cluster)
+	} else {
+		delete(next.levels, namespace)
 		delete(next.namespaces, namespace)
-		return next, nil
 	}
-	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
-	v := next.link(c.level(found, s.cluster))
-	next.namespaces[namespace] = v
-	return next, v.problems
+	for _, concerned := range next.concerned(namespace) {
+		next.namespaces[concerned] = next.link(next.levels[concerned])
+	}
+	if v, ok := next.namespaces[namespace]; ok {
+		return next, v.problems
+	}
+	return next, nil
 }
 
 // WithCluster returns a snapshot with the cluster's objects from o, and their
@@ -71,22 +81,27 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 // not recompiled. WithCluster ignores namespaced objects in o.
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
-	next := &Snapshot{outside: s.outside, cluster: c.level(groupByLevel(o)[verify.Cluster], nil), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
+	found := groupByLevel(o)[verify.Cluster]
+	next := &Snapshot{outside: s.outside, cluster: c.level(found, nil), tenants: newTenancy(found.tenants),
+		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
+	for namespace, own := range s.levels {
+		if next.cluster.differs(own.uses) {
+			own = (&compiler{material: own.objects.material, outside: s.outside}).level(own.objects, next.cluster)
+		}
+		next.levels[namespace] = own
+	}
 	for namespace, was := range s.namespaces {
-		own := was.chain[0]
+		own := next.levels[namespace]
 		switch {
 		case namespace == verify.Cluster:
 			next.namespaces[namespace] = next.link(&level{objects: &objects{}})
-		case next.cluster.differs(own.uses):
-			own = (&compiler{material: own.objects.material, outside: s.outside}).level(own.objects, next.cluster)
-			next.namespaces[namespace] = next.link(own)
-		case next.affects(own, s.cluster):
+		case own != was.own, next.bind(own) != was.bound, next.affects(was, s.cluster):
 			next.namespaces[namespace] = next.link(own)
 		default:
 			next.namespaces[namespace] = was
 		}
 	}
-	return next, next.namespaces[verify.Cluster].problems
+	return next, next.problemsOf(verify.Cluster)
 }
 
 // differs reports whether a ClusterTrustStore has another fingerprint than in uses.
@@ -107,18 +122,17 @@ func (l *level) fingerprintOf(name string) string {
 	return ""
 }
 
-// affects reports whether own is linked to something that differs between the cluster
+// affects reports whether v is linked to something that differs between the cluster
 // level of s and was.
-func (s *Snapshot) affects(own, was *level) bool {
+func (s *Snapshot) affects(v *view, was *level) bool {
 	is := s.cluster
 	floors := len(is.floors)+len(was.floors) > 0
 	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
-	return is.quotas[own.objects.namespace] != was.quotas[own.objects.namespace] ||
-		changed(func(s shared) string { return s.hosts }) ||
+	return changed(func(s shared) string { return s.hosts }) ||
 		changed(func(s shared) string { return s.floors }) ||
-		(floors || len(own.verifiers) == 0) && changed(func(s shared) string { return s.verifiers }) ||
-		(floors || len(own.stores) == 0) && changed(func(s shared) string { return s.stores + s.credentials }) ||
-		!slices.ContainsFunc(own.policies, compiledPolicy.decides) && changed(func(s shared) string { return s.policies })
+		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
+		(floors || v.from >= v.last()) && changed(func(s shared) string { return s.verifiers }) ||
+		v.policies.cluster && changed(func(s shared) string { return s.policies })
 }
 
 // compiler compiles levels.

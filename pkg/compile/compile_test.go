@@ -42,7 +42,7 @@ func TestEachKindFallsBackOnItsOwn(t *testing.T) {
 		}{
 			"namespace only": {[]string{own[kind]}, "namespace", []policy.ObjectRef{{Kind: kind, Namespace: "team-a", Name: "own"}}},
 			"cluster only":   {[]string{cluster[kind]}, "cluster", []policy.ObjectRef{{Kind: "Cluster" + kind, Name: "shared"}}},
-			"both":           {[]string{own[kind], cluster[kind]}, "namespace", []policy.ObjectRef{{Kind: kind, Namespace: "team-a", Name: "own"}}},
+			"both":           {[]string{own[kind], strings.ReplaceAll(cluster[kind], "shared.example.com", "own.example.com")}, "namespace", []policy.ObjectRef{{Kind: kind, Namespace: "team-a", Name: "own"}}},
 			"neither":        {nil, "none", []policy.ObjectRef{}},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
@@ -127,8 +127,7 @@ func TestFloorsApplyEverywhereWithClusterResources(t *testing.T) {
 		require.Equal(t, "ClusterVerifier base", floor.Verifiers[0].Source.String(), "a tenant's verifier of the same name does not stand in")
 		require.Equal(t, "shared", floor.Registry.(*noRegistry).access.Stores[0].Source.Name)
 	}
-	require.Len(t, snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores, 1)
-	require.Equal(t, "own", snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores[0].Source.Name)
+	require.Equal(t, []string{"own", "shared"}, storesOf(snapshot.For("team-a").Layers[0]), "the namespace's Store leaves the other hosts to the cluster's")
 	require.True(t, snapshot.For("team-b").Layers[0].RequireMatching, "a floor only adds: without another policy all verifiers must still pass")
 }
 
@@ -177,7 +176,7 @@ func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
 		"atLeast zero":                    {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: 0}"), "atLeast is 0", "VerificationPolicy team-a/strict"},
 		"atLeast negative":                {"VerificationPolicy", "strict", policySpec("{anyOf: [release], atLeast: -1}"), "atLeast is -1", "VerificationPolicy team-a/strict"},
 		"unknown verifier type":           {"VerificationPolicy", "strict", policySpec("{types: [Pgp]}"), "must be one of", "VerificationPolicy team-a/strict"},
-		"unknown default":                 {"VerificationPolicy", "strict", "defaultAction: Maybe", "must be Deny or Allow", "VerificationPolicy team-a/strict"},
+		"unknown default":                 {"VerificationPolicy", "strict", "defaultAction: Maybe", "must be Deny, Allow or Inherit", "VerificationPolicy team-a/strict"},
 		"unknown index mode":              {"VerificationPolicy", "strict", "rules: [{images: [\"**\"], index: Any, require: [{anyOf: [release]}]}]", "must be Itself or ItselfOrEveryManifest", "VerificationPolicy team-a/strict"},
 		"expression that is no CEL":       {"VerificationPolicy", "strict", policySpec("{expression: \"findings.\"}"), "spec.rules[0].require[0].expression: the expression is not valid CEL: line 1, column ", "VerificationPolicy team-a/strict"},
 		"expression of something else":    {"VerificationPolicy", "strict", policySpec("{expression: \"predicate.a == 1\"}"), "undeclared reference", "VerificationPolicy team-a/strict"},

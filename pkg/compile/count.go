@@ -18,12 +18,12 @@ func (s *Snapshot) Counts(namespace verify.Namespace) map[string]Count {
 	if !ok {
 		return nil
 	}
-	own := v.chain[0]
+	own := v.own
 	if namespace == verify.Cluster {
 		own = s.cluster
 	}
 	broken := map[policy.ObjectRef]bool{}
-	for _, p := range v.problems {
+	for _, p := range s.problemsOf(namespace) {
 		broken[p.Source] = true
 	}
 	counts := map[string]Count{}

@@ -57,6 +57,7 @@ type objects struct {
 	namespace verify.Namespace
 	uid       string
 	broken    error // the Namespace object itself could not be read
+	ending    bool  // the namespace is being deleted
 	material  material
 
 	verifiers   []entry[v1alpha1.VerifierSpec]
@@ -79,7 +80,8 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		return l
 	}
 	for i := range o.Namespaces {
-		at(o.Namespaces[i].Name).uid = string(o.Namespaces[i].UID)
+		l := at(o.Namespaces[i].Name)
+		l.uid, l.ending = string(o.Namespaces[i].UID), o.Namespaces[i].DeletionTimestamp != nil
 	}
 	for _, object := range o.Resources {
 		at(object.GetNamespace()).add(resource.RefOf(object), object, nil)
@@ -135,6 +137,7 @@ func (l *objects) sort() {
 	sortByName(l.trustStores)
 	sortByName(l.policies)
 	sortByName(l.quotas)
+	sortByName(l.tenants)
 }
 
 func sortByName[S any](entries []entry[S]) {
@@ -149,6 +152,7 @@ func (l *objects) generations() map[policy.ObjectRef]int64 {
 	addGenerations(all, l.trustStores)
 	addGenerations(all, l.policies)
 	addGenerations(all, l.quotas)
+	addGenerations(all, l.tenants)
 	return all
 }
 
@@ -176,11 +180,11 @@ type level struct {
 	trustStores  map[string]*trustStore
 	verifiers    []verifier
 	stores       []store
-	hosts        map[string]registry.HostRule          // cluster level only
-	quotas       map[verify.Namespace]verify.Limits    // cluster level only
-	quotaSources map[verify.Namespace]policy.ObjectRef // the ClusterQuota of each namespace in quotas
-	policies     []compiledPolicy                      // without floors
-	floors       []compiledPolicy                      // cluster level only
+	hosts        map[string]registry.HostRule        // cluster level only
+	quotas       map[verify.Account]verify.Limits    // cluster level only
+	quotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account in quotas
+	policies     []compiledPolicy                    // without floors
+	floors       []compiledPolicy                    // cluster level only
 	problems     []resource.Problem
 
 	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
@@ -205,12 +209,4 @@ func kindOf(namespace verify.Namespace, kind string) string {
 		return "Cluster" + kind
 	}
 	return kind
-}
-
-// label names the level for users.
-func (l *level) label() string {
-	if l.objects.namespace == verify.Cluster {
-		return "cluster"
-	}
-	return "namespace"
 }

@@ -1,8 +1,6 @@
 package compile
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -15,107 +13,70 @@ import (
 
 // view is the effective configuration of one namespace, with explanations.
 type view struct {
-	chain    []*level // nearest first, the cluster last
+	own   *level  // the namespace's own, whether or not it counts
+	bound binding // as [Snapshot.bind] returned it
+	binding
+	chain    []rung // the levels that count, nearest first, the cluster last
 	config   *verify.Config
 	choices  []Choice
 	problems []resource.Problem
 
-	verifiers []verifier // effective ones
+	from      int        // the level of the Verifiers that apply
+	verifiers []verifier // that apply
+	stores    []store    // that apply, nearest first
+	hasStores bool       // some of them are not the cluster's
 	policies  applicable
 	slow      string // why the view takes too many steps, "" if it does not
 
 	counted sync.Once
-	counts  usage // once counted
+	usages  usage // once counted
 }
 
-// Choice says from which level the resources of one kind apply.
-type Choice struct {
-	Kind    string
-	Level   string // "namespace", "cluster" or "none"
-	Applied []policy.ObjectRef
-	Why     string
-}
-
-// nearest returns the resources of the first level that has any, and the reason. A
-// kind falls back as a whole, and only if nearer levels have none at all.
-func nearest[T any](chain []*level, kind string, of func(*level) []T, source func(T) policy.ObjectRef) ([]T, Choice) {
-	for i, l := range chain {
-		if found := of(l); len(found) > 0 {
-			return found, Choice{Kind: kind, Level: l.label(), Applied: mapSlice(found, source), Why: whyAt(chain, i, kind)}
-		}
-	}
-	return nil, Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: whyNone(chain, kind)}
-}
-
-// whyNone explains why no resource of a kind applies.
-func whyNone(chain []*level, kind string) string {
-	if slices.ContainsFunc(chain, func(l *level) bool { return l.broken != "" }) {
-		return "not compiled; see the reason"
-	}
-	return fmt.Sprintf("neither the namespace nor the cluster has a %s", kind)
-}
-
-// whyAt explains why the resources of a kind at level i apply.
-func whyAt(chain []*level, i int, kind string) string {
-	if i < len(chain)-1 {
-		return fmt.Sprintf("the %s has its own %s, so no Cluster%s applies", chain[i].label(), kind, kind)
-	}
-	return fmt.Sprintf("the namespace has no %s of its own", kind)
-}
-
-// applicable holds the policies that apply in a chain of levels.
-type applicable struct {
-	deciding []compiledPolicy // of the nearest level with a policy that denies
-	at       int              // index of that level; len(chain) if there is none
-	warning  []compiledPolicy // of that level and of nearer ones
-}
-
-// applyPolicies selects the policies that apply. Policies that warn only add
-// warnings: a level that has only such policies counts as having none.
-func applyPolicies(chain []*level) applicable {
-	a := applicable{at: len(chain)}
-	for i, l := range chain {
-		for _, p := range l.policies {
-			if p.decides() {
-				a.deciding, a.at = append(a.deciding, p), i
-			} else {
-				a.warning = append(a.warning, p)
-			}
-		}
-		if len(a.deciding) > 0 {
-			break
-		}
-	}
-	return a
-}
-
-// link combines a namespace's level with the cluster's. A namespace without objects
-// and the cluster itself have an empty own level.
+// link combines a namespace's level with its Tenant's and the cluster's. A namespace
+// without objects and the cluster itself have an empty own level.
 func (s *Snapshot) link(own *level) *view {
-	v := &view{chain: []*level{own, s.cluster}}
-	var verifierChoice, storeChoice Choice
-	var stores []store
-	v.verifiers, verifierChoice = nearest(v.chain, v1alpha1.KindVerifier, func(l *level) []verifier { return l.verifiers }, func(v verifier) policy.ObjectRef { return v.Source })
-	stores, storeChoice = nearest(v.chain, v1alpha1.KindStore, func(l *level) []store { return l.stores }, func(s store) policy.ObjectRef { return s.Source })
+	bound := s.bind(own)
+	v := &view{own: own, bound: bound, binding: bound}
+	v.chain = chainOf(own, v.binding, s.cluster)
+	if own.objects.broken != nil || v.counts() && own.broken != "" {
+		v.broken, v.by = own.broken, policy.ObjectRef{}
+	}
+	v.from, v.verifiers = v.nearestVerifiers()
+	stores := storesByHost(v.chain)
+	v.stores, v.hasStores = merged(stores), len(stores) > 0 && stores[0].at < v.last()
 	v.policies = applyPolicies(v.chain)
-	slow := v.limitSteps(own)
+	slow := v.limitSteps()
 
-	attestations := needAttestations(v.verifiers) || (len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers))
-	client := s.outside.Registry(s.access(own, stores, attestations))
 	namespace := own.objects.namespace
-	v.config = &verify.Config{Namespace: namespace, Account: namespace.Account(), UID: own.objects.uid, Limits: s.cluster.quotas[namespace]}
+	v.config = &verify.Config{Namespace: namespace, Account: v.account, UID: own.objects.uid, Limits: v.limits}
+	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(stores), v.policyChoices())
+	s.addLayers(v)
+	v.config.Generation = s.generation(v)
+	v.problems = slices.Concat(own.problems, slow)
+	if v.counts() {
+		v.problems = append(v.problems, verifierProblems(own.objects.policies, v.verifiers)...)
+	}
+	if namespace == verify.Cluster {
+		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.objects.policies, s.cluster.verifiers)...)
+	}
+	return v
+}
+
+// addLayers makes the layers of v: what decides, the floors, and what warns.
+func (s *Snapshot) addLayers(v *view) {
+	attestations := needAttestations(v.verifiers) || (len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers))
+	client := s.outside.Registry(s.access(v, v.stores, attestations))
 	v.config.Layers = []verify.Layer{v.decidingLayer(client)}
-	v.choices = append([]Choice{verifierChoice, storeChoice}, v.policyChoices()...)
 	var warnings []verify.Layer
-	for _, policies := range warningLayers(v.policies.warning) {
-		warnings = append(warnings, v.layer(policies, v.verifiers, client))
+	for _, g := range warningLayers(v.policies.warning) {
+		warnings = append(warnings, v.judging(append([]group{g}, g.next...), client))
 	}
 	if floors := s.cluster.floors; len(floors) > 0 {
-		if storeChoice.Level != s.cluster.label() {
-			client = s.outside.Registry(s.access(own, s.cluster.stores, attestations))
+		if v.hasStores {
+			client = s.outside.Registry(s.access(v, s.cluster.stores, attestations))
 		}
-		v.choices = append(v.choices, Choice{Kind: v1alpha1.KindClusterVerificationPolicy, Level: s.cluster.label(), Applied: mapSlice(floors, sourceOf),
-			Why: "a floor is evaluated in every namespace, with cluster Verifiers and Stores"})
+		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterVerificationPolicy, mapSlice(floors, sourceOf),
+			"a floor is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, floor := range floors {
 			layer := v.layer([]compiledPolicy{floor}, s.cluster.verifiers, client)
 			if layer.Warns {
@@ -126,73 +87,87 @@ func (s *Snapshot) link(own *level) *view {
 		}
 	}
 	v.config.Layers = append(v.config.Layers, warnings...)
-	v.config.Generation = s.generation(v, stores)
-	v.problems = slices.Concat(own.problems, slow, verifierProblems(own.objects.policies, v.verifiers))
-	if namespace == verify.Cluster {
-		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.objects.policies, s.cluster.verifiers)...)
-	}
-	return v
 }
 
-func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }
+// verifierChoices explains which Verifiers apply.
+func (v *view) verifierChoices() []Choice {
+	const kind = v1alpha1.KindVerifier
+	if len(v.verifiers) == 0 {
+		return []Choice{v.none(kind)}
+	}
+	return []Choice{v.choice(v.from, kind, mapSlice(v.verifiers, func(v verifier) policy.ObjectRef { return v.Source }), v.whyAt(v.from, kind))}
+}
 
 // warningLayers groups policies that warn into layers: those of one level together, as
 // they would decide, and each broken one alone, so that no policy hides the warnings
 // of another level or of a sound one.
-func warningLayers(policies []compiledPolicy) [][]compiledPolicy {
-	var layers [][]compiledPolicy
-	sound := map[string]int{} // the layer of each level, by its namespace
-	for _, p := range policies {
-		at, ok := sound[p.source.Namespace]
-		if p.broken != "" || !ok {
-			if p.broken == "" {
-				sound[p.source.Namespace] = len(layers)
+func warningLayers(levels []group) []group {
+	var layers []group
+	for _, l := range levels {
+		sound := -1 // the index of the level's layer
+		for _, p := range l.policies {
+			if p.broken == "" && sound >= 0 {
+				layers[sound].policies = append(layers[sound].policies, p)
+				continue
 			}
-			layers = append(layers, []compiledPolicy{p})
-			continue
+			if p.broken == "" {
+				sound = len(layers)
+			}
+			layers = append(layers, group{at: l.at, policies: []compiledPolicy{p}, next: l.next})
 		}
-		layers[at] = append(layers[at], p)
 	}
 	return layers
 }
 
-// policyChoices explains which policies decide and which only add warnings.
-func (v *view) policyChoices() []Choice {
-	const kind = v1alpha1.KindVerificationPolicy
-	deciding := Choice{Kind: kind, Level: "none", Applied: []policy.ObjectRef{}, Why: whyNone(v.chain, kind)}
-	if len(v.policies.deciding) > 0 {
-		deciding = Choice{Kind: kind, Level: v.chain[v.policies.at].label(), Applied: mapSlice(v.policies.deciding, sourceOf), Why: whyAt(v.chain, v.policies.at, kind)}
-	}
-	if len(v.policies.warning) == 0 {
-		return []Choice{deciding}
-	}
-	if len(v.policies.deciding) == 0 {
-		deciding.Why = fmt.Sprintf("neither the namespace nor the cluster has a %s that denies", kind)
-	}
-	warning := Choice{Kind: kind, Level: v.chain[0].label(), Applied: mapSlice(v.policies.warning, sourceOf), Why: "their enforcementAction is Warn, so they only add warnings"}
-	if v.policies.warning[0].source.Namespace == "" {
-		warning.Level = v.chain[len(v.chain)-1].label()
-	}
-	return []Choice{deciding, warning}
-}
-
 // decidingLayer returns the layer that must allow even if all policies only warn.
 func (v *view) decidingLayer(client verify.Registry) verify.Layer {
-	deciding := v.policies.deciding
-	if len(deciding) == 0 && len(v.policies.warning) > 0 {
+	groups := v.policies.deciding
+	if len(groups) == 0 && len(v.policies.warning) > 0 {
 		// A broken policy denies, even one that only warns.
-		i := slices.IndexFunc(v.policies.warning, func(p compiledPolicy) bool { return p.broken != "" })
-		if i < 0 {
-			return verify.Layer{Registry: client, Source: v.policies.warning[0].source, OnlyWarnings: true, Broken: v.chain[0].broken}
+		var warning []compiledPolicy
+		for _, g := range v.policies.warning {
+			warning = append(warning, g.policies...)
 		}
-		deciding = []compiledPolicy{v.policies.warning[i]}
+		i := slices.IndexFunc(warning, func(p compiledPolicy) bool { return p.broken != "" })
+		if i < 0 {
+			return v.refused(verify.Layer{Registry: client, Source: warning[0].source, OnlyWarnings: true})
+		}
+		groups = []group{{policies: warning[i : i+1]}}
 	}
-	layer := v.layer(deciding, v.verifiers, client)
+	layer := v.judging(groups, client)
 	layer.Warns = false
-	layer.RequireMatching = len(deciding) == 0
-	layer.Broken = cmp.Or(layer.Broken, v.slow)
-	if broken := v.chain[0].broken; broken != "" {
-		layer.Broken = broken
+	layer.RequireMatching = len(groups) == 0
+	if layer.Broken == "" {
+		layer.Broken = v.slow
+	}
+	return v.refused(layer)
+}
+
+// refused returns a layer that denies if nothing may be allowed in v.
+func (v *view) refused(layer verify.Layer) verify.Layer {
+	if v.broken == "" {
+		return layer
+	}
+	layer.Broken = v.broken
+	if v.by != (policy.ObjectRef{}) {
+		layer.Source = v.by
+	}
+	return layer
+}
+
+// judging returns the layer of the first group, with the others behind it while the
+// default is Inherit. The whole warns if the first group does.
+func (v *view) judging(groups []group, client verify.Registry) verify.Layer {
+	if len(groups) == 0 {
+		return v.layer(nil, v.verifiers, client)
+	}
+	layer := v.layer(groups[0].policies, v.verifiers, client)
+	if layer.Inherits && len(groups) > 1 {
+		next := v.judging(groups[1:], client)
+		layer.Next = &next
+	}
+	for next := layer.Next; next != nil; next = next.Next {
+		next.Warns = layer.Warns
 	}
 	return layer
 }
@@ -201,11 +176,15 @@ func (v *view) decidingLayer(client verify.Registry) verify.Layer {
 // the order of the policies' names.
 func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client verify.Registry) verify.Layer {
 	layer := verify.Layer{Registry: client, Verifiers: mapSlice(verifiers, func(v verifier) *verify.Verifier { return v.Verifier })}
-	for i, p := range policies {
-		// Deny by default wins over Allow.
-		if i == 0 || p.fallback != policy.Allowed && layer.Default == policy.Allowed {
-			layer.Source, layer.Default = p.source, p.fallback
-		}
+	if len(policies) == 0 {
+		return layer
+	}
+	last := strictest(policies)
+	layer.Source, layer.Inherits = last.source, last.inherits()
+	if last.fallback == v1alpha1.DefaultActionAllow {
+		layer.Default = policy.Allowed
+	}
+	for _, p := range policies {
 		layer.Warns = p.warns
 		layer.Rules = append(layer.Rules, p.rules...)
 		// A broken policy might deny any image, so it denies all.
@@ -217,10 +196,9 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 }
 
 // access returns the access of a namespace's registry client.
-func (s *Snapshot) access(own *level, stores []store, attestations bool) registry.Access {
-	namespace := own.objects.namespace
-	return registry.Access{Namespace: namespace, Account: namespace.Account(), UID: own.objects.uid, Hosts: s.cluster.hosts, Attestations: attestations,
-		PerSecond: s.cluster.quotas[namespace].RegistryPerSecond, Stores: mapSlice(stores, func(s store) registry.Store { return s.Store })}
+func (s *Snapshot) access(v *view, stores []store, attestations bool) registry.Access {
+	return registry.Access{Namespace: v.own.objects.namespace, Account: v.account, UID: v.own.objects.uid, Hosts: s.cluster.hosts, Attestations: attestations,
+		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
 }
 
 // needAttestations reports whether any verifier checks attestations.
@@ -231,12 +209,12 @@ func needAttestations(verifiers []verifier) bool {
 // generation hashes the effective configuration, and nothing else. An edit takes
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
-func (s *Snapshot) generation(v *view, stores []store) string {
-	parts := []string{v.chain[0].broken}
+func (s *Snapshot) generation(v *view) string {
+	parts := []string{v.broken}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	list("verifiers", mapSlice(v.verifiers, func(v verifier) string { return v.fingerprint }))
-	list("stores", mapSlice(stores, func(s store) string { return s.fingerprint }))
-	list("policies", mapSlice(slices.Concat(v.policies.deciding, v.policies.warning), func(p compiledPolicy) string { return p.fingerprint }))
+	list("stores", mapSlice(v.stores, func(s store) string { return s.fingerprint }))
+	list("policies", mapSlice(v.policies.all(), func(p compiledPolicy) string { return p.fingerprint }))
 	if len(s.cluster.floors) > 0 {
 		parts = append(parts, "floors", s.cluster.shared.floors, s.cluster.shared.verifiers, s.cluster.shared.stores)
 	}

@@ -52,17 +52,18 @@ func hidden(verifiers []verifier) string {
 	return "; the namespace has Verifiers of its own, so no ClusterVerifier applies there"
 }
 
-// stranded says which policy of the cluster denies images in the namespace of own because
+// stranded says which policy of another level denies images in the namespace of v because
 // its Verifiers hide the one that the policy requires; "" if none does.
-func (s *Snapshot) stranded(own *level) string {
-	v, ok := s.namespaces[own.objects.namespace]
-	if !ok || own == s.cluster {
+func (v *view) stranded() string {
+	if v.from >= len(v.chain) || v.chain[v.from].level != v.own {
 		return ""
 	}
-	for _, p := range v.policies.deciding {
-		if name := lacks(p, v.verifiers); p.source.Namespace == "" && name != "" {
-			return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
-				"create a VerificationPolicy in the namespace that requires its Verifiers", p.source, name)
+	for _, g := range v.policies.deciding {
+		for _, p := range g.policies {
+			if name := lacks(p, v.verifiers); p.source.Namespace != string(v.own.objects.namespace) && name != "" {
+				return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
+					"create a VerificationPolicy in the namespace that requires its Verifiers", p.source, name)
+			}
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -13,7 +14,8 @@ import (
 type compiledPolicy struct {
 	source      policy.ObjectRef
 	rules       []verify.Rule
-	fallback    policy.Outcome // for images that no rule matches
+	fallback    v1alpha1.DefaultAction // for images that no rule matches; empty is Deny
+	tags        v1alpha1.TagAction     // empty if the policy does not say
 	floor       bool
 	warns       bool // only adds warnings
 	broken      string
@@ -27,20 +29,23 @@ func compilePolicy(e entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPol
 	p := compiledPolicy{source: e.source}
 	err := p.read(e)
 	if err != nil {
-		p.rules, p.fallback = nil, policy.Denied
+		p.rules, p.fallback = nil, v1alpha1.DefaultActionDeny
 		p.broken = unusable(e.source, err)
 	}
 	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
 	return p, err
 }
 
-// read fills p from its spec. It reads scope and enforcement first, so that a policy
-// that is broken otherwise keeps both.
+// read fills p from its spec. It reads scope, enforcement and tags first, so that a policy
+// that is broken otherwise keeps them.
 func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (err error) {
 	if p.floor, err = isFloor(e); err != nil {
 		return err
 	}
 	if p.warns, err = warns(e.spec.EnforcementAction); err != nil {
+		return err
+	}
+	if p.tags, err = tags(e.spec.Tags); err != nil {
 		return err
 	}
 	if e.refused != nil {
@@ -49,7 +54,7 @@ func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (
 	if p.rules, err = rules(e.source, e.spec.Rules); err != nil {
 		return err
 	}
-	p.fallback, err = fallback(e.spec.DefaultAction)
+	p.fallback, err = fallback(e.source, e.spec.DefaultAction)
 	return err
 }
 
@@ -80,14 +85,19 @@ func warns(action v1alpha1.EnforcementAction) (bool, error) {
 	return false, fmt.Errorf("spec.enforcementAction is %q, it must be Deny or Warn", action)
 }
 
-func fallback(action v1alpha1.DefaultAction) (policy.Outcome, error) {
+func fallback(source policy.ObjectRef, action v1alpha1.DefaultAction) (v1alpha1.DefaultAction, error) {
 	switch action {
 	case "", v1alpha1.DefaultActionDeny:
-		return policy.Denied, nil
+		return v1alpha1.DefaultActionDeny, nil
 	case v1alpha1.DefaultActionAllow:
-		return policy.Allowed, nil
+		return action, nil
+	case v1alpha1.DefaultActionInherit:
+		if source.Namespace == "" {
+			return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
+		}
+		return action, nil
 	}
-	return policy.Denied, fmt.Errorf("spec.defaultAction is %q, it must be Deny or Allow", action)
+	return "", fmt.Errorf("spec.defaultAction is %q, it must be Deny, Allow or Inherit", action)
 }
 
 func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule) ([]verify.Rule, error) {

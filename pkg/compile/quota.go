@@ -3,6 +3,7 @@ package compile
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -10,32 +11,37 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// compileQuotas returns the limits of each namespace that a ClusterQuota lists. If
-// several list a namespace, the first by name applies. Namespaces of a broken quota
-// have the defaults: quotas affect scheduling, never verdicts.
-func (l *level) compileQuotas(quotas []entry[v1alpha1.ClusterQuotaSpec]) map[verify.Namespace]verify.Limits {
-	found, by := map[verify.Namespace]verify.Limits{}, map[verify.Namespace]policy.ObjectRef{}
+// compileQuotas returns the limits of each account that a ClusterQuota lists. If several
+// list an account, the first by name applies. Accounts of a broken quota have the
+// defaults: quotas affect scheduling, never verdicts.
+func (l *level) compileQuotas(quotas []entry[v1alpha1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
+	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
 	for _, r := range quotas {
 		limits, err := compileQuota(r)
 		if err != nil {
-			l.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces have the default quota", err)))
+			l.problem(r.source, resource.Reasoned(resource.ReasonOf(err), fmt.Errorf("%w; its namespaces and Tenants have the default quota", err)))
 			continue
 		}
 		var taken []string
-		for _, name := range r.spec.Namespaces {
-			namespace := verify.Namespace(name)
-			if first, ok := by[namespace]; ok && first != r.source {
-				taken = append(taken, fmt.Sprintf("namespace %s has that of %s", namespace, first))
+		for _, account := range accountsOf(r.spec) {
+			if first, ok := by[account]; ok && first != r.source {
+				taken = append(taken, fmt.Sprintf("%s has that of %s", account.Describe(), first))
 				continue
 			}
-			found[namespace], by[namespace] = limits, r.source
+			found[account], by[account] = limits, r.source
 		}
 		if len(taken) > 0 {
-			l.problem(r.source, fmt.Errorf("spec.namespaces lists what another object lists too: %s; the first by name applies, and this one to its other namespaces", joinNames(taken)))
+			l.problem(r.source, fmt.Errorf("spec lists what another object lists too: %s; the first by name applies, and this one to the rest of its lists", joinNames(taken)))
 		}
 	}
 	l.quotaSources = by
 	return found
+}
+
+// accountsOf returns the accounts that a quota lists.
+func accountsOf(spec v1alpha1.ClusterQuotaSpec) []verify.Account {
+	return slices.Concat(mapSlice(spec.Namespaces, func(name string) verify.Account { return verify.Namespace(name).Account() }),
+		mapSlice(spec.Tenants, verify.TenantAccount))
 }
 
 func compileQuota(r entry[v1alpha1.ClusterQuotaSpec]) (verify.Limits, error) {
@@ -43,8 +49,8 @@ func compileQuota(r entry[v1alpha1.ClusterQuotaSpec]) (verify.Limits, error) {
 	switch {
 	case r.broken != nil:
 		return verify.Limits{}, r.broken
-	case len(spec.Namespaces) == 0:
-		return verify.Limits{}, errors.New("spec.namespaces is empty, so the quota would be for no namespace")
+	case len(spec.Namespaces) == 0 && len(spec.Tenants) == 0:
+		return verify.Limits{}, errors.New("spec.namespaces and spec.tenants are empty, so the quota would be for nobody")
 	case spec.MaxInFlight != 0 && spec.MaxInFlight < verify.MinInFlight:
 		return verify.Limits{}, fmt.Errorf("spec.maxInFlight is %d, the least is %d: one request can have so many in flight", spec.MaxInFlight, verify.MinInFlight)
 	case spec.RegistryRequestsPerSecond < 0, spec.CacheSharePercent < 0:

@@ -42,7 +42,7 @@ func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		says      string
 		want      verify.Limits // of team-a
 	}{
-		"for nobody":       {[]string{object("ClusterQuota", "", "b", "maxInFlight: 70")}, nil, "spec.namespaces is empty", verify.Limits{}},
+		"for nobody":       {[]string{object("ClusterQuota", "", "b", "maxInFlight: 70")}, nil, "spec.namespaces and spec.tenants are empty", verify.Limits{}},
 		"without a limit":  {[]string{object("ClusterQuota", "", "b", "namespaces: [team-a]")}, nil, "sets none of", verify.Limits{}},
 		"below nothing":    {[]string{object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: -1")}, nil, "the least is 32", verify.Limits{}},
 		"for no pod":       {[]string{object("ClusterQuota", "", "b", "namespaces: [team-a]\nmaxInFlight: 31")}, nil, "the least is 32", verify.Limits{}},
@@ -51,7 +51,7 @@ func TestQuotasThatCannotBeUsedAreReportedAndLeaveTheDefaults(t *testing.T) {
 		"no namespace":     {[]string{object("ClusterQuota", "", "b", "namespaces: [team-a, 'team-*']\ncacheSharePercent: 1")}, nil, "not a DNS-1123 label", verify.Limits{}},
 		"cannot be read":   {nil, []resource.Broken{{Source: source, Err: errors.New("unknown field spec.images")}}, "unknown field", verify.Limits{}},
 		"named by another": {[]string{object("ClusterQuota", "", "b", "namespaces: [team-a, team-b, team-b]\nmaxInFlight: 70"), object("ClusterQuota", "", "a", "namespaces: [team-a]\nmaxInFlight: 80")}, nil,
-			"namespace team-a has that of ClusterQuota a; the first by name applies, and this one to its other namespaces", verify.Limits{InFlight: 80}},
+			"namespace team-a has that of ClusterQuota a; the first by name applies, and this one to the rest of its lists", verify.Limits{InFlight: 80}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, append(c.documents, namespace("team-a", "1"))...)

@@ -14,7 +14,10 @@ import (
 type Snapshot struct {
 	outside    Outside
 	cluster    *level
-	namespaces map[verify.Namespace]*view // [verify.Cluster] for cluster resources alone
+	tenants    *tenancy
+	levels     map[verify.Namespace]*level // of namespaces
+	namespaces map[verify.Namespace]*view  // [verify.Cluster] for cluster resources alone
+	members    members
 	undeclared memo
 }
 
@@ -45,9 +48,18 @@ func (s *Snapshot) Explain(namespace verify.Namespace) []Choice {
 func (s *Snapshot) problems() []resource.Problem {
 	var all []resource.Problem
 	for _, namespace := range s.Namespaces() {
-		all = append(all, s.namespaces[namespace].problems...)
+		all = append(all, s.problemsOf(namespace)...)
 	}
 	return all
+}
+
+// problemsOf returns the problems of one namespace, or of the cluster.
+func (s *Snapshot) problemsOf(namespace verify.Namespace) []resource.Problem {
+	found := s.namespaces[namespace].problems
+	if namespace == verify.Cluster {
+		found = append(s.tenantProblems(), found...)
+	}
+	return found
 }
 
 func (s *Snapshot) view(namespace verify.Namespace) *view {

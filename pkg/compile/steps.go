@@ -77,7 +77,7 @@ func costOf(patterns []image.Pattern) (steps int) {
 
 // refuse returns p as one that denies, and says why.
 func (p compiledPolicy) refuse(why string) compiledPolicy {
-	p.rules, p.fallback, p.broken = nil, policy.Denied, why
+	p.rules, p.fallback, p.broken = nil, "", why
 	p.fingerprint = digestOf([]string{p.fingerprint, why})
 	return p
 }
@@ -106,22 +106,25 @@ func (l *level) limitSteps() {
 	}
 }
 
-// limitSteps makes the view deny if its own resources, with the cluster's where these
-// apply, take too many steps. It returns a problem for each of its own that has a part.
-func (v *view) limitSteps(own *level) []resource.Problem {
-	if own.broken != "" || len(own.policies)+len(own.verifiers) == 0 {
+// limitSteps makes the view deny if the resources that apply take too many steps. It
+// returns a problem for each of its own that has a part. The cluster's alone are limited
+// where they are compiled.
+func (v *view) limitSteps() []resource.Problem {
+	if v.broken != "" || !slices.ContainsFunc(v.chain[:v.last()], func(l rung) bool { return len(l.policies)+len(l.verifiers) > 0 }) {
 		return nil
 	}
-	err := checkSteps(slices.Concat(v.policies.deciding, v.policies.warning), v.verifiers)
+	err := checkSteps(v.policies.all(), v.verifiers)
 	if err == nil {
 		return nil
 	}
-	v.slow = fmt.Sprintf("%s has too many rules or patterns: %v", own.objects.namespace.Describe(), err)
-	refused := func(p compiledPolicy) compiledPolicy { return p.refuse(v.slow) }
-	v.policies.deciding, v.policies.warning = mapSlice(v.policies.deciding, refused), mapSlice(v.policies.warning, refused)
-	blamed := mapSlice(own.policies, sourceOf)
+	v.slow = fmt.Sprintf("%s has too many rules or patterns: %v", v.own.objects.namespace.Describe(), err)
+	v.policies = v.policies.refuse(v.slow)
+	if !v.counts() {
+		return nil
+	}
+	blamed := mapSlice(v.own.policies, sourceOf)
 	if len(blamed) == 0 {
-		blamed = mapSlice(own.verifiers, func(v verifier) policy.ObjectRef { return v.Source })
+		blamed = mapSlice(v.own.verifiers, func(v verifier) policy.ObjectRef { return v.Source })
 	}
 	return mapSlice(blamed, func(source policy.ObjectRef) resource.Problem {
 		return resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: err.Error()}

@@ -61,24 +61,30 @@ func (v *view) usage() usage {
 			}
 		}
 		for _, layer := range v.config.Layers {
-			for _, verifier := range required(layer) {
-				u.used[verifier.Source] = true
+			for next := &layer; next != nil; next = next.Next {
+				for _, verifier := range required(*next) {
+					u.used[verifier.Source] = true
+				}
 			}
 		}
 		// A trust store counts as used even if no policy requires the verifier that
 		// names it: deleting it would break that verifier.
-		for _, verifier := range v.chain[0].verifiers {
-			u.trust(verifier)
+		for _, l := range v.chain[:v.last()] {
+			for _, verifier := range l.verifiers {
+				u.trust(verifier)
+			}
 		}
 		if first := v.config.Layers[0]; first.Broken != "" {
 			u.denies[first.Source] = true
 		}
-		for _, p := range v.policies.deciding {
-			u.unmet[p.source] = unsatisfiable(p, v.verifiers)
+		for _, g := range v.policies.deciding {
+			for _, p := range g.policies {
+				u.unmet[p.source] = unsatisfiable(p, v.verifiers)
+			}
 		}
-		v.counts = u
+		v.usages = u
 	})
-	return v.counts
+	return v.usages
 }
 
 func (u usage) trust(v verifier) {

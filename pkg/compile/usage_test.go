@@ -19,7 +19,7 @@ func TestAChangeOfOneNamespaceCountsNoOtherAgain(t *testing.T) {
 	s, _ := New(o, nil, outsideOfTests())
 	s.Reports(verify.Cluster)
 	mark := policy.ObjectRef{Name: "counted before"}
-	s.namespaces["team-b"].counts.used[mark] = true
+	s.namespaces["team-b"].usages.used[mark] = true
 	next, _ := s.With("team-a", resource.Objects{Namespaces: o.Namespaces[:1]}, nil)
 	require.True(t, next.usage(next.views()).used[mark], "it is counted once")
 	next, _ = next.With("team-b", resource.Objects{Namespaces: o.Namespaces[1:]}, nil)

@@ -84,6 +84,11 @@ metadata: {name: l}
 spec: {namespaces: [team-a], maxInFlight: 32}
 ---
 apiVersion: landwaiter.dev/v1alpha1
+kind: Tenant
+metadata: {name: iris}
+spec: {home: team-a, namespacePrefix: team-a-}
+---
+apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier
 metadata: {name: v}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}]}}}

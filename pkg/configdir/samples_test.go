@@ -26,6 +26,8 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 		"team-a":       {"releases", "platform-floor"},
 		"team-b":       {"releases", "platform-floor"},
 		"team-c":       {"signed-by-platform", "platform-floor"},
+
+		"iris-green-web": {"releases", "platform-floor"}, "iris-green-dev-1": {"releases", "platform-floor"},
 	} {
 		var names []string
 		for _, layer := range snapshot.For(namespace).Layers {

@@ -222,6 +222,8 @@ func (c *checker) severity(p resource.Problem) Severity {
 	case policy.ReasonNotFound:
 		found := elsewhere.FindStringSubmatch(p.Message)
 		switch {
+		case p.Source.Kind == "Tenant":
+			return Note // its home may be in another repository
 		case found == nil:
 			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) {
 				return Note

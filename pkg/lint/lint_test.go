@@ -27,6 +27,10 @@ func check(t *testing.T, text string) []string {
 	return found
 }
 
+func tenant(spec string) string {
+	return "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\nmetadata: {name: iris}\nspec: " + spec + "\n---\n"
+}
+
 func object(kind, spec string) string {
 	return "apiVersion: landwaiter.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: x, namespace: team-a}\nspec: " + spec + "\n---\n"
 }
@@ -42,7 +46,7 @@ func TestSamplesAreCorrect(t *testing.T) {
 	report, err := lint.Check(t.Context(), []string{samples}, nil, service.Check)
 	require.NoError(t, err)
 	require.Empty(t, report.Findings)
-	require.Equal(t, 14, report.Resources)
+	require.Equal(t, 18, report.Resources)
 }
 
 func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
@@ -50,22 +54,26 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		text string
 		want []string
 	}{
-		"nothing":                          {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},
-		"a field that does not exist":      {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
-		"a field of metadata that is none": {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
-		"a wrong type":                     {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
-		"a missing field":                  {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
-		"a value that is none":             {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"), []string{"7 error spec.rules[0].action Invalid"}},
-		"a rule in CEL":                    {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
-		"a label that is none":             {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, labels: {a: 'b c'}", 1), []string{"3 error metadata.labels Invalid"}},
-		"what only compiling knows":        {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"1 error  Invalid"}},
-		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
-		"an expression without its root":   {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
-		"text without quotes":              {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
-		"an object twice":                  {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
-		"a document that is none":          {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
-		"a Verifier that does not exist":   {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
-		"more signers than there are":      {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
+		"a Tenant with a home elsewhere":           {tenant("{home: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
+		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.home Invalid"}},
+		"a Tenant with a prefix that is no prefix": {tenant("\n  home: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
+		"a Tenant of the system":                   {tenant("{home: kube-system}"), []string{"4 error spec Invalid"}},
+		"nothing":                                  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},
+		"a field that does not exist":              {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
+		"a field of metadata that is none":         {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
+		"a wrong type":                             {object("Store", "\n  registries: 5"), []string{"5 error spec.registries Invalid"}},
+		"a missing field":                          {object("Verifier", "{images: ['**']}"), []string{"4 error spec.type Invalid"}},
+		"a value that is none":                     {object("VerificationPolicy", "\n  rules:\n  - images: ['**']\n    action: Permit"), []string{"7 error spec.rules[0].action Invalid"}},
+		"a rule in CEL":                            {object("Verifier", "{type: Cosign, cosign: {}}"), []string{"4 error spec.cosign Invalid"}},
+		"a label that is none":                     {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, labels: {a: 'b c'}", 1), []string{"3 error metadata.labels Invalid"}},
+		"what only compiling knows":                {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"1 error  Invalid"}},
+		"a key twice":                              {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
+		"an expression without its root":           {object("Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], expression: unknown}}}"), []string{"4 error spec.cosign.keyless.expression Invalid"}},
+		"text without quotes":                      {object("Store", "{registries: [on]}"), []string{"4 error spec.registries[0] Invalid"}},
+		"an object twice":                          {object("TrustStore", keysSpec) + object("TrustStore", keysSpec), []string{"1 error  Duplicate", "14 error  Duplicate"}},
+		"a document that is none":                  {object("Store", "{registries: [r.example.com]}") + "kind: Verifier\n", []string{"5 error  Invalid"}},
+		"a Verifier that does not exist":           {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[other]", 1)), []string{"22 error spec.rules[0].require[0] NotFound"}},
+		"more signers than there are":              {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", strings.Replace(notSigned, "[x]", "[x], atLeast: 2", 1)), []string{"22 error spec.rules[0].require[0] Unsatisfiable"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, check(t, c.text)) })
 	}

@@ -17,6 +17,7 @@ const (
 	ReasonLimitExceeded     Reason = "LimitExceeded"     // there is more evidence, or more to compile, than the limit
 	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
 	ReasonIgnored           Reason = "Ignored"           // a file declares an object that Landwaiter does not use
+	ReasonConflict          Reason = "Conflict"          // another Tenant has what this one claims
 	ReasonUnwatched         Reason = "Unwatched"         // changes of files are only detected by rescans
 )
 
@@ -29,6 +30,15 @@ const (
 	ReasonUnused         Reason = "Unused"         // nothing references the resource
 	ReasonAppliesNowhere Reason = "AppliesNowhere" // the resource matches nothing that exists
 	ReasonUnsatisfiable  Reason = "Unsatisfiable"  // no image can meet what the policy requires
+)
+
+// Reasons of the condition Provisioned of Tenants.
+const (
+	ReasonProvisioned  Reason = "Provisioned"  // everything that the Tenant stands for exists
+	ReasonNotOwned     Reason = "NotOwned"     // a namespace or object exists and is not the Tenant's
+	ReasonReserved     Reason = "Reserved"     // a namespace that no Tenant may have is listed
+	ReasonNotInstalled Reason = "NotInstalled" // the cluster does not know a kind of object
+	ReasonUnfinished   Reason = "Unfinished"   // the API server did not answer, or a deletion waits for finalizers
 )
 
 // Reasons of failures to read evidence.

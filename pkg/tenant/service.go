@@ -54,10 +54,12 @@ func (s *Service) Recall(namespace verify.Namespace, ref image.Reference) (verif
 	return s.engine.Recall(config, ref)
 }
 
-// Account returns the account that a namespace's work counts against.
+// Account returns the account that a namespace's work counts against: its Tenant's, or its
+// own. That of a namespace that the snapshot does not have is known, too, because a Tenant's
+// prefix may cover it.
 func (s *Service) Account(namespace verify.Namespace) verify.Account {
-	if config, err := s.currentConfig(namespace); err == nil && config.Account != "" {
-		return config.Account
+	if snapshot := s.set.Snapshot(); snapshot != nil {
+		return snapshot.Account(namespace)
 	}
 	return namespace.Account()
 }

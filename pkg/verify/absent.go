@@ -41,6 +41,9 @@ func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
 	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
 	own := l.own()
 	switch {
+	case own != "" && source.Namespace != "" && source.Namespace != own:
+		f.Message = fmt.Sprintf("%s has Verifiers of its own, so Verifier %s of %s does not apply there", own, name, source.Namespace)
+		f.Remediation = fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
 	case own != "" && source.Namespace == "":
 		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there", own, name)
 		f.Remediation = fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)

@@ -60,14 +60,17 @@ func (n Namespace) Describe() string {
 }
 
 // Account is who pays for work: limits on images in flight, on requests to registries
-// and on memory apply per account, while a [Namespace] isolates. Today each namespace is
-// its own account; namespaces of one tenant will share one. An empty Account never means
-// no limit: use [Namespace.Account] in its place.
+// and on memory apply per account, while a [Namespace] isolates. The namespaces of one
+// Tenant share an account; a namespace without one has its own. An empty Account never
+// means no limit: use [Namespace.Account] in its place.
 type Account string
 
 // Account returns the account of a namespace that shares none. The prefix keeps it apart
 // from other kinds of accounts.
 func (n Namespace) Account() Account { return Account("namespace/" + n.Label()) }
+
+// TenantAccount returns the account that the namespaces of a Tenant share.
+func TenantAccount(name string) Account { return Account("tenant/" + name) }
 
 // Describe returns a for use in a sentence.
 func (a Account) Describe() string { return strings.Replace(string(a), "/", " ", 1) }

@@ -49,6 +49,10 @@ type Layer struct {
 	Rules     []Rule // the first one that matches the image decides
 	// Default is for images that no rule matches; only Allowed allows them.
 	Default policy.Outcome
+	// Inherits replaces Default: Next judges images that no rule matches. Without a Next,
+	// they are denied.
+	Inherits bool
+	Next     *Layer
 	// Warns says that the layer only adds a warning where it would deny.
 	Warns bool
 	// OnlyWarnings replaces Rules if all policies that apply only warn: every image is
@@ -172,7 +176,14 @@ func (l *Layer) plan(ref image.Reference) task {
 			return l.planRule(rule, ref)
 		}
 	}
-	if l.Default == policy.Allowed {
+	switch {
+	case l.Inherits && l.Next != nil:
+		return l.Next.plan(ref)
+	case l.Inherits:
+		return known(l, policy.Verdict{Policy: l.Source,
+			Reason:      fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Inherit, but no further level has a policy that denies", l.Source, ref.Name()),
+			Remediation: l.Source.Owner("add a rule for this image to the policy") + ", or ask a cluster admin for a ClusterVerificationPolicy"})
+	case l.Default == policy.Allowed:
 		return l.unverified(l.Source, fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Allow", l.Source, ref.Name()))
 	}
 	return known(l, policy.Verdict{Policy: l.Source,

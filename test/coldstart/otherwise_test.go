@@ -84,19 +84,30 @@ func documented(t *testing.T, has string) string {
 	return ""
 }
 
+// returned cuts the power and gives everything back, Gatekeeper as it is now installed. It
+// probes from the cut on, until the caller ends that.
+func returned(t *testing.T) *probe {
+	t.Helper()
+	cut(t)
+	probing := watch(t, func() []client.Object { return nil })
+	for part := range pods {
+		w.node.giveBack(part)
+	}
+	if err := w.node.controlPlane(within(t), manager); err != nil {
+		probing.end(t)
+		require.NoError(t, err)
+	}
+	return probing
+}
+
 func TestClusterThatAsksGatekeeperAboutEverythingIsStuckAndIsFreed(t *testing.T) {
 	otherwise{chart: []string{"--set", "validatingWebhookFailurePolicy=Fail,mutatingWebhookFailurePolicy=Fail"}}.apply(t)
 	attempts := func() []string {
 		return strings.Split(w.Process(manager).Tail(5000), "Attempting to acquire leader lease")
 	}
 	before := len(attempts())
-	cut(t)
-	probing := watch(t, func() []client.Object { return nil })
+	probing := returned(t)
 	defer probing.end(t)
-	for part := range pods {
-		w.node.giveBack(part)
-	}
-	require.NoError(t, w.node.controlPlane(within(t), manager))
 	refused := regexp.MustCompile(`lease.*failed calling webhook`)
 	await(t, "kube-controller-manager refused its lease", func(context.Context) error {
 		if all := attempts(); len(all) == before || !refused.MatchString(all[len(all)-1]) {
@@ -118,13 +129,8 @@ func TestLandwaiterThatIsAskedAboutItselfIsStuckAndIsFreed(t *testing.T) {
 	for name, commands := range map[string]string{"by a label": "kubectl label namespace", "by the constraint": "kubectl patch verifiedimages"} {
 		t.Run(name, func(t *testing.T) {
 			otherwise{chart: withoutLandwaiter(), unlabelled: true, included: true}.apply(t)
-			cut(t)
-			probing := watch(t, func() []client.Object { return nil })
+			probing := returned(t)
 			defer probing.end(t)
-			for part := range pods {
-				w.node.giveBack(part)
-			}
-			require.NoError(t, w.node.controlPlane(within(t), manager))
 			await(t, "gatekeeper ready", func(context.Context) error { return w.node.isReady(gatekeeper, 1) })
 			// The controller may wait long by now. kubectl refuses a second "rollout restart" within
 			// a second, and the page has one.

@@ -113,15 +113,7 @@ func TestAuditsAreToldApartFromAdmissionAndLoggedOnce(t *testing.T) {
 // upgraded, or with provider.audit=false.
 func TestAuditWithoutItsProviderAsksThatOfAdmission(t *testing.T) {
 	ns := deniedPod(t)
-	apply(t, `{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: no-audit-provider},
-  spec: {enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: landwaiter-verify, auditProvider: nobody}}}`)
-	t.Cleanup(func() {
-		object := &unstructured.Unstructured{}
-		object.SetAPIVersion("constraints.gatekeeper.sh/v1beta1")
-		object.SetKind("VerifiedImages")
-		object.SetName("no-audit-provider")
-		require.NoError(t, w.Client.Delete(context.Background(), object))
-	})
+	constraint(t, "no-audit-provider", `enforcementAction: dryrun, match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: landwaiter-verify, auditProvider: nobody}`)
 	for _, message := range audits(t, 2, "no-audit-provider", ns) {
 		require.Contains(t, message, "image "+w.byTeamA+" is denied in namespace "+ns)
 		require.NotContains(t, message, "provider cache")

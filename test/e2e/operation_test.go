@@ -235,15 +235,7 @@ func TestDeletedNamespaceLeavesNoMetricsAndInheritsNothing(t *testing.T) {
 func TestConstraintWhoseProviderIsMissingDenies(t *testing.T) {
 	ns := namespace(t)
 	admitted(t, ns, w.signed)
-	apply(t, `{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: nobody},
-  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: nobody}}}`)
-	t.Cleanup(func() {
-		object := &unstructured.Unstructured{}
-		object.SetAPIVersion("constraints.gatekeeper.sh/v1beta1")
-		object.SetKind("VerifiedImages")
-		object.SetName("nobody")
-		require.NoError(t, w.Client.Delete(context.Background(), object))
-	})
+	constraint(t, "nobody", `match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [`+ns+`]}, parameters: {provider: nobody}`)
 	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		err := try(ctx, ns, w.signed)
 		if err == nil || !strings.Contains(err.Error(), "[nobody]") {

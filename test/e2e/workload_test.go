@@ -105,10 +105,7 @@ func TestADryRunDeniesNothingAndReports(t *testing.T) {
 func TestExemptImagesAreAdmittedUnverified(t *testing.T) {
 	ns := namespace(t)
 	admitted(t, ns, w.signed)
-	text := fmt.Sprintf(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: exempting},
-  spec: {match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [%s]}, parameters: {exemptImages: ["%s/somebody/*"]}}}`, ns, w.Registry.Host())
-	apply(t, text)
-	t.Cleanup(func() { remove(t, text) })
+	constraint(t, "exempting", fmt.Sprintf(`match: {kinds: [{apiGroups: [""], kinds: [Pod]}], namespaces: [%s]}, parameters: {exemptImages: ["%s/somebody/*"]}`, ns, w.Registry.Host()))
 	other, err := w.push(within(t), "nobody/app")
 	require.NoError(t, err)
 	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {

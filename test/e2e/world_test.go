@@ -191,6 +191,14 @@ func apply(t *testing.T, text string) {
 	require.NoError(t, w.Apply(within(t), objects...))
 }
 
+// constraint makes a VerifiedImages constraint for the length of a test.
+func constraint(t *testing.T, name, spec string) {
+	t.Helper()
+	text := "{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: " + name + "}, spec: {" + spec + "}}"
+	apply(t, text)
+	t.Cleanup(func() { remove(t, text) })
+}
+
 func pod(namespace, name, image string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: image}}}}

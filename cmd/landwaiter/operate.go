@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/sirupsen/logrus"
+)
+
+// fenceInterval is how long the operator works at most without a proof of its fence.
+const fenceInterval = time.Minute
+
+// operateFlags are the flags of operate.
+type operateFlags struct {
+	kubeconfig, landwaiter string
+	options                operator.RunOptions
+}
+
+func newOperate() *cobra.Command {
+	var flags operateFlags
+	var logLevel, logFormat string
+	cmd := &cobra.Command{
+		Use:   "operate",
+		Short: "Keep what Tenants stand for in a cluster: the operator",
+		Long: `Operate makes the objects of every Tenant (namespaces, account, bindings, quotas,
+network policies, Flux objects) and puts right what others change. It is the same as
+tenant add, by an account of its own, and says in the condition Provisioned what it
+could not do. It answers no requests but health and metrics.
+
+It never labels a namespace that exists: taking one over is an admin's own act, by
+tenant add --adopt.
+
+Its account may bind roles, so a guardrail (a ValidatingAdmissionPolicy) confines it to
+namespaces of Tenants. At its start and every minute it asks the API server, by a dry
+run, for a binding that must be refused. It ends if anything else is the answer.`,
+		Example: `  landwaiter operate --own-namespace landwaiter-system`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(cmd, logLevel, logFormat)
+			if err != nil {
+				return err
+			}
+			return flags.run(cmd.Context(), log)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
+	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
+	return cmd
+}
+
+func (o *operateFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: the cluster that this runs in)")
+	f.StringVar(&o.options.OwnNamespace, "own-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod, for its lease")
+	f.StringVar(&o.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
+	f.BoolVar(&o.options.LeaderElection, "leader-elect", true, "let one of several replicas work")
+	f.StringVar(&o.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz (empty: nowhere)")
+	f.StringVar(&o.options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
+	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, besides those of the system (repeatable)")
+	f.StringVar(&o.options.Fence.Policy, "fence", "landwaiter-operator-fence", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
+	f.DurationVar(&o.options.Fence.Interval, "fence-interval", fenceInterval, "how often to ask whether the fence is in force")
+	f.BoolVar(&o.options.InsecureNoFence, "insecure-no-fence", false, "work without the fence: who takes over this account has every namespace")
+}
+
+// run checks the flags and operates until ctx ends.
+func (o *operateFlags) run(ctx context.Context, log *logrus.Logger) error {
+	account, err := parseAccount(o.landwaiter)
+	if err != nil {
+		return err
+	}
+	if o.options.Fence.Interval < time.Second || o.options.Fence.Interval > fenceInterval {
+		return fmt.Errorf("--fence-interval is %s, it must be between 1s and %s", o.options.Fence.Interval, fenceInterval)
+	}
+	bridge(log)
+	cluster := clusterFlags{kubeconfig: o.kubeconfig}
+	config, err := cluster.restConfig()
+	if err != nil {
+		return err
+	}
+	o.options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
+	return unavailable(operator.Run(ctx, config, log, o.options))
+}

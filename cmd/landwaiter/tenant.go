@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+)
+
+func newTenant() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tenant",
+		Short: "Set up teams that have namespaces, people and a Git repository",
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTenantAdd(), newTenantList(), newTenantDelete(), newTenantCheck(), newTenantExport(), newTenantRedisACL())
+	return cmd
+}
+
+// Values of --format of tenant export.
+const (
+	exportObjects = "objects"
+	exportTenant  = "tenant"
+	exportFlux    = "flux"
+)
+
+// exportFlags are the flags of tenant export besides those that describe the Tenant.
+type exportFlags struct {
+	tenantFlags
+	as            string
+	account       string
+	constraints   bool
+	skipNamespace bool
+}
+
+func newTenantExport() *cobra.Command {
+	var flags exportFlags
+	cmd := &cobra.Command{
+		Use:   "export NAME",
+		Short: "Print a Tenant and the objects it stands for, for Git or kubectl",
+		Long: `Export prints YAML in the order in which to apply it. It needs no cluster, so it
+equips home and the namespaces that are listed; namespaces that only --prefix covers
+get their objects from tenant add or from the operator.
+
+--format=objects prints the Tenant and everything that it stands for, --format=tenant
+the Tenant alone, for the operator, and --format=flux the bytes of
+flux create tenant NAME --with-namespace=HOME --export, with the role cluster-admin
+unless --cluster-role names another.
+
+Exit codes: 0 the objects are printed, 64 the command line is wrong, or a file or the
+Tenant in it cannot be used, 69 the result cannot be written.`,
+		Example: `  landwaiter tenant export iris-green --namespace iris-green-web --git-url https://github.com/example/iris-green
+  landwaiter tenant export iris-green -f tenants/ --format=tenant
+  landwaiter tenant export dev-team --home apps --format=flux`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tenant, err := flags.tenant(cmd, args)
+			if err != nil {
+				return err
+			}
+			text, err := flags.export(tenant)
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return unavailable(err)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant or flux")
+	cmd.Flags().StringVar(&flags.account, "landwaiter-account", "landwaiter-system/landwaiter", "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
+	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint TenantAllowedRegistries of --registry, which needs its template in the cluster")
+	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
+	return cmd
+}
+
+func (f *exportFlags) export(tenant *v1alpha1.Tenant) ([]byte, error) {
+	if f.skipNamespace && f.as != exportFlux {
+		return nil, errors.New("--skip-namespace means nothing without --format=flux")
+	}
+	own, err := tenantObject(tenant)
+	if err != nil {
+		return nil, err
+	}
+	switch f.as {
+	case exportTenant:
+		return yamlOf(own)
+	case exportFlux:
+		return onboard.Flux(tenant, onboard.FluxOptions{SkipNamespace: f.skipNamespace})
+	case exportObjects:
+	default:
+		return nil, fmt.Errorf("--format is %q, it must be objects, tenant or flux", f.as)
+	}
+	account, err := parseAccount(f.account)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := onboard.Objects(tenant, onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: f.constraints})
+	if err != nil {
+		return nil, err
+	}
+	return yamlOf(append([]*unstructured.Unstructured{own}, objects...)...)
+}
+
+// parseAccount parses NAMESPACE/NAME.
+func parseAccount(text string) (types.NamespacedName, error) {
+	namespace, name, _ := strings.Cut(text, "/")
+	if namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, fmt.Errorf("--landwaiter-account is %q, it must be NAMESPACE/NAME", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// tenantObject is a Tenant as a person would write it: without status, and without what
+// is empty.
+func tenantObject(tenant *v1alpha1.Tenant) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
+	if err != nil {
+		return nil, fmt.Errorf("convert Tenant %s: %w", tenant.Name, err)
+	}
+	spec, _ := content["spec"].(map[string]any)
+	for field, value := range spec {
+		if inner, ok := value.(map[string]any); ok && len(inner) == 0 && field != "reconciler" {
+			delete(spec, field)
+		}
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant,
+		"metadata": map[string]any{"name": tenant.Name}, "spec": spec}}, nil
+}
+
+// yamlOf returns objects as documents of one file.
+func yamlOf(objects ...*unstructured.Unstructured) ([]byte, error) {
+	var text []byte
+	for _, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, fmt.Errorf("write %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		text = slices.Concat(text, []byte("---\n"), document)
+	}
+	return text, nil
+}

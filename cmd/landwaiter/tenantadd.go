@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/operator"
+)
+
+// shownOutcomes bounds the table of tenant add; -o json has all.
+const shownOutcomes = 12
+
+// printedAdded is what tenant add prints.
+type printedAdded struct {
+	Tenants []printedTenantAdded `json:"tenants"`
+}
+
+// printedTenantAdded is what became of one Tenant.
+type printedTenantAdded struct {
+	Tenant    string           `json:"tenant"`
+	Home      string           `json:"home"`
+	Members   []string         `json:"members"`
+	Created   int              `json:"created"`
+	Changed   int              `json:"changed"`
+	Unchanged int              `json:"unchanged"`
+	Removed   int              `json:"removed"`
+	Released  int              `json:"released"`
+	Objects   []printedOutcome `json:"objects"`
+	Problems  []printedProblem `json:"problems"`
+}
+
+func newTenantAdd() *cobra.Command {
+	var admin adminFlags
+	var flags tenantFlags
+	var output format
+	var wait bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Onboard a team: apply its Tenant and everything that it stands for",
+		Long: `Add applies a Tenant and its objects (namespaces, account, bindings, quotas, network
+policies, Flux objects) with your own rights. It may be run again: what is there and
+right stays as it is, what differs is put right, and what the Tenant no longer stands
+for is removed.
+
+For a Tenant that exists, flags add to what it has: lists grow, other values are
+replaced, and what no flag mentions stays. --filename replaces the whole Tenant.
+
+A namespace that exists and that no Tenant has is only taken over with --adopt.
+Without it nothing is written.
+
+Exit codes: 0 everything is as the Tenant says, 1 something is not, 64 the command line
+is wrong, 69 the Kubernetes API does not answer.`,
+		Example: `  landwaiter tenant add iris-green --prefix iris-green- --namespace iris-green-web \
+    --admin-group iris-green-admins --git-url https://github.com/example/iris-green
+  landwaiter tenant add -f tenants/ --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tenants, err := flags.tenants(cmd, args)
+			if err != nil {
+				return err
+			}
+			c, engine, err := admin.connect(operator.Options{Adopt: true})
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			printed, problems := printedAdded{Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
+			for _, asked := range tenants {
+				added, found, err := addTenant(ctx, engine, asked, len(flags.files) > 0)
+				if err != nil {
+					return err
+				}
+				problems = append(problems, found...)
+				if added.Tenant != "" {
+					printed.Tenants = append(printed.Tenants, added)
+				}
+			}
+			if len(printed.Tenants) > 0 {
+				if err := output.print(cmd, printed, printed.print); err != nil {
+					return err
+				}
+			}
+			if err := notDone(cmd, problems); err != nil || !wait || admin.dryRun {
+				return err
+			}
+			return awaitTenants(ctx, c, tenants)
+		},
+	}
+	admin.register(cmd, true)
+	flags.register(cmd)
+	output.register(cmd)
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time for everything")
+	return cmd
+}
+
+// addTenant applies one Tenant, or says why nothing of it was written.
+func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Tenant, replace bool) (printedTenantAdded, []operator.Problem, error) {
+	merged, live, err := engine.Merge(ctx, asked)
+	if err != nil {
+		return printedTenantAdded{}, nil, notApplied(err)
+	}
+	if replace {
+		merged = asked
+	}
+	problems, err := engine.Refusals(ctx, merged)
+	if err != nil || len(problems) > 0 {
+		return printedTenantAdded{}, problems, unavailable(err)
+	}
+	saved, result, err := engine.Save(ctx, merged, live)
+	if err != nil {
+		return printedTenantAdded{}, nil, notApplied(err)
+	}
+	report, err := engine.Apply(ctx, saved)
+	if err != nil {
+		return printedTenantAdded{}, nil, notApplied(err)
+	}
+	report.Outcomes = append([]operator.Outcome{{Object: clusterName(v1alpha1.KindTenant, saved.Name), Result: result}}, report.Outcomes...)
+	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.Home, Members: report.Members,
+		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
+		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
+		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report.Problems, nil
+}
+
+// notApplied tells what the API server refuses from what kept it from answering.
+func notApplied(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+		return &exitError{code: exitDenied, err: err}
+	}
+	return unavailable(err)
+}
+
+// awaitTenants waits until the rules of Tenants are in force.
+func awaitTenants(ctx context.Context, c client.Client, tenants []*v1alpha1.Tenant) error {
+	for _, asked := range tenants {
+		tenant := &v1alpha1.Tenant{}
+		err := poll(ctx, func() (bool, error) {
+			err := c.Get(ctx, client.ObjectKeyFromObject(asked), tenant)
+			ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady)
+			return err == nil && ready != nil && ready.Status == "True" && ready.ObservedGeneration == tenant.Generation, client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			text := "nobody has written its condition Ready"
+			if ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+				text = fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
+			}
+			return &exitError{code: exitDenied, err: fmt.Errorf("wait for Tenant %s: %w; %s", asked.Name, err, text)}
+		}
+	}
+	return nil
+}
+
+// print prints what changed, then one line for each Tenant.
+func (p printedAdded) print(out io.Writer) error {
+	w := newTable(out)
+	for _, t := range p.Tenants {
+		changed := 0
+		for _, o := range t.Objects {
+			if o.Result == string(operator.Unchanged) {
+				continue
+			}
+			if changed++; changed == 1 {
+				fmt.Fprintln(w, "OBJECT\tRESULT")
+			}
+			if changed <= shownOutcomes {
+				fmt.Fprintf(w, "%s\t%s\n", o.Object, o.Result)
+			}
+		}
+		if changed > shownOutcomes {
+			fmt.Fprintf(w, "… %d more (--output=json for all)\n", changed-shownOutcomes)
+		}
+		others := 0
+		for _, member := range t.Members {
+			if member != t.Home {
+				others++
+			}
+		}
+		fmt.Fprintf(w, "tenant %s: home %s, %s, %s: %d created, %d changed, %d as they were", t.Tenant, t.Home, amount(others, "namespace"),
+			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, t.Changed, t.Unchanged)
+		if t.Removed+t.Released > 0 {
+			fmt.Fprintf(w, ", %d removed, %d released", t.Removed, t.Released)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}

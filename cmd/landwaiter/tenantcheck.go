@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/operator"
+)
+
+// printedChecks is what tenant check prints.
+type printedChecks struct {
+	Findings []printedCheck `json:"findings"`
+}
+
+// printedCheck is one finding.
+type printedCheck struct {
+	Tenant  string     `json:"tenant,omitempty"`
+	Finding string     `json:"finding"`
+	Where   printedRef `json:"where"`
+	Fix     string     `json:"fix"`
+}
+
+func newTenantCheck() *cobra.Command {
+	var admin adminFlags
+	var output format
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "check [NAME]",
+		Short: "Find where a cluster differs from its Tenants, or lets teams reach too far",
+		Long: `Check compares a Tenant, or all of them, with the cluster, and changes nothing.
+It finds trust that developers can change, roles that may change their namespace,
+rights of default accounts, namespaces without a default-deny, objects that differ
+from what the Tenant says, namespaces that two Tenants name or that nobody gave,
+pods in a home, sources of another namespace, and missing guardrails.
+
+Exit codes: 0 there are no findings, 1 there are, or no such Tenant, 64 the command line
+is wrong, 69 the Kubernetes API does not answer.`,
+		Example: `  landwaiter tenant check
+  landwaiter tenant check iris-green -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, engine, err := admin.connect(operator.Options{})
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			found, err := engine.Check(ctx, firstOf(args...))
+			if err != nil {
+				return notApplied(err)
+			}
+			printed := printedChecks{Findings: mapped(found, func(f operator.Finding) printedCheck {
+				return printedCheck{Tenant: f.Tenant, Finding: f.Finding, Where: printedRef(f.Where), Fix: f.Fix}
+			})}
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				return &exitError{code: exitDenied}
+			}
+			return nil
+		},
+	}
+	admin.register(cmd, false)
+	output.register(cmd)
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time for everything")
+	return cmd
+}
+
+func (p printedChecks) print(out io.Writer) error {
+	if len(p.Findings) > 0 {
+		w := newTable(out)
+		fmt.Fprintln(w, "FINDING\tWHERE\tWHAT TO DO")
+		for _, f := range p.Findings {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Finding, f.Where, f.Fix)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(out, amount(len(p.Findings), "finding"))
+	return err
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// pollInterval is the pause between two looks at what is being deleted.
+const pollInterval = 200 * time.Millisecond
+
+// adminFlags say which cluster a command of an admin talks to, and how.
+type adminFlags struct {
+	kubeconfig, context string
+	landwaiter          string
+	dryRun              bool
+}
+
+// register declares the flags; writing commands have a dry run.
+func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
+	f := cmd.Flags()
+	f.StringVar(&a.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: KUBECONFIG, or ~/.kube/config)")
+	f.StringVar(&a.context, "context", "", "context of the kubeconfig file (empty: the current one)")
+	f.StringVar(&a.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
+	if writes {
+		f.BoolVar(&a.dryRun, "dry-run", false, "ask the API server what would happen, and change nothing")
+	}
+}
+
+// connect returns the cluster as the user sees it.
+func (a *adminFlags) connect(options operator.Options) (client.Client, *operator.Engine, error) {
+	account, err := parseAccount(a.landwaiter)
+	if err != nil {
+		return nil, nil, err
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE and --context NAME): %w", err)
+	}
+	config.UserAgent = "landwaiter/" + versionText()
+	c, err := operator.NewClient(config)
+	if err != nil {
+		return nil, nil, unavailable(err)
+	}
+	options.DryRun, options.ClusterBindings = a.dryRun, true
+	options.Onboard = onboard.Options{Landwaiter: account, NamespaceMaker: true, Constraints: true}
+	return c, operator.New(c, options), nil
+}
+
+// printedOutcome is what happened to one object.
+type printedOutcome struct {
+	Object printedRef `json:"object"`
+	Result string     `json:"result"`
+}
+
+// printedProblem is what was not done.
+type printedProblem struct {
+	Reason  string     `json:"reason"`
+	Object  printedRef `json:"object"`
+	Message string     `json:"message"`
+}
+
+func printableOutcome(o operator.Outcome) printedOutcome {
+	return printedOutcome{Object: printedRef(o.Object), Result: string(o.Result)}
+}
+
+func printableProblem(p operator.Problem) printedProblem {
+	return printedProblem{Reason: string(p.Reason), Object: printedRef(p.Object), Message: p.Message}
+}
+
+// notDone ends a command with 1 if something was not done.
+func notDone(cmd *cobra.Command, problems []operator.Problem) error {
+	for _, problem := range problems {
+		fmt.Fprintf(cmd.ErrOrStderr(), "landwaiter: %s\n", problem.Message)
+	}
+	if len(problems) > 0 {
+		return &exitError{code: exitDenied}
+	}
+	return nil
+}
+
+// clusterName names an object without a namespace.
+func clusterName(kind, name string) policy.ObjectRef { return policy.ObjectRef{Kind: kind, Name: name} }
+
+// amount is a number with its noun.
+func amount(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// poll calls done until it is, fails, or ctx ends.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("gave up: %w", ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/operator"
+)
+
+// deleteFlags say which Tenant goes, and what with it.
+type deleteFlags struct {
+	demoName, demoNamespace string
+	namespaces, yes         bool
+	timeout                 time.Duration
+}
+
+// printedDeleted is what tenant delete prints.
+type printedDeleted struct {
+	Tenant   string           `json:"tenant"`
+	OnDelete string           `json:"onDelete"`
+	Removed  int              `json:"removed"`
+	Deleted  []string         `json:"deletedNamespaces"`
+	Kept     []string         `json:"keptNamespaces"`
+	Adopted  []string         `json:"adoptedNamespaces"`
+	Objects  []printedOutcome `json:"objects"`
+}
+
+func newTenantDelete() *cobra.Command {
+	var admin adminFlags
+	var flags deleteFlags
+	var output format
+	cmd := &cobra.Command{
+		Use:   "delete NAME | --tenant-name NAME | --tenant-namespace NAMESPACE",
+		Short: "Take away a Tenant and everything that it stands for",
+		Long: `Delete takes away a Tenant's Flux objects, then its mutation objects, its bindings
+and accounts, then the Tenant. Workloads, quotas and network policies stay, and so do
+namespaces, unless spec.onDelete is DeleteMade or --delete-namespaces is given: then
+namespaces that were made for the Tenant go. One that was adopted is never deleted.
+
+Where the operator runs, it does the work, and this command waits for it.
+
+--tenant-name and --tenant-namespace find the Tenant by its namespace, as ctrl.py of
+flux-multitenant-demo does: exactly one must match. Without --yes it only says what
+would happen.
+
+Exit codes: 0 it is gone, 1 nothing was deleted or not everything could be, 64 the
+command line is wrong, 69 the Kubernetes API does not answer.`,
+		Example: `  landwaiter tenant delete iris-green --yes
+  landwaiter tenant delete --tenant-namespace foo --delete-namespaces --yes`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			admin.dryRun = admin.dryRun || !flags.yes
+			c, engine, err := admin.connect(operator.Options{})
+			if err != nil {
+				return err
+			}
+			name, err := flags.find(cmd.Context(), engine, args)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), flags.timeout)
+			defer cancel()
+			d := deleter{client: c, engine: engine, dryRun: admin.dryRun}
+			printed, err := d.run(ctx, name, flags.namespaces)
+			if err != nil {
+				return err
+			}
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			if !flags.yes {
+				return &exitError{code: exitDenied, err: errors.New("nothing was deleted; add --yes to do it")}
+			}
+			return nil
+		},
+	}
+	admin.register(cmd, true)
+	output.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")
+	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that has this namespace")
+	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were made for the Tenant, whatever spec.onDelete says")
+	f.BoolVar(&flags.yes, "yes", false, "do it; without, only say what would happen")
+	f.DurationVar(&flags.timeout, "timeout", 5*time.Minute, "time for everything, finalizers included")
+	return cmd
+}
+
+// find returns the name of the Tenant that is meant.
+func (d *deleteFlags) find(ctx context.Context, engine *operator.Engine, args []string) (string, error) {
+	given := len(args)
+	for _, flag := range []string{d.demoName, d.demoNamespace} {
+		if flag != "" {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		return "", errors.New("which Tenant? give NAME, --tenant-name or --tenant-namespace")
+	case len(args) == 1 && given > 1:
+		return "", errors.New("NAME says which Tenant: leave out --tenant-name and --tenant-namespace")
+	case len(args) == 1:
+		return args[0], nil
+	}
+	rows, err := engine.Namespaces(ctx)
+	if err != nil {
+		return "", unavailable(err)
+	}
+	matches := slices.DeleteFunc(rows, func(r operator.NamespaceRow) bool {
+		return d.demoName != "" && r.Name != d.demoName || d.demoNamespace != "" && r.Namespace != d.demoNamespace
+	})
+	refuse := func(format string, args ...any) (string, error) {
+		return "", &exitError{code: exitDenied, err: fmt.Errorf(format, args...)}
+	}
+	switch {
+	case len(matches) == 0 && d.demoNamespace != "":
+		return refuse("no namespace %s belongs to a tenant%s: see landwaiter tenant list --namespaces", d.demoNamespace, named(d.demoName))
+	case len(matches) == 0:
+		return refuse("no namespace has the tenant name %s: see landwaiter tenant list --namespaces", d.demoName)
+	case len(matches) > 1:
+		names := mapped(matches, func(r operator.NamespaceRow) string { return r.Namespace })
+		if tenant := matches[0].Tenant; tenant == d.demoName && !slices.ContainsFunc(matches, func(r operator.NamespaceRow) bool { return r.Tenant != tenant }) {
+			return refuse("%d namespaces have the tenant name %s (%s): landwaiter tenant delete %s takes them all", len(matches), d.demoName, strings.Join(names, ", "), tenant)
+		}
+		return refuse("%d namespaces have the tenant name %s (%s): name one by --tenant-namespace", len(matches), d.demoName, strings.Join(names, ", "))
+	case matches[0].Tenant == "":
+		return refuse("no Tenant has namespace %s, which carries the label of flux-multitenant-demo: delete it by kubectl", matches[0].Namespace)
+	}
+	others := slices.DeleteFunc(rows, func(r operator.NamespaceRow) bool { return r.Tenant != matches[0].Tenant })
+	if len(others) > 1 {
+		return refuse("namespace %s is one of %d of Tenant %s: delete the Tenant by its name, or take the namespace off it", matches[0].Namespace, len(others), matches[0].Tenant)
+	}
+	return matches[0].Tenant, nil
+}
+
+func named(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of the name " + name
+}
+
+// deleter takes away one Tenant.
+type deleter struct {
+	client client.Client
+	engine *operator.Engine
+	dryRun bool
+}
+
+func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printedDeleted, error) {
+	tenant := &v1alpha1.Tenant{}
+	err := d.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
+		return printedDeleted{}, unavailable(fmt.Errorf("get Tenant %s: %w", name, err))
+	}
+	if gone { // an earlier run may have left something
+		tenant = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{OnDelete: v1alpha1.OnDeleteKeep}}
+	}
+	if namespaces {
+		tenant.Spec.OnDelete = v1alpha1.OnDeleteDeleteMade
+	}
+	if !gone && slices.Contains(tenant.Finalizers, operator.Finalizer) && !d.dryRun {
+		return d.byOperator(ctx, tenant, namespaces)
+	}
+	deletion, err := d.objects(ctx, tenant)
+	if err != nil {
+		return printedDeleted{}, err
+	}
+	if gone && len(deletion.Outcomes) == 0 && len(deletion.Deleted) == 0 {
+		return printedDeleted{}, &exitError{code: exitDenied, err: fmt.Errorf("there is no Tenant %s: see landwaiter tenant list", name)}
+	}
+	if !gone && !d.dryRun {
+		if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
+			return printedDeleted{}, notApplied(fmt.Errorf("delete Tenant %s: %w", name, err))
+		}
+		deletion.Outcomes = append(deletion.Outcomes, operator.Outcome{Object: clusterName(v1alpha1.KindTenant, name), Result: operator.Removed})
+	}
+	if !d.dryRun {
+		if err := d.ended(ctx, deletion.Deleted); err != nil {
+			return printedDeleted{}, err
+		}
+	}
+	return printableDeletion(tenant, deletion), nil
+}
+
+// objects takes away what the Tenant stands for, and waits for finalizers.
+func (d *deleter) objects(ctx context.Context, tenant *v1alpha1.Tenant) (*operator.Deletion, error) {
+	var total operator.Deletion
+	err := poll(ctx, func() (bool, error) {
+		deletion, err := d.engine.Delete(ctx, tenant)
+		if err != nil {
+			return false, err
+		}
+		known := map[string]bool{}
+		for _, o := range total.Outcomes {
+			known[o.Object.String()] = true
+		}
+		for _, o := range deletion.Outcomes {
+			if !known[o.Object.String()] {
+				total.Outcomes = append(total.Outcomes, o)
+			}
+		}
+		total.Pending, total.Problems = deletion.Pending, deletion.Problems
+		total.Deleted, total.Kept, total.Adopted = deletion.Deleted, deletion.Kept, deletion.Adopted
+		return len(deletion.Pending) == 0 || len(deletion.Problems) > 0, nil
+	})
+	switch {
+	case len(total.Problems) > 0:
+		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the Tenant stays: %s", total.Problems[0].Message)}
+	case err != nil && len(total.Pending) > 0:
+		return nil, &exitError{code: exitDenied, err: fmt.Errorf("the finalizers of %s have not ended (is Flux running?); the rights of its account and the Tenant stay until then: %w", total.Pending[0], err)}
+	}
+	return &total, notApplied(err)
+}
+
+// byOperator deletes a Tenant and waits until the operator has done the rest.
+func (d *deleter) byOperator(ctx context.Context, tenant *v1alpha1.Tenant, namespaces bool) (printedDeleted, error) {
+	if namespaces {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"onDelete":"DeleteMade"}}`))
+		if err := d.client.Patch(ctx, tenant.DeepCopy(), patch, client.FieldOwner(operator.FieldManager)); err != nil {
+			return printedDeleted{}, notApplied(fmt.Errorf("set spec.onDelete of Tenant %s: %w", tenant.Name, err))
+		}
+	}
+	// What will happen, in the words of a dry run.
+	deletion, err := operator.New(d.client, operator.Options{DryRun: true}).Delete(ctx, tenant)
+	if err != nil {
+		return printedDeleted{}, notApplied(err)
+	}
+	if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
+		return printedDeleted{}, notApplied(fmt.Errorf("delete Tenant %s: %w", tenant.Name, err))
+	}
+	live := &v1alpha1.Tenant{}
+	err = poll(ctx, func() (bool, error) {
+		err := d.client.Get(ctx, client.ObjectKeyFromObject(tenant), live)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return printedDeleted{}, &exitError{code: exitDenied, err: fmt.Errorf("the operator has not finished to delete Tenant %s (is landwaiter-operator running?): %w", tenant.Name, err)}
+	}
+	return printableDeletion(tenant, deletion), d.ended(ctx, deletion.Deleted)
+}
+
+// ended waits until namespaces are gone.
+func (d *deleter) ended(ctx context.Context, namespaces []string) error {
+	for _, name := range namespaces {
+		err := poll(ctx, func() (bool, error) {
+			err := d.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return &exitError{code: exitDenied, err: fmt.Errorf("namespace %s is still ending; its status says what it waits for: %w", name, err)}
+		}
+	}
+	return nil
+}
+
+func printableDeletion(tenant *v1alpha1.Tenant, d *operator.Deletion) printedDeleted {
+	same := func(name string) string { return name }
+	return printedDeleted{Tenant: tenant.Name, OnDelete: string(tenant.Spec.OnDelete), Removed: d.Count(operator.Removed),
+		Deleted: mapped(d.Deleted, same), Kept: mapped(d.Kept, same), Adopted: mapped(d.Adopted, same), Objects: mapped(d.Outcomes, printableOutcome)}
+}
+
+// print prints one line.
+func (p printedDeleted) print(out io.Writer) error {
+	parts := []string{amount(p.Removed, "object") + " removed"}
+	if len(p.Deleted) > 0 {
+		parts = append(parts, amount(len(p.Deleted), "namespace")+" deleted ("+strings.Join(p.Deleted, ", ")+")")
+	}
+	if len(p.Kept) > 0 {
+		parts = append(parts, fmt.Sprintf("%s kept (onDelete: %s)", amount(len(p.Kept), "namespace"), p.OnDelete))
+	}
+	if len(p.Adopted) > 0 {
+		parts = append(parts, amount(len(p.Adopted), "adopted one")+" untouched")
+	}
+	_, err := fmt.Fprintf(out, "tenant %s: %s\n", p.Tenant, strings.Join(parts, ", "))
+	return err
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+)
+
+// tenantFiles are the Tenants in files, and the namespaces that are declared there.
+type tenantFiles struct {
+	tenants    []*v1alpha1.Tenant
+	namespaces []corev1.Namespace
+}
+
+// readTenants fails if a Tenant cannot be read, or a file: it might have the one that is
+// meant. What is wrong with other objects does not matter here.
+func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
+	files, err := configdir.Read(paths, cmd.InOrStdin())
+	if err != nil {
+		return tenantFiles{}, err
+	}
+	for _, problem := range files.Problems {
+		if problem.Source.Kind == v1alpha1.KindTenant || problem.Source.Kind == "File" {
+			return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
+		}
+	}
+	found := tenantFiles{namespaces: files.Objects.Namespaces}
+	for _, object := range files.Objects.Resources {
+		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+			found.tenants = append(found.tenants, tenant)
+		}
+	}
+	return found, nil
+}
+
+// pickTenant returns the Tenant of a name, or the only one if no name is given.
+func pickTenant(tenants []*v1alpha1.Tenant, name string) (*v1alpha1.Tenant, error) {
+	var names []string
+	for _, tenant := range tenants {
+		if tenant.Name == name || name == "" && len(tenants) == 1 {
+			return tenant, nil
+		}
+		names = append(names, tenant.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return nil, errors.New("the files have no Tenant")
+	case name == "":
+		return nil, fmt.Errorf("which Tenant? the files have %s", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("the files have no Tenant %s; they have %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+)
+
+// tenantFlags describe a Tenant on the command line, in flags or in a file.
+type tenantFlags struct {
+	home, prefix                string
+	namespaces                  []string
+	admins, developers, viewers []string
+	gitURL, gitBranch           string
+	gitSecret, path             string
+	clusterRole, serviceAccount string
+	createNamespaces            bool
+	variables, quota            map[string]string
+	registries                  []string
+	network, podSecurity        string
+	adopt                       bool
+	onDelete, decides           string
+	demoName, demoNamespace     string
+	files                       []string
+}
+
+// register declares the flags that describe a Tenant.
+func (f *tenantFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.home, "home", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
+	flags.StringSliceVar(&f.namespaces, "namespace", nil, "another namespace of the team (repeatable)")
+	flags.StringVar(&f.prefix, "prefix", "", "makes every namespace whose name begins with it a member; it ends with a dash")
+	flags.StringSliceVar(&f.admins, "admin-group", nil, "group with the role admin in all of the team's namespaces (repeatable)")
+	flags.StringSliceVar(&f.developers, "developer-group", nil, "group with the role edit in the namespaces other than home (repeatable)")
+	flags.StringSliceVar(&f.viewers, "viewer-group", nil, "group with the role view in the namespaces other than home (repeatable)")
+	flags.StringVar(&f.gitURL, "git-url", "", "repository that Flux applies as the team's account: https, ssh, or oci for an artifact")
+	flags.StringVar(&f.gitBranch, "git-branch", "", "branch of the repository, or tag of the artifact (empty: main, or latest)")
+	flags.StringVar(&f.gitSecret, "git-secret", "", "Secret in home with credentials for the repository")
+	flags.StringVar(&f.path, "path", "", "path in the repository (empty: its root)")
+	flags.StringVar(&f.clusterRole, "cluster-role", "", "ClusterRole of the team's account in its namespaces (empty: "+onboard.RoleReconciler+")")
+	flags.StringVar(&f.serviceAccount, "service-account", "", "name of the team's account (empty: the Tenant's name)")
+	flags.BoolVar(&f.createNamespaces, "create-namespaces", false, "let the team's account make namespaces with --prefix")
+	flags.StringToStringVar(&f.variables, "variable", nil, "NAME=VALUE that Flux substitutes in the team's manifests (repeatable)")
+	flags.StringToStringVar(&f.quota, "quota", nil, "RESOURCE=AMOUNT that each namespace may use, such as pods=50 (repeatable)")
+	flags.StringSliceVar(&f.registries, "registry", nil, "prefix of images that the team may use, such as registry.example.com/team/ (repeatable)")
+	flags.StringVar(&f.network, "network", "", "Deny denies traffic other than DNS and that within the team, Open does not (empty: Deny)")
+	flags.StringVar(&f.podSecurity, "pod-security", "", "Restricted, Baseline or Privileged (empty: Restricted)")
+	flags.BoolVar(&f.adopt, "adopt", false, "take over namespaces that exist and that no Tenant has")
+	flags.StringVar(&f.onDelete, "on-delete", "", "Keep, or DeleteMade to delete the namespaces that were made for the Tenant with it (empty: Keep)")
+	flags.StringVar(&f.decides, "decides", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
+	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
+	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home, as ctrl.py of flux-multitenant-demo has it: the account has the same name")
+	flags.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Tenant, or - for standard input, instead of the flags that describe one (repeatable)")
+}
+
+// tenant returns the one Tenant that arguments and flags, or a file, describe, as
+// [onboard.Complete] checks it, but without its defaults.
+func (f *tenantFlags) tenant(cmd *cobra.Command, args []string) (*v1alpha1.Tenant, error) {
+	tenants, err := f.tenants(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	return pickTenant(tenants, "")
+}
+
+// tenants is [tenantFlags.tenant] for a command that takes all Tenants of a file if no
+// name is given.
+func (f *tenantFlags) tenants(cmd *cobra.Command, args []string) ([]*v1alpha1.Tenant, error) {
+	name, err := f.name(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	tenants, err := f.described(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, tenant := range tenants {
+		if _, err := onboard.Complete(tenant); err != nil {
+			return nil, err
+		}
+	}
+	return tenants, nil
+}
+
+func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1alpha1.Tenant, error) {
+	if len(f.files) == 0 {
+		tenant, err := f.fromFlags(name)
+		return []*v1alpha1.Tenant{tenant}, err
+	}
+	if flag := f.spare(cmd); flag != "" {
+		return nil, fmt.Errorf("--%s and --filename both describe the Tenant: write it into the file, or leave out --filename", flag)
+	}
+	found, err := readTenants(cmd, f.files)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" && len(found.tenants) > 0 {
+		return found.tenants, nil
+	}
+	tenant, err := pickTenant(found.tenants, name)
+	return []*v1alpha1.Tenant{tenant}, err
+}
+
+// name is that of the Tenant; a file may tell it.
+func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
+	switch {
+	case len(args) > 1:
+		return "", fmt.Errorf("%s takes one Tenant, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	case len(args) == 1 && f.demoName != "" && f.demoName != args[0]:
+		return "", fmt.Errorf("%s and --tenant-name=%s are two names for one Tenant: use one", args[0], f.demoName)
+	case len(args) == 1:
+		return args[0], nil
+	case f.demoName != "" || len(f.files) > 0:
+		return f.demoName, nil
+	}
+	return "", fmt.Errorf("which Tenant? see %s --help", cmd.CommandPath())
+}
+
+// spare returns a flag that says something of the Tenant besides its name, "" if none was
+// given.
+func (f *tenantFlags) spare(cmd *cobra.Command) (found string) {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	one := &cobra.Command{}
+	(&tenantFlags{}).register(one)
+	own.AddFlagSet(one.Flags())
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if own.Lookup(flag.Name) != nil && !slices.Contains([]string{"filename", "tenant-name"}, flag.Name) {
+			found = flag.Name
+		}
+	})
+	return found
+}
+
+func (f *tenantFlags) fromFlags(name string) (*v1alpha1.Tenant, error) {
+	if f.home != "" && f.demoNamespace != "" && f.home != f.demoNamespace {
+		return nil, fmt.Errorf("--home=%s and --tenant-namespace=%s are two homes for one Tenant: use one", f.home, f.demoNamespace)
+	}
+	quota, err := parseQuota(f.quota)
+	if err != nil {
+		return nil, err
+	}
+	reconciler, err := f.reconciler(name)
+	if err != nil {
+		return nil, err
+	}
+	home := firstOf(f.home, f.demoNamespace, name)
+	return &v1alpha1.Tenant{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindTenant},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.TenantSpec{
+			Home: home, Namespaces: slices.DeleteFunc(slices.Clone(f.namespaces), func(n string) bool { return n == home }), NamespacePrefix: f.prefix,
+			Adopt: f.adopt, OnDelete: v1alpha1.OnDelete(f.onDelete),
+			People:     v1alpha1.TenantPeople{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
+			Reconciler: reconciler,
+			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurity(f.podSecurity), Network: v1alpha1.NetworkIsolation(f.network),
+				Quota: quota, Registries: f.registries},
+			Verification: v1alpha1.TenantVerification{Decides: v1alpha1.DecidingLevel(f.decides)},
+		},
+	}, nil
+}
+
+// reconciler is nil if no flag asks for a Git account.
+func (f *tenantFlags) reconciler(name string) (*v1alpha1.TenantReconciler, error) {
+	if f.gitURL == "" {
+		for flag, value := range map[string]string{"git-branch": f.gitBranch, "git-secret": f.gitSecret, "path": f.path} {
+			if value != "" {
+				return nil, fmt.Errorf("--%s means nothing without --git-url", flag)
+			}
+		}
+	}
+	reconciler := &v1alpha1.TenantReconciler{ServiceAccount: firstOf(f.serviceAccount, f.demoNamespace), ClusterRole: f.clusterRole, CreateNamespaces: f.createNamespaces, Path: f.path}
+	if f.gitURL != "" {
+		reconciler.Source = &v1alpha1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
+		if f.gitSecret != "" {
+			reconciler.Source.SecretRef = &v1alpha1.SecretRef{Name: f.gitSecret}
+		}
+	}
+	variables := map[string]v1alpha1.Variable{}
+	if f.demoNamespace != "" {
+		// What ctrl.py substitutes in the demo's manifests.
+		variables["PER_TENANT_SUBST"] = v1alpha1.Variable(fmt.Sprintf("This tenant name is %q", name))
+		variables["SUBST_LITERAL"] = v1alpha1.Variable(name)
+	}
+	for key, value := range f.variables {
+		variables[key] = v1alpha1.Variable(value)
+	}
+	if len(variables) > 0 {
+		reconciler.Variables = variables
+	}
+	if reconciler.Source == nil && len(variables) == 0 && !f.createNamespaces && firstOf(reconciler.ServiceAccount, f.clusterRole) == "" {
+		return nil, nil //nolint:nilnil // a Tenant without a Git account has no reconciler
+	}
+	return reconciler, nil
+}
+
+func parseQuota(amounts map[string]string) (map[corev1.ResourceName]resource.Quantity, error) {
+	var quota map[corev1.ResourceName]resource.Quantity
+	for name, amount := range amounts {
+		quantity, err := resource.ParseQuantity(amount)
+		if err != nil {
+			return nil, fmt.Errorf("--quota %s=%s is not an amount such as 50, 500m or 2Gi: %w", name, amount, err)
+		}
+		if quota == nil {
+			quota = map[corev1.ResourceName]resource.Quantity{}
+		}
+		quota[corev1.ResourceName(name)] = quantity
+	}
+	return quota, nil
+}
+
+func groupSubjects(names []string) []v1alpha1.TenantSubject {
+	var people []v1alpha1.TenantSubject
+	for _, name := range names {
+		people = append(people, v1alpha1.TenantSubject{Kind: v1alpha1.SubjectGroup, Name: name})
+	}
+	return people
+}
+
+func firstOf(values ...string) string {
+	for _, value := range values {
+		if value != "" {
+			return value
+		}
+	}
+	return ""
+}

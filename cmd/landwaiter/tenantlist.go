@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/operator"
+)
+
+// printedTenants is what tenant list prints.
+type printedTenants struct {
+	Tenants []printedTenant `json:"tenants"`
+}
+
+// printedTenant is one Tenant.
+type printedTenant struct {
+	Name       string `json:"name"`
+	Home       string `json:"home"`
+	Namespaces int    `json:"namespaces"`
+	Decides    string `json:"decides"`
+	Reconciler string `json:"reconciler,omitempty"`
+	// Ready and Provisioned are statuses of the conditions, with a reason unless True.
+	Ready       string `json:"ready"`
+	Provisioned string `json:"provisioned"`
+}
+
+// printedTenantNamespaces is what tenant list --namespaces prints.
+type printedTenantNamespaces struct {
+	Namespaces []printedTenantNamespace `json:"namespaces"`
+}
+
+// printedTenantNamespace is one namespace of a team.
+type printedTenantNamespace struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Tenant    string `json:"tenant,omitempty"`
+	Status    string `json:"status"`
+}
+
+func newTenantList() *cobra.Command {
+	var admin adminFlags
+	var output format
+	var namespaces bool
+	cmd := &cobra.Command{
+		Use:   "list [--namespaces]",
+		Short: "List the Tenants of a cluster, or their namespaces",
+		Long: `List prints the Tenants of a cluster. NAMESPACES counts those besides home; READY
+and PROVISIONED are the conditions, with the reason unless they are True. A dash
+stands for a condition that nobody has written: Provisioned is the operator's.
+
+With --namespaces it prints the namespaces that carry a Tenant's label, or the
+tenant-name label of flux-multitenant-demo, as that demo does.
+
+Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answer.`,
+		Example: `  landwaiter tenant list
+  landwaiter tenant list --namespaces -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, engine, err := admin.connect(operator.Options{})
+			if err != nil {
+				return err
+			}
+			if namespaces {
+				rows, err := engine.Namespaces(cmd.Context())
+				if err != nil {
+					return unavailable(err)
+				}
+				printed := printedTenantNamespaces{Namespaces: mapped(rows, func(r operator.NamespaceRow) printedTenantNamespace { return printedTenantNamespace(r) })}
+				return output.print(cmd, printed, printed.print)
+			}
+			rows, err := engine.List(cmd.Context())
+			if err != nil {
+				return unavailable(err)
+			}
+			printed := printedTenants{Tenants: mapped(rows, func(r operator.Row) printedTenant { return printedTenant(r) })}
+			return output.print(cmd, printed, printed.print)
+		},
+	}
+	admin.register(cmd, false)
+	output.register(cmd)
+	cmd.Flags().BoolVar(&namespaces, "namespaces", false, "list namespaces, with the tenant that has each")
+	return cmd
+}
+
+func (p printedTenants) print(out io.Writer) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "NAME\tHOME\tNAMESPACES\tDECIDES\tRECONCILER\tREADY\tPROVISIONED")
+	for _, t := range p.Tenants {
+		reconciler := t.Reconciler
+		if reconciler == "" {
+			reconciler = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", t.Name, t.Home, t.Namespaces, t.Decides, reconciler, t.Ready, t.Provisioned)
+	}
+	return w.Flush()
+}
+
+func (p printedTenantNamespaces) print(out io.Writer) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tNS-STATUS")
+	for _, n := range p.Namespaces {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", n.Namespace, n.Name, n.Status)
+	}
+	return w.Flush()
+}

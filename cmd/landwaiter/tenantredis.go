@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+func newTenantRedisACL() *cobra.Command {
+	var flags tenantFlags
+	cmd := &cobra.Command{
+		Use:   "redis-acl NAME",
+		Short: "Print the rules in Redis that show a team its own verdicts and no others",
+		Long: `Redis-acl prints commands for redis-cli. They make a user that may read the keys of
+the Tenant's namespaces, which are encrypted, and no others. Replace PASSWORD.
+
+With --filename, give all Tenants: where another Tenant lists a namespace that --prefix
+would cover, the namespaces in the files are named one by one, and the command has to be
+run again when the team gets another.
+
+Exit codes: 0 the rules are printed, 64 the command line is wrong, or a file or the
+Tenant in it cannot be used, 69 the result cannot be written.`,
+		Example: `  landwaiter tenant redis-acl iris-green --prefix iris-green-
+  kubectl get tenants,namespaces -o yaml | landwaiter tenant redis-acl iris-green -f -`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tenant, members, err := flags.members(cmd, args)
+			if err != nil {
+				return err
+			}
+			for _, line := range onboard.RedisACL(tenant, members) {
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
+					return unavailable(err)
+				}
+			}
+			return nil
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
+
+// members returns a Tenant, and the names of its namespaces if its prefix does not tell
+// them: where another Tenant holds a namespace with the prefix.
+func (f *tenantFlags) members(cmd *cobra.Command, args []string) (*v1alpha1.Tenant, []string, error) {
+	if len(f.files) == 0 {
+		tenant, err := f.tenant(cmd, args)
+		return tenant, nil, err
+	}
+	name, err := f.name(cmd, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if flag := f.spare(cmd); flag != "" {
+		return nil, nil, fmt.Errorf("--%s and --filename both describe the Tenant: leave one out", flag)
+	}
+	found, err := readTenants(cmd, f.files)
+	if err != nil {
+		return nil, nil, err
+	}
+	tenant, err := pickTenant(found.tenants, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := resource.NewTenants(found.tenants)
+	if conflict := all.Conflict(tenant); conflict != "" {
+		return nil, nil, fmt.Errorf("Tenant %s would be shown the verdicts of another: %s", tenant.Name, conflict)
+	}
+	for _, other := range found.tenants {
+		if other != tenant && takes(other, tenant.Spec.NamespacePrefix) {
+			return tenant, all.Members(tenant, found.namespaces), nil
+		}
+	}
+	return tenant, nil, nil
+}
+
+// takes reports whether a Tenant lists a namespace that begins with the prefix of another.
+func takes(tenant *v1alpha1.Tenant, prefix string) bool {
+	for _, namespace := range append([]string{tenant.Spec.Home}, tenant.Spec.Namespaces...) {
+		if prefix != "" && strings.HasPrefix(namespace, prefix) {
+			return true
+		}
+	}
+	return false
+}

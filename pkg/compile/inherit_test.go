@@ -1,0 +1,147 @@
+package compile_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// allowingAnd is the spec of a policy that allows one registry and has a default.
+func allowingAnd(host, action string) string {
+	return "defaultAction: " + action + "\n" + allowing(host)
+}
+
+func TestImagesThatNoRuleMatchesAreLeftToTheNextLevel(t *testing.T) {
+	own := func(name, spec string) string { return object("VerificationPolicy", "iris-web", name, spec) }
+	home := func(spec string) string { return object("VerificationPolicy", "iris", "home", spec) }
+	cluster := func(spec string) string { return object("ClusterVerificationPolicy", "", "cluster", spec) }
+	inherits := own("own", allowingAnd("own.example.com", "Inherit"))
+	const broken = "rules: [{images: []}]"
+	for name, c := range map[string]struct {
+		documents []string
+		allowed   []string // of own, home, cluster and other
+		says      string   // about other.example.com
+	}{
+		"to home, which denies by default": {[]string{inherits, home(allowing("home.example.com")), cluster("defaultAction: Allow")}, []string{"own", "home"}, "no rule of VerificationPolicy iris/home matches"},
+		"through home to the cluster":      {[]string{inherits, home(allowingAnd("home.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"own", "home", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
+		"to the cluster, which allows":     {[]string{inherits, cluster("defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "its defaultAction is Allow"},
+		"to nobody":                        {[]string{inherits}, []string{"own"}, "its defaultAction is Inherit, but no further level has a policy that denies"},
+		"to one that only warns":           {[]string{inherits, cluster(warn + "defaultAction: Allow")}, []string{"own"}, "no further level has a policy that denies"},
+		"to one that is broken":            {[]string{inherits, home(broken), cluster("defaultAction: Allow")}, []string{"own"}, "VerificationPolicy iris/home cannot be used"},
+		"Deny in the same level prevails":  {[]string{inherits, own("z", "defaultAction: Deny"), cluster("defaultAction: Allow")}, []string{"own"}, "its defaultAction is Deny"},
+		"Inherit prevails over Allow":      {[]string{inherits, own("z", "defaultAction: Allow"), cluster(allowing("cluster.example.com"))}, []string{"own", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
+		"Inherit first by name":            {[]string{own("a", "defaultAction: Allow"), own("z", allowingAnd("own.example.com", "Inherit"))}, []string{"own"}, "no rule of VerificationPolicy iris-web/z matches"},
+		"a broken one inherits nothing":    {[]string{own("own", "defaultAction: Inherit\n"+broken), cluster("defaultAction: Allow")}, nil, "cannot be used"},
+		"one that warns decides nothing":   {[]string{own("own", warn+allowingAnd("own.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"cluster"}, "no rule of ClusterVerificationPolicy"},
+		"a floor holds":                    {[]string{inherits, cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+allowing("own.example.com"))}, []string{"own"}, "no rule of ClusterVerificationPolicy floor"},
+		"not from the cluster":             {[]string{cluster("defaultAction: Inherit")}, nil, "ClusterVerificationPolicy cluster cannot be used"},
+		"not from a floor":                 {[]string{cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\ndefaultAction: Inherit")}, nil, "ClusterVerificationPolicy floor cannot be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, _ := compiled(objects(t, append(c.documents, object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"))...))
+			var allowed []string
+			for _, host := range []string{"own", "home", "cluster", "other"} {
+				got := verdict(t, snapshot, "iris-web", host+".example.com/app")
+				if got.Outcome == policy.Allowed {
+					allowed = append(allowed, host)
+				}
+				if host == "other" {
+					require.Contains(t, got.Reason, c.says)
+				}
+			}
+			require.Equal(t, c.allowed, allowed)
+		})
+	}
+}
+
+func TestInheritedRulesUseTheVerifiersThatApplyInTheNamespace(t *testing.T) {
+	keys := inlineKey(string(newKey(t).PEM))
+	documents := []string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "release", cosignVerifier),
+		object("VerificationPolicy", "team-a", "own", allowingAnd("own.example.com", "Inherit")),
+		object("ClusterVerificationPolicy", "", "cluster", policySpec("{types: [Cosign]}"))}
+	snapshot, problems := compiled(objects(t, documents...))
+	require.Empty(t, problems)
+	layer := snapshot.For("team-a").Layers[0]
+	require.True(t, layer.Inherits)
+	require.Equal(t, layer.Verifiers, layer.Next.Verifiers)
+	require.Same(t, layer.Registry, layer.Next.Registry)
+	require.Equal(t, "InForce", short(reportOn(t, snapshot, "Verifier team-a/release").Effective), "the inherited policy asks for it")
+	report := reportOn(t, snapshot, "VerificationPolicy team-a/own").Effective
+	require.Equal(t, "in force in its namespace; images that no rule matches are judged by ClusterVerificationPolicy cluster", report.Message)
+	require.Equal(t, "InForce", short(reportOn(t, snapshot, "ClusterVerificationPolicy cluster").Effective))
+
+	// The inherited policy is part of the generation, and a change of it links the namespace again.
+	changed, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow")), nil)
+	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation)
+	require.Equal(t, policy.Allowed, verdict(t, changed, "team-a", "r.example.com/app").Outcome)
+	gone, _ := changed.WithCluster(resource.Objects{}, nil)
+	require.Equal(t, policy.Denied, verdict(t, gone, "team-a", "r.example.com/app").Outcome)
+	require.Contains(t, reportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies")
+}
+
+func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {
+	documents := []string{namespace("team-a", "1"), object("VerificationPolicy", "team-a", "w", warn+allowingAnd("own.example.com", "Inherit")),
+		object("VerificationPolicy", "team-a", "z", "defaultAction: Allow"), object("ClusterVerificationPolicy", "", "cluster", allowing("cluster.example.com"))}
+	snapshot, problems := compiled(objects(t, documents...))
+	require.Empty(t, problems)
+	for image, warnings := range map[string]int{"own.example.com/app": 0, "cluster.example.com/app": 0, "other.example.com/app": 1} {
+		got := verdict(t, snapshot, "team-a", image)
+		require.Equal(t, policy.Allowed, got.Outcome, image)
+		require.Equal(t, warnings == 1, got.Warning != "", image)
+	}
+	changed, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "cluster", allowing("other.example.com"))), nil)
+	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation, "cached warnings would be wrong")
+	require.Empty(t, verdict(t, changed, "team-a", "other.example.com/app").Warning)
+}
+
+func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		decides, own, home, cluster, floor string
+		want                               v1alpha1.TagAction
+	}{
+		"nobody says":                      {"Namespace", "", "", "", "", "Leave"},
+		"the namespace pins":               {"Namespace", "Pin", "", "", "", "Pin"},
+		"the namespace pins, home leaves":  {"Namespace", "Pin", "Leave", "Leave", "", "Pin"},
+		"the namespace leaves":             {"Namespace", "Leave", "Pin", "Pin", "", "Leave"},
+		"home pins":                        {"Namespace", "", "Pin", "Leave", "", "Pin"},
+		"home leaves":                      {"Namespace", "", "Leave", "Pin", "", "Leave"},
+		"the cluster pins":                 {"Namespace", "", "", "Pin", "", "Pin"},
+		"a floor pins, and nobody leaves":  {"Namespace", "Leave", "Leave", "Leave", "Pin", "Pin"},
+		"a floor leaves":                   {"Namespace", "", "", "", "Leave", "Leave"},
+		"a floor leaves, others pin":       {"Namespace", "Pin", "", "", "Leave", "Pin"},
+		"a floor leaves, the cluster pins": {"Namespace", "", "", "Pin", "Leave", "Pin"},
+		"only home and the cluster count":  {"Tenant", "Leave", "Pin", "", "", "Pin"},
+		"home does not say":                {"Tenant", "Pin", "", "Leave", "", "Leave"},
+		"only the cluster counts":          {"Cluster", "Pin", "Pin", "Leave", "", "Leave"},
+		"the cluster does not say":         {"Cluster", "Pin", "Pin", "", "", "Leave"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents := []string{object("Tenant", "", "iris", iris+"\nverification: {decides: "+c.decides+"}"), namespace("iris", "1"), namespace("iris-web", "2")}
+			add := func(kind, namespace, name, tags, more string) {
+				if tags != "" {
+					documents = append(documents, object(kind, namespace, name, "tags: "+tags+"\ndefaultAction: Allow"+more))
+				}
+			}
+			add("VerificationPolicy", "iris-web", "own", c.own, "")
+			add("VerificationPolicy", "iris", "home", c.home, "")
+			add("ClusterVerificationPolicy", "", "cluster", c.cluster, "")
+			add("ClusterVerificationPolicy", "", "floor", c.floor, "\nscope: Floor")
+			snapshot, problems := compiled(objects(t, documents...))
+			require.Empty(t, problems)
+			require.Equal(t, c.want, snapshot.Tags("iris-web"))
+		})
+	}
+	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "a", "tags: Leave"), object("VerificationPolicy", "team-a", "b", "tags: Pin\nrules: [{images: []}]"),
+		object("VerificationPolicy", "team-b", "a", "tags: Keep")))
+	require.Equal(t, v1alpha1.TagActionPin, snapshot.Tags("team-a"), "Pin wins, also of one that is broken otherwise")
+	require.Len(t, problems, 2)
+	require.Contains(t, problems[1].Message, `spec.tags is "Keep", it must be Pin or Leave`)
+	require.Equal(t, v1alpha1.TagActionLeave, snapshot.Tags(verify.Cluster))
+	pinned, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "c", "tags: Pin")), nil)
+	require.Equal(t, v1alpha1.TagActionPin, pinned.Tags("team-b"), "of the cluster as it is, whatever the namespace's policies are linked to")
+}

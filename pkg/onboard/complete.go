@@ -1,0 +1,189 @@
+package onboard
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// maxName bounds a Tenant's name, which begins the names of its objects.
+const maxName = 40
+
+// Complete returns a copy of a Tenant with the defaults of its definition filled in. A
+// Tenant from a file has not been to an API server, so it refuses what that would refuse,
+// and what would be rendered in vain.
+func Complete(tenant *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
+	c := tenant.DeepCopy()
+	fillIn(&c.Spec.OnDelete, v1alpha1.OnDeleteKeep)
+	fillIn(&c.Spec.Isolation.PodSecurity, v1alpha1.PodSecurityRestricted)
+	fillIn(&c.Spec.Isolation.Network, v1alpha1.NetworkIsolationDeny)
+	fillIn(&c.Spec.Verification.Decides, v1alpha1.DecidesNamespace)
+	if reconciler := c.Spec.Reconciler; reconciler != nil {
+		fillIn(&reconciler.ClusterRole, RoleReconciler)
+		fillIn(&reconciler.Path, "./")
+		if source := reconciler.Source; source != nil {
+			if source.Interval == nil {
+				source.Interval = &metav1.Duration{Duration: time.Minute}
+			}
+			branch := "main"
+			if isArtifact(source) {
+				branch = "latest"
+			}
+			fillIn(&source.Branch, branch)
+		}
+	}
+	for _, check := range []func(*v1alpha1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices} {
+		if err := check(c); err != nil {
+			return nil, fmt.Errorf("Tenant %s: %w", tenant.Name, err)
+		}
+	}
+	return c, nil
+}
+
+func fillIn[T ~string](value *T, byDefault T) {
+	if *value == "" {
+		*value = byDefault
+	}
+}
+
+func checkNames(t *v1alpha1.Tenant) error {
+	if len(t.Name) > maxName || !isLabel(t.Name) {
+		return fmt.Errorf("metadata.name: use at most %d lower-case letters, digits and dashes, beginning and ending with a letter or digit", maxName)
+	}
+	if err := checkNamespace("spec.home", t.Spec.Home); err != nil {
+		return err
+	}
+	for i, namespace := range t.Spec.Namespaces {
+		if err := checkNamespace(fmt.Sprintf("spec.namespaces[%d]", i), namespace); err != nil {
+			return err
+		}
+	}
+	prefix := t.Spec.NamespacePrefix
+	switch {
+	case prefix == "":
+		return nil
+	case len(prefix) < 3 || len(prefix) > maxName || !strings.HasSuffix(prefix, "-") || !isLabel(prefix+"x"):
+		return fmt.Errorf("spec.namespacePrefix: %q is not a prefix; use 3 to %d lower-case letters, digits and dashes that end with a dash, such as %s-", prefix, maxName, t.Name)
+	case strings.HasPrefix(prefix, "kube-") || slices.ContainsFunc(systemNamespaces(), func(n string) bool { return strings.HasPrefix(n, prefix) }):
+		return fmt.Errorf("spec.namespacePrefix: %s covers namespaces of the system; choose one of the team", prefix)
+	}
+	return nil
+}
+
+func checkNamespace(field, name string) error {
+	if !isLabel(name) {
+		return fmt.Errorf("%s: %q is not the name of a namespace; use at most 63 lower-case letters, digits and dashes", field, name)
+	}
+	if strings.HasPrefix(name, "kube-") || slices.Contains(systemNamespaces(), name) {
+		return fmt.Errorf("%s: %s is a namespace of the system; name one of the team", field, name)
+	}
+	return nil
+}
+
+// systemNamespaces are those besides the ones that begin with kube-.
+func systemNamespaces() []string {
+	return []string{metav1.NamespaceDefault, "flux-system", "gatekeeper-system", "landwaiter-system"}
+}
+
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
+
+func checkPeople(t *v1alpha1.Tenant) error {
+	people := t.Spec.People
+	for _, list := range []struct {
+		field  string
+		people []v1alpha1.TenantSubject
+	}{{"admins", people.Admins}, {"developers", people.Developers}, {"viewers", people.Viewers}} {
+		for i, person := range list.people {
+			if err := checkSubject(person); err != nil {
+				return fmt.Errorf("spec.people.%s[%d]: %w", list.field, i, err)
+			}
+		}
+	}
+	if alone(t) && len(people.Developers)+len(people.Viewers) > 0 {
+		return fmt.Errorf("spec.people: developers and viewers have no rights in home %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.Home)
+	}
+	return nil
+}
+
+func checkSubject(person v1alpha1.TenantSubject) error {
+	known := []v1alpha1.SubjectKind{v1alpha1.SubjectUser, v1alpha1.SubjectGroup, v1alpha1.SubjectServiceAccount}
+	switch {
+	case !slices.Contains(known, person.Kind):
+		return fmt.Errorf("kind %q is unknown; use User, Group or ServiceAccount", person.Kind)
+	case person.Name == "":
+		return fmt.Errorf("name is missing; name the %s", strings.ToLower(string(person.Kind)))
+	case strings.HasPrefix(person.Name, "system:"):
+		return fmt.Errorf("%s: names that begin with system: belong to the system; name users and groups of the team", person.Name)
+	case (person.Kind == v1alpha1.SubjectServiceAccount) != (person.Namespace != ""):
+		return fmt.Errorf("%s %s: set namespace for a ServiceAccount, and remove it for a User or a Group", person.Kind, person.Name)
+	case person.Namespace != "" && !isLabel(person.Namespace):
+		return fmt.Errorf("namespace %q of ServiceAccount %s is not the name of a namespace", person.Namespace, person.Name)
+	}
+	return nil
+}
+
+func checkReconciler(t *v1alpha1.Tenant) error {
+	reconciler := t.Spec.Reconciler
+	if reconciler == nil {
+		return nil
+	}
+	if reconciler.ServiceAccount != "" && !isLabel(reconciler.ServiceAccount) {
+		return fmt.Errorf("spec.reconciler.serviceAccount: %q is not a name; use lower-case letters, digits and dashes", reconciler.ServiceAccount)
+	}
+	if reconciler.CreateNamespaces && t.Spec.NamespacePrefix == "" {
+		return fmt.Errorf("spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make")
+	}
+	// What Flux would refuse at every reconciliation, long after this was applied.
+	name := regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
+	for variable := range reconciler.Variables {
+		if !name.MatchString(variable) {
+			return fmt.Errorf("spec.reconciler.variables: %q is not the name of a variable; use letters, digits and underscores, and begin with no digit", variable)
+		}
+	}
+	if reconciler.Source == nil {
+		return nil
+	}
+	if url := reconciler.Source.URL; !regexp.MustCompile(`^(https|ssh|oci)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
+		return fmt.Errorf("spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef")
+	}
+	return nil
+}
+
+func checkIsolation(t *v1alpha1.Tenant) error {
+	for name, quantity := range t.Spec.Isolation.Quota {
+		if quantity.Sign() < 0 || len(validation.IsQualifiedName(string(name))) > 0 {
+			return fmt.Errorf("spec.isolation.quota: %s: %s is not a limit; name a resource and an amount that is not negative, such as pods: \"50\"", name, quantity.String())
+		}
+	}
+	prefix := regexp.MustCompile(`^[a-z0-9][-a-z0-9.]*(:[0-9]+)?/([-a-z0-9._/]*/)?$`)
+	for i, registry := range t.Spec.Isolation.Registries {
+		if !prefix.MatchString(registry) {
+			return fmt.Errorf("spec.isolation.registries[%d]: %q is not a prefix; write host and path with a slash at the end, such as registry.example.com/%s/", i, registry, t.Name)
+		}
+	}
+	return nil
+}
+
+func checkChoices(t *v1alpha1.Tenant) error {
+	for _, choice := range []struct {
+		field, value string
+		allowed      []string
+	}{
+		{"spec.onDelete", string(t.Spec.OnDelete), []string{"Keep", "DeleteMade"}},
+		{"spec.isolation.podSecurity", string(t.Spec.Isolation.PodSecurity), []string{"Restricted", "Baseline", "Privileged"}},
+		{"spec.isolation.network", string(t.Spec.Isolation.Network), []string{"Deny", "Open"}},
+		{"spec.verification.decides", string(t.Spec.Verification.Decides), []string{"Namespace", "Tenant", "Cluster"}},
+	} {
+		if !slices.Contains(choice.allowed, choice.value) {
+			return fmt.Errorf("%s: %q is unknown; use %s", choice.field, choice.value, strings.Join(choice.allowed, " or "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package onboard
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// fluxRole is the role that Flux's own command binds. Bound in a namespace, it lets the
+// account relabel and delete that namespace, so [Objects] binds another.
+const fluxRole = "cluster-admin"
+
+// FluxOptions are the flags of Flux's command that a Tenant has no field for.
+type FluxOptions struct {
+	// SkipNamespace leaves out the Namespaces.
+	SkipNamespace bool
+}
+
+// Flux returns the bytes of
+// `flux create tenant NAME --with-namespace=… --export` for home and the listed
+// namespaces. The role is cluster-admin unless the Tenant names another.
+func Flux(tenant *v1alpha1.Tenant, o FluxOptions) ([]byte, error) {
+	if _, err := Complete(tenant); err != nil {
+		return nil, err
+	}
+	account, role := tenant.Name, fluxRole
+	if reconciler := tenant.Spec.Reconciler; reconciler != nil {
+		account = accountName(tenant)
+		if reconciler.ClusterRole != "" {
+			role = reconciler.ClusterRole
+		}
+	}
+	var text bytes.Buffer
+	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.Home })
+	for _, namespace := range append([]string{tenant.Spec.Home}, others...) {
+		meta := func(name string) map[string]any {
+			return map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{v1alpha1.LabelFluxTenant: tenant.Name}}
+		}
+		documents := []map[string]any{
+			{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": map[string]any{v1alpha1.LabelFluxTenant: tenant.Name}}},
+			{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(account)},
+			{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": meta(tenant.Name + "-reconciler"),
+				"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role},
+				"subjects": []any{
+					map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": "gotk:" + namespace + ":reconciler"},
+					map[string]any{"kind": rbacv1.ServiceAccountKind, "name": account, "namespace": namespace},
+				}},
+		}
+		if o.SkipNamespace {
+			documents = documents[1:]
+		}
+		for _, document := range documents {
+			content, err := yaml.Marshal(document)
+			if err != nil {
+				return nil, fmt.Errorf("write %s of Tenant %s: %w", document["kind"], tenant.Name, err)
+			}
+			text.WriteString("---\n")
+			text.Write(content)
+		}
+	}
+	return text.Bytes(), nil
+}

@@ -1,0 +1,126 @@
+package onboard
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Names of the mutation objects that serve every namespace without Stores of its own.
+const (
+	baseProvider = "landwaiter-mutate"
+	baseAssigns  = "landwaiter"
+	mutatePath   = "/v1/mutate"
+	// tenantMutation begins the names of the objects of one Tenant or namespace.
+	tenantMutation = "landwaiter-tenant-"
+)
+
+// Mutation is what the objects that pin tags have in common.
+type Mutation struct {
+	// ProviderURL is where Gatekeeper reaches Landwaiter, without a path; the default is
+	// https://landwaiter.landwaiter-system.svc:443.
+	ProviderURL string
+	// CABundle has the authority of Landwaiter's certificate, in PEM.
+	CABundle []byte
+	// TimeoutSeconds of a call; the default is 1.
+	TimeoutSeconds int64
+	// Labels of every object besides those that tell whose it is.
+	Labels map[string]string
+}
+
+// Everywhere returns the Provider and the Assigns that pin tags with the cluster's Stores,
+// in every namespace but those excluded.
+func (m Mutation) Everywhere(excluded []string) []*unstructured.Unstructured {
+	return m.base(map[string]any{"excludedNamespaces": list(sorted(excluded))})
+}
+
+// Only is [Mutation.Everywhere] for the namespaces given. Without any there is no Assign,
+// because Gatekeeper takes an empty list for every namespace.
+func (m Mutation) Only(namespaces []string) []*unstructured.Unstructured {
+	if len(namespaces) == 0 {
+		return []*unstructured.Unstructured{m.provider(baseProvider, mutatePath, nil)}
+	}
+	return m.base(map[string]any{"namespaces": list(sorted(namespaces))})
+}
+
+func (m Mutation) base(match map[string]any) []*unstructured.Unstructured {
+	return append([]*unstructured.Unstructured{m.provider(baseProvider, mutatePath, nil)}, m.assigns(baseAssigns, baseProvider, match, nil)...)
+}
+
+// Tenant returns the Provider and the Assigns that pin tags with the Stores of a Tenant's
+// home, in the namespaces given: nothing if there are none.
+func (m Mutation) Tenant(tenant *v1alpha1.Tenant, namespaces []string) []*unstructured.Unstructured {
+	return m.scoped(tenant, tenantMutation+tenant.Name, tenant.Spec.Home, namespaces)
+}
+
+// Namespace returns the Provider and the Assigns that pin tags with the Stores of one
+// namespace of a Tenant. The dot, which no Tenant's name has, keeps the name apart from
+// those of other Tenants.
+func (m Mutation) Namespace(tenant *v1alpha1.Tenant, namespace string) []*unstructured.Unstructured {
+	return m.scoped(tenant, tenantMutation+tenant.Name+"."+namespace, namespace, []string{namespace})
+}
+
+func (m Mutation) scoped(tenant *v1alpha1.Tenant, name, asks string, namespaces []string) []*unstructured.Unstructured {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	labels := map[string]string{v1alpha1.LabelTenant: tenant.Name, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
+	provider := m.provider(name, "/v1/namespaces/"+asks+"/mutate", labels)
+	return append([]*unstructured.Unstructured{provider}, m.assigns(name, name, map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
+}
+
+func (m Mutation) provider(name, path string, labels map[string]string) *unstructured.Unstructured {
+	url, timeout := m.ProviderURL, m.TimeoutSeconds
+	fillIn(&url, "https://landwaiter.landwaiter-system.svc:443")
+	if timeout == 0 {
+		timeout = 1
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "Provider",
+		"metadata": m.metadata(name, labels),
+		"spec":     map[string]any{"url": url + path, "timeout": timeout, "caBundle": base64.StdEncoding.EncodeToString(m.CABundle)},
+	}}
+}
+
+// assigns pins a pod's images when it is made, and ephemeral containers when they are
+// added: a new name would restart the other containers.
+func (m Mutation) assigns(prefix, provider string, match map[string]any, labels map[string]string) []*unstructured.Unstructured {
+	var made []*unstructured.Unstructured
+	for _, place := range []struct{ id, path, operation string }{
+		{"containers", "spec.containers", "CREATE"},
+		{"initcontainers", "spec.initContainers", "CREATE"},
+		{"ephemeralcontainers", "spec.ephemeralContainers", "UPDATE"},
+	} {
+		scope := maps.Clone(match)
+		scope["scope"] = "Namespaced"
+		made = append(made, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "mutations.gatekeeper.sh/v1", "kind": "Assign",
+			"metadata": m.metadata(prefix+"-pods-"+place.id, labels),
+			"spec": map[string]any{
+				"applyTo":  []any{map[string]any{"groups": []any{""}, "kinds": []any{"Pod"}, "versions": []any{"v1"}, "operations": []any{place.operation}}},
+				"match":    scope,
+				"location": place.path + "[name:*].image",
+				"parameters": map[string]any{"assign": map[string]any{"externalData": map[string]any{
+					"provider": provider, "dataSource": "ValueAtLocation", "failurePolicy": "Fail"}}},
+			},
+		}})
+	}
+	return made
+}
+
+func (m Mutation) metadata(name string, labels map[string]string) map[string]any {
+	all := texts(m.Labels)
+	maps.Copy(all, texts(labels))
+	metadata := map[string]any{"name": name}
+	if len(all) > 0 {
+		metadata["labels"] = all
+	}
+	return metadata
+}
+
+// sorted leaves out names that are there twice.
+func sorted(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }

@@ -1,0 +1,49 @@
+package onboard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+func TestMutationObjectsAreThoseOfTheGoldenFile(t *testing.T) {
+	m := Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte("PEM"), TimeoutSeconds: 1, Labels: map[string]string{"app.kubernetes.io/name": "landwaiter"}}
+	tenant := readTenant(t, "prefix")
+	objects := append(m.Everywhere([]string{"kube-system", "gatekeeper-system", "kube-system"}), m.Tenant(tenant, []string{"iris-green-web", "iris-green"})...)
+	golden(t, "mutation.yaml", documents(t, append(objects, m.Namespace(tenant, "greenhouse")...)))
+}
+
+func TestAnEmptyListNeverMeansEveryNamespace(t *testing.T) {
+	tenant := readTenant(t, "prefix")
+	require.Equal(t, []string{"Provider/landwaiter-mutate"}, ids(Mutation{}.Only(nil)))
+	require.Empty(t, Mutation{}.Tenant(tenant, nil))
+	for _, object := range append(Mutation{}.Only([]string{"a"}), Mutation{}.Tenant(tenant, []string{"b"})...) {
+		if object.GetKind() != "Assign" {
+			continue
+		}
+		namespaces, found, err := unstructured.NestedStringSlice(object.Object, "spec", "match", "namespaces")
+		require.NoError(t, err)
+		require.True(t, found)
+		require.NotEmpty(t, namespaces, object.GetName())
+	}
+}
+
+// A member's objects must not take the place of another Tenant's.
+func TestNamesOfMutationObjectsAreOneTenantsAlone(t *testing.T) {
+	names := map[string]bool{}
+	for _, tenant := range []string{"a", "a-b", "a-b-c"} {
+		one := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: tenant}}
+		one.Name = tenant
+		objects := Mutation{}.Tenant(one, []string{tenant})
+		for _, namespace := range []string{"b", "b-c", "c"} {
+			objects = append(objects, Mutation{}.Namespace(one, namespace)...)
+		}
+		for _, id := range ids(objects) {
+			require.False(t, names[id], id)
+			names[id] = true
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package onboard
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+const (
+	podSecurity = "pod-security.kubernetes.io/"
+	dnsPort     = 53
+	// labelNamespace is set by the API server on every namespace.
+	labelNamespace = "kubernetes.io/metadata.name"
+)
+
+// add converts a typed object and drops what an API server fills in by itself.
+func (r *rendering) add(object runtime.Object) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		r.err = fmt.Errorf("render %T of Tenant %s: %w", object, r.Name, err)
+		return
+	}
+	delete(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	if spec, ok := content["spec"].(map[string]any); ok && len(spec) == 0 {
+		delete(content, "spec")
+	}
+	r.objects = append(r.objects, &unstructured.Unstructured{Object: content})
+}
+
+// meta is the metadata of an object that the team must not change.
+func (r *rendering) meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: r.owned()}
+}
+
+// namespace has no owner label: other rules guard it, and the team's account may delete
+// those that it made.
+func (r *rendering) namespace(name string) {
+	level := strings.ToLower(string(r.Spec.Isolation.PodSecurity))
+	labels := r.labels(map[string]string{
+		v1alpha1.LabelFluxTenant:        r.Name,
+		podSecurity + "enforce":         level,
+		podSecurity + "enforce-version": "latest",
+		podSecurity + "warn":            level,
+		podSecurity + "warn-version":    "latest",
+	})
+	if name == r.Spec.Home && !alone(r.Tenant) {
+		labels[LabelHome] = r.Name
+	}
+	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+}
+
+// networkPolicies denies all traffic, then allows DNS and traffic within the team. A home
+// that has other members has no pods, so it gets the deny alone.
+func (r *rendering) networkPolicies(namespace string) {
+	if r.Spec.Isolation.Network != v1alpha1.NetworkIsolationDeny {
+		return
+	}
+	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
+	r.networkPolicy(namespace, "default-deny", networkingv1.NetworkPolicySpec{PolicyTypes: both})
+	if namespace == r.Spec.Home && !alone(r.Tenant) {
+		return
+	}
+	udp, tcp, port := corev1.ProtocolUDP, corev1.ProtocolTCP, intstr.FromInt32(dnsPort)
+	r.networkPolicy(namespace, "allow-dns", networkingv1.NetworkPolicySpec{
+		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+		Egress: []networkingv1.NetworkPolicyEgressRule{{
+			To:    namespacesLabelled(labelNamespace, metav1.NamespaceSystem),
+			Ports: []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: &port}, {Protocol: &tcp, Port: &port}},
+		}},
+	})
+	team := namespacesLabelled(v1alpha1.LabelTenant, r.Name)
+	r.networkPolicy(namespace, "allow-same-tenant", networkingv1.NetworkPolicySpec{
+		PolicyTypes: both,
+		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: team}},
+		Egress:      []networkingv1.NetworkPolicyEgressRule{{To: team}},
+	})
+}
+
+func (r *rendering) networkPolicy(namespace, name string, spec networkingv1.NetworkPolicySpec) {
+	r.add(&networkingv1.NetworkPolicy{TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"},
+		ObjectMeta: r.meta(namespace, name), Spec: spec})
+}
+
+func namespacesLabelled(label, value string) []networkingv1.NetworkPolicyPeer {
+	return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}}}
+}
+
+// quota bounds each namespace that may have pods.
+func (r *rendering) quota(namespace string) {
+	if len(r.Spec.Isolation.Quota) == 0 || namespace == r.Spec.Home && !alone(r.Tenant) {
+		return
+	}
+	r.add(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"},
+		ObjectMeta: r.meta(namespace, QuotaName), Spec: corev1.ResourceQuotaSpec{Hard: r.Spec.Isolation.Quota}})
+}
+
+func (r *rendering) configMap(namespace, name string, data map[string]string) {
+	r.add(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: r.meta(namespace, name), Data: data})
+}
+
+// variables are in every namespace, because a team's own Kustomizations may stand there.
+func (r *rendering) variables(namespace string) {
+	if r.Spec.Reconciler == nil || len(r.Spec.Reconciler.Variables) == 0 {
+		return
+	}
+	data := map[string]string{}
+	for name, value := range r.Spec.Reconciler.Variables {
+		data[name] = string(value)
+	}
+	r.configMap(namespace, VariablesName, data)
+}
+
+// summary tells the team about its Tenant, which it cannot read: Tenants show the names
+// of other teams.
+func (r *rendering) summary() {
+	r.configMap(r.Spec.Home, SummaryName, map[string]string{"tenant": r.Name, "home": r.Spec.Home, "namespaces": strings.Join(r.members, "\n")})
+}
+
+// registries limits the team's pods to its own registries.
+func (r *rendering) registries() {
+	if len(r.Spec.Isolation.Registries) == 0 {
+		return
+	}
+	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "TenantAllowedRegistries",
+		"metadata": map[string]any{"name": r.Name, "labels": texts(r.owned())},
+		"spec": map[string]any{
+			"enforcementAction": "deny",
+			"match": map[string]any{
+				"kinds":             []any{map[string]any{"apiGroups": []any{""}, "kinds": []any{"Pod"}}},
+				"namespaceSelector": map[string]any{"matchLabels": map[string]any{v1alpha1.LabelTenant: r.Name}},
+			},
+			"parameters": map[string]any{"prefixes": list(r.Spec.Isolation.Registries)},
+		},
+	}})
+}
+
+func texts(from map[string]string) map[string]any {
+	made := make(map[string]any, len(from))
+	for key, value := range from {
+		made[key] = value
+	}
+	return made
+}
+
+func list(from []string) []any {
+	made := make([]any, len(from))
+	for i, value := range from {
+		made[i] = value
+	}
+	return made
+}

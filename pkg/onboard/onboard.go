@@ -1,0 +1,141 @@
+// Package onboard turns a Tenant into the objects it stands for: namespaces, accounts,
+// role bindings, quotas, network policies, Flux objects and mutation objects. It is pure:
+// the same Tenant and Options give the same objects, in the same order, with every field
+// that an API server would default. It never reads a cluster, and it renders nothing that
+// another Tenant has: the caller says which namespaces to equip.
+package onboard
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Names of objects that are the same for every Tenant.
+const (
+	// RoleReconciler is the default ClusterRole of a Tenant's account.
+	RoleReconciler = "landwaiter-reconciler"
+	// RoleMaterial lets Landwaiter read the Secrets and ConfigMaps of a namespace.
+	RoleMaterial = "landwaiter-material"
+	// RoleNamespaceMaker lets an account make and delete namespaces; a guardrail keeps
+	// it to the prefix of its Tenant.
+	RoleNamespaceMaker = "landwaiter-namespace-maker"
+	// VariablesName is the ConfigMap of the variables that Flux substitutes.
+	VariablesName = "tenant-vars"
+	// SummaryName is the ConfigMap in home that tells the team about its Tenant.
+	SummaryName = "landwaiter-tenant"
+	// QuotaName is the ResourceQuota of each member.
+	QuotaName = "tenant"
+)
+
+// LabelHome marks a home that keeps no workloads, because its Tenant has other namespaces
+// for them. A guardrail refuses pods there.
+const LabelHome = v1alpha1.Group + "/home"
+
+// Options are what a Tenant's objects depend on besides the Tenant. The zero value
+// renders what needs no other product than Kubernetes, and Flux where the Tenant has a
+// source.
+type Options struct {
+	// Members are the namespaces to equip, those of resource.Tenants.Members. Nil means
+	// home and the listed ones, for callers without a cluster.
+	Members []string
+	// Landwaiter is the ServiceAccount that reads the Secrets of home; the default is
+	// landwaiter-system/landwaiter.
+	Landwaiter types.NamespacedName
+	// NamespaceMaker renders the ClusterRoleBinding of spec.reconciler.createNamespaces.
+	// The operator may not make ClusterRoleBindings, and leaves it out.
+	NamespaceMaker bool
+	// Constraints renders the constraint TenantAllowedRegistries of
+	// spec.isolation.registries, which needs its template in the cluster.
+	Constraints bool
+	// WithoutFlux leaves out the Flux source and Kustomization, for clusters that do not
+	// have Flux.
+	WithoutFlux bool
+}
+
+// Objects returns everything that a Tenant stands for, in the order in which to apply it:
+// namespaces, what restricts them, what gives rights in them, and last what makes Flux
+// act. The error names the Tenant, the field and the fix.
+func Objects(tenant *v1alpha1.Tenant, o Options) ([]*unstructured.Unstructured, error) {
+	complete, err := Complete(tenant)
+	if err != nil {
+		return nil, err
+	}
+	r := newRendering(complete, o)
+	for _, step := range []func(namespace string){r.namespace, r.networkPolicies, r.quota, r.variables} {
+		for _, namespace := range r.members {
+			step(namespace)
+		}
+	}
+	r.summary()
+	r.account()
+	for _, namespace := range r.members {
+		r.bindings(namespace)
+	}
+	if o.NamespaceMaker {
+		r.namespaceMaker()
+	}
+	if o.Constraints {
+		r.registries()
+	}
+	if !o.WithoutFlux {
+		r.sync()
+	}
+	return r.objects, r.err
+}
+
+// rendering collects the objects of one Tenant.
+type rendering struct {
+	*v1alpha1.Tenant
+	landwaiter types.NamespacedName
+	members    []string // home first, then by name
+	objects    []*unstructured.Unstructured
+	err        error
+}
+
+func newRendering(tenant *v1alpha1.Tenant, o Options) *rendering {
+	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, members: Members(tenant, o.Members)}
+	if r.landwaiter == (types.NamespacedName{}) {
+		r.landwaiter = types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}
+	}
+	return r
+}
+
+// Members returns home, then the other namespaces by name: those given, or those that the
+// Tenant lists if nil is given.
+func Members(tenant *v1alpha1.Tenant, members []string) []string {
+	if members == nil {
+		members = tenant.Spec.Namespaces
+	}
+	others := slices.DeleteFunc(slices.Sorted(slices.Values(members)), func(n string) bool { return n == tenant.Spec.Home })
+	return append([]string{tenant.Spec.Home}, slices.Compact(others)...)
+}
+
+// alone reports whether home is the only namespace that the Tenant can have.
+func alone(tenant *v1alpha1.Tenant) bool {
+	return tenant.Spec.NamespacePrefix == "" && len(Members(tenant, nil)) == 1
+}
+
+// account of a Tenant: the one named, or one of the Tenant's name.
+func accountName(tenant *v1alpha1.Tenant) string {
+	if named := tenant.Spec.Reconciler.ServiceAccount; named != "" {
+		return named
+	}
+	return tenant.Name
+}
+
+// labels of a Tenant's objects, with those of others added.
+func (r *rendering) labels(others map[string]string) map[string]string {
+	labels := map[string]string{v1alpha1.LabelTenant: r.Name}
+	maps.Copy(labels, others)
+	return labels
+}
+
+// owned are the labels of objects that the team must not change.
+func (r *rendering) owned() map[string]string {
+	return r.labels(map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform})
+}

@@ -1,0 +1,121 @@
+package onboard
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Pinning says what holds for the tags of images in one namespace.
+type Pinning struct {
+	Namespace string
+	// Tenant that has the namespace, nil if none does.
+	Tenant *v1alpha1.Tenant
+	// Pin says whether tags are pinned, as Snapshot.Tags tells.
+	Pin bool
+	// Stores says whether the namespace has Stores of its own.
+	Stores bool
+}
+
+// Plan is which objects pin tags in a cluster.
+type Plan struct {
+	// Objects in the order in which to apply them: what others name first.
+	// Objects of an older plan are removed after that, so that no namespace is without
+	// its Assigns meanwhile.
+	Objects []*unstructured.Unstructured
+	// Refused are the names of Tenants whose Stores are not used because of the limit.
+	Refused []string
+}
+
+// set is one Provider with its Assigns, and the namespaces that they serve.
+type set struct {
+	tenant     *v1alpha1.Tenant
+	namespace  string // with the Stores; home, or one member
+	namespaces []string
+}
+
+// Plan decides which objects pin tags, from what holds in each namespace that exists.
+//
+// New namespaces get what byDefault says until the next plan. Exempt namespaces are never
+// pinned. At most limit sets with Stores of their own are made, for the oldest Tenants
+// first; each costs every admission in the cluster. Namespaces past the limit are pinned
+// with the cluster's Stores: a tag that those cannot resolve is refused, not let through.
+func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, limit int) Plan {
+	var plan Plan
+	var pinned, left []string
+	refused := map[string]bool{}
+	served := map[string]bool{}
+	var scoped []*unstructured.Unstructured
+	for i, s := range sets(namespaces, exempt) {
+		if i >= limit {
+			refused[s.tenant.Name] = true
+			continue
+		}
+		for _, namespace := range s.namespaces {
+			served[namespace] = true
+		}
+		if s.namespace == s.tenant.Spec.Home {
+			scoped = append(scoped, m.Tenant(s.tenant, s.namespaces)...)
+		} else {
+			scoped = append(scoped, m.Namespace(s.tenant, s.namespace)...)
+		}
+	}
+	for _, n := range namespaces {
+		if n.Pin && !served[n.Namespace] && !slices.Contains(exempt, n.Namespace) {
+			pinned = append(pinned, n.Namespace)
+		} else {
+			left = append(left, n.Namespace)
+		}
+	}
+	base := m.Only(pinned)
+	if byDefault {
+		base = m.Everywhere(append(left, exempt...))
+	}
+	plan.Objects = append(scoped, base...)
+	slices.SortStableFunc(plan.Objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(b.GetKind(), a.GetKind()) })
+	plan.Refused = slices.Sorted(maps.Keys(refused))
+	return plan
+}
+
+// sets returns which Stores serve which namespaces, those of the oldest Tenants first. A
+// level that does not count for a Tenant has no set.
+func sets(namespaces []Pinning, exempt []string) []set {
+	homes := map[string]bool{}
+	for _, n := range namespaces {
+		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.Home && n.Tenant.Spec.Verification.Decides != v1alpha1.DecidesCluster {
+			homes[n.Namespace] = true
+		}
+	}
+	found := map[string]*set{}
+	for _, n := range namespaces {
+		if n.Tenant == nil || !n.Pin || slices.Contains(exempt, n.Namespace) {
+			continue
+		}
+		home, decides := n.Tenant.Spec.Home, n.Tenant.Spec.Verification.Decides
+		source := ""
+		switch {
+		case n.Stores && n.Namespace != home && (decides == "" || decides == v1alpha1.DecidesNamespace):
+			source = n.Namespace
+		case homes[home]:
+			source = home
+		default:
+			continue
+		}
+		if found[source] == nil {
+			found[source] = &set{tenant: n.Tenant, namespace: source}
+		}
+		found[source].namespaces = append(found[source].namespaces, n.Namespace)
+	}
+	var all []set
+	for _, s := range found {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b set) int {
+		return cmp.Or(a.tenant.CreationTimestamp.Compare(b.tenant.CreationTimestamp.Time), cmp.Compare(a.tenant.Name, b.tenant.Name), cmp.Compare(a.namespace, b.namespace))
+	})
+	return all
+}

@@ -1,0 +1,34 @@
+package onboard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// redisReads are the commands of a reader of verdicts: none lists keys, because SCAN
+// shows the names of all keys whatever the rules say, and none writes.
+const redisReads = "+get +strlen +ttl +exists +ping +hello +auth +select"
+
+// RedisACL returns the commands that let a team read its part of Landwaiter's Redis, as
+// redis-cli takes them. With members it names each of them. Without, it names home, the
+// listed namespaces and the prefix; that is right only as long as no other Tenant lists a
+// namespace with that prefix.
+//
+// Keys are landwaiter:NAMESPACE:…, and no namespace has a colon in its name, so a pattern
+// that has a colon behind the name reaches no other namespace.
+func RedisACL(tenant *v1alpha1.Tenant, members []string) []string {
+	user := tenant.Name
+	if slices.Contains([]string{"default", "landwaiter"}, user) {
+		user = "tenant-" + user // those users exist, and one of them is Landwaiter's own
+	}
+	var patterns []string
+	for _, namespace := range Members(tenant, members) {
+		patterns = append(patterns, "~landwaiter:"+namespace+":*")
+	}
+	if prefix := tenant.Spec.NamespacePrefix; members == nil && prefix != "" {
+		patterns = append(patterns, "~landwaiter:"+prefix+"*:*")
+	}
+	return []string{"ACL SETUSER " + user + " reset on >PASSWORD " + strings.Join(patterns, " ") + " " + redisReads}
+}

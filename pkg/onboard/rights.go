@@ -1,0 +1,71 @@
+package onboard
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// account of the team's Git repository. It lives in home, because whoever may edit a
+// namespace may act as every account in it.
+func (r *rendering) account() {
+	if r.Spec.Reconciler == nil {
+		return
+	}
+	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.Home, accountName(r.Tenant))})
+}
+
+// bindings gives rights in one namespace. Nobody but the team's admins and its account
+// gets any in home.
+func (r *rendering) bindings(namespace string) {
+	if r.Spec.Reconciler != nil {
+		r.bind(namespace, r.Name+"-reconciler", r.Spec.Reconciler.ClusterRole, r.reconciler())
+	}
+	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.People.Admins)...)
+	if namespace == r.Spec.Home {
+		r.bind(namespace, RoleMaterial, RoleMaterial, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.landwaiter.Namespace, Name: r.landwaiter.Name})
+		return
+	}
+	r.bind(namespace, r.Name+"-developers", "edit", subjects(r.Spec.People.Developers)...)
+	r.bind(namespace, r.Name+"-viewers", "view", subjects(r.Spec.People.Viewers)...)
+}
+
+// namespaceMaker lets the team's account make namespaces.
+func (r *rendering) namespaceMaker() {
+	if r.Spec.Reconciler == nil || !r.Spec.Reconciler.CreateNamespaces {
+		return
+	}
+	r.add(&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: r.meta("", r.Name+"-namespace-maker"), RoleRef: clusterRole(RoleNamespaceMaker), Subjects: []rbacv1.Subject{r.reconciler()}})
+}
+
+func (r *rendering) reconciler() rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Spec.Home, Name: accountName(r.Tenant)}
+}
+
+// bind makes no binding without subjects.
+func (r *rendering) bind(namespace, name, role string, subjects ...rbacv1.Subject) {
+	if len(subjects) == 0 {
+		return
+	}
+	r.add(&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+		ObjectMeta: r.meta(namespace, name), RoleRef: clusterRole(role), Subjects: subjects})
+}
+
+func clusterRole(name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+}
+
+// subjects has the API group that an API server would default.
+func subjects(people []v1alpha1.TenantSubject) []rbacv1.Subject {
+	made := make([]rbacv1.Subject, len(people))
+	for i, person := range people {
+		made[i] = rbacv1.Subject{Kind: string(person.Kind), Name: person.Name, Namespace: person.Namespace}
+		if person.Kind != v1alpha1.SubjectServiceAccount {
+			made[i].APIGroup = rbacv1.GroupName
+		}
+	}
+	return made
+}

@@ -1,0 +1,90 @@
+package onboard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// API groups and kinds of Flux. Its types are not imported: they would bring all of Flux.
+const (
+	fluxSource    = "source.toolkit.fluxcd.io/v1"
+	fluxKustomize = "kustomize.toolkit.fluxcd.io/v1"
+	// applyInterval is how often Flux applies a repository that has not changed.
+	applyInterval = "10m"
+	// fetchTimeout is Flux's own default.
+	fetchTimeout = "60s"
+)
+
+// sync makes Flux apply the team's repository as the team's account.
+func (r *rendering) sync() {
+	if r.Spec.Reconciler == nil || r.Spec.Reconciler.Source == nil {
+		return
+	}
+	kind := r.source(r.Spec.Reconciler.Source)
+	spec := map[string]any{
+		"force": false, "interval": applyInterval, "path": r.Spec.Reconciler.Path, "prune": true,
+		"serviceAccountName": accountName(r.Tenant),
+		"sourceRef":          map[string]any{"kind": kind, "name": r.Name},
+	}
+	if len(r.Spec.Reconciler.Variables) > 0 {
+		spec["postBuild"] = map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": VariablesName, "optional": false}}}
+	}
+	if alone(r.Tenant) {
+		spec["targetNamespace"] = r.Spec.Home
+	}
+	if r.Spec.Reconciler.CreateNamespaces {
+		spec["patches"] = []any{map[string]any{"patch": r.forceLabels(), "target": map[string]any{"kind": "Namespace", "version": "v1"}}}
+	}
+	r.flux(fluxKustomize, "Kustomization", spec)
+}
+
+// source renders where Flux fetches from, and returns its kind.
+func (r *rendering) source(source *v1alpha1.TenantSource) string {
+	spec := map[string]any{"interval": short(source.Interval.Duration), "timeout": fetchTimeout, "url": source.URL}
+	if source.SecretRef != nil {
+		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
+	}
+	kind := "GitRepository"
+	if isArtifact(source) {
+		kind = "OCIRepository"
+		spec["provider"], spec["ref"] = "generic", map[string]any{"tag": source.Branch}
+	} else {
+		spec["ref"] = map[string]any{"branch": source.Branch}
+	}
+	r.flux(fluxSource, kind, spec)
+	return kind
+}
+
+// short writes whole minutes and hours as people do: 1m rather than 1m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func isArtifact(source *v1alpha1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }
+
+func (r *rendering) flux(version, kind string, spec map[string]any) {
+	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": version, "kind": kind,
+		"metadata": map[string]any{"namespace": r.Spec.Home, "name": r.Name, "labels": texts(r.owned())},
+		"spec":     spec,
+	}})
+}
+
+// forceLabels is a strategic merge patch for every namespace in the team's repository:
+// whatever team the file names, the namespace is this Tenant's.
+func (r *rendering) forceLabels() string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: any\n  labels:\n    %s: %q\n    %s: %q\n",
+		v1alpha1.LabelTenant, r.Name, v1alpha1.LabelFluxTenant, r.Name)
+}

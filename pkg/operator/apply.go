@@ -1,0 +1,246 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Refusals returns why a Tenant could not be applied as it is, without changing anything:
+// namespaces that are reserved, ending, somebody else's, or nobody's.
+func (e *Engine) Refusals(ctx context.Context, tenant *v1alpha1.Tenant) ([]Problem, error) {
+	w, tenant, err := e.look(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	_, err = e.members(ctx, w, tenant, report)
+	return report.Problems, err
+}
+
+// Apply makes the objects of a Tenant what they should be, and removes those that it no
+// longer stands for. Parts that cannot be applied are Problems, and the rest goes on.
+func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, error) {
+	w, tenant, err := e.look(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	members, err := e.members(ctx, w, tenant, report)
+	if err != nil {
+		return nil, err
+	}
+	existing, err := e.owned(ctx, tenant.Name)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := e.render(tenant, members, report)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range rendered {
+		if err := e.put(ctx, tenant, members, object, existing, report); err != nil {
+			return report, err
+		}
+	}
+	if len(members) == 0 {
+		return report, nil // not to equip a Tenant is no reason to take what it has
+	}
+	return report, e.prune(ctx, w, tenant, rendered, existing, report)
+}
+
+// render returns the objects of a Tenant in its members.
+func (e *Engine) render(tenant *v1alpha1.Tenant, members []member, report *Report) ([]*unstructured.Unstructured, error) {
+	if len(members) == 0 {
+		return nil, nil
+	}
+	options := e.options.Onboard
+	for _, m := range members {
+		options.Members = append(options.Members, m.name)
+	}
+	report.Members = options.Members
+	objects, err := onboard.Objects(tenant, options)
+	if err != nil {
+		return nil, fmt.Errorf("render Tenant %s: %w", tenant.Name, err)
+	}
+	return objects, nil
+}
+
+// put applies one object, and reports what happened.
+func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []member, object *unstructured.Unstructured, existing *inventory, report *Report) error {
+	object = object.DeepCopy()
+	inside := object.GetNamespace()
+	if object.GetKind() == kindNamespace {
+		inside = object.GetName()
+	}
+	i := slices.IndexFunc(members, func(m member) bool { return m.name == inside })
+	if inside != "" && i < 0 {
+		return fmt.Errorf("render Tenant %s: %s is in no namespace of it", tenant.Name, refOf(object))
+	}
+	if object.GetKind() == kindClusterRoleBinding && !e.options.ClusterBindings {
+		return e.expectBinding(ctx, object, report)
+	}
+	before := existing.version(object)
+	if object.GetKind() == kindNamespace {
+		members[i].mark(object, tenant.Name)
+		if members[i].existing != nil {
+			before = members[i].existing.ResourceVersion
+		}
+	}
+	if e.options.DryRun && inside != "" && members[i].existing == nil {
+		report.add(object, Created) // the API server cannot tell: its namespace is not there yet
+		return nil
+	}
+	if before == "" && (inside == "" || members[i].existing != nil) { // in a namespace that was just made there is nothing
+		found, err := e.versionOf(ctx, object)
+		if err != nil {
+			return e.refused(err, object, report)
+		}
+		before = found
+	}
+	ours := existing.version(object) != "" || tenant.Spec.Adopt && e.options.Adopt || object.GetKind() == kindNamespace
+	return e.write(ctx, object, before, ours, report)
+}
+
+// write applies an object that had the resource version before, "" if it was not there.
+// Fields of others are only overwritten on objects that are the Tenant's.
+func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, before string, ours bool, report *Report) error {
+	sent := object.DeepCopy()
+	err := e.apply(ctx, sent, ours)
+	if err != nil && ours && before != "" && apierrors.IsInvalid(err) && object.GetKind() == kindRoleBinding {
+		// The role of a binding cannot be changed.
+		if err = e.client.Delete(ctx, object.DeepCopy(), e.dryRun()...); err == nil && !e.options.DryRun {
+			sent = object.DeepCopy()
+			err = e.apply(ctx, sent, ours)
+		}
+	}
+	if err != nil {
+		return e.refused(err, object, report)
+	}
+	switch {
+	case before == "":
+		report.add(object, Created)
+	case before != sent.GetResourceVersion():
+		report.add(object, Changed)
+	default:
+		report.add(object, Unchanged)
+	}
+	return nil
+}
+
+// apply sends an object, and reads the answer into it.
+func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, force bool) error {
+	options := []client.ApplyOption{client.FieldOwner(FieldManager)}
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	if e.options.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+}
+
+// versionOf returns the resource version of an object, "" if there is none.
+func (e *Engine) versionOf(ctx context.Context, object *unstructured.Unstructured) (string, error) {
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := e.client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return live.ResourceVersion, err
+}
+
+// refused turns what the API server refuses for good into a Problem.
+func (e *Engine) refused(err error, object *unstructured.Unstructured, report *Report) error {
+	ref := refOf(object)
+	switch {
+	case meta.IsNoMatchError(err):
+		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
+	case apierrors.IsForbidden(err):
+		report.problem(policy.ReasonAccessDenied, ref, "%s cannot be applied: %s%s", ref, err, bindItself(object))
+	case apierrors.IsConflict(err):
+		report.problem(policy.ReasonNotOwned, ref, "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over", ref, err)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		report.problem(policy.ReasonInvalid, ref, "%s cannot be applied: %s", ref, err)
+	default:
+		return fmt.Errorf("apply %s: %w", ref, err)
+	}
+	return nil
+}
+
+// installs says what makes a kind known.
+func installs(kind string) string {
+	switch kind {
+	case "GitRepository", "OCIRepository", "Kustomization":
+		return "install Flux, or leave out spec.reconciler.source"
+	case "TenantAllowedRegistries":
+		return "install the template tenant-allowed-registries of the library, or leave out spec.isolation.registries"
+	}
+	return "install Gatekeeper"
+}
+
+// bindItself is the command for a binding that the account may not make.
+func bindItself(object *unstructured.Unstructured) string {
+	if object.GetKind() != kindRoleBinding && object.GetKind() != kindClusterRoleBinding {
+		return ""
+	}
+	role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name")
+	command := fmt.Sprintf("kubectl create %s %s --clusterrole=%s", map[string]string{kindRoleBinding: "rolebinding", kindClusterRoleBinding: "clusterrolebinding"}[object.GetKind()], object.GetName(), role)
+	if object.GetNamespace() != "" {
+		command += " --namespace=" + object.GetNamespace()
+	}
+	subjects, _, _ := unstructured.NestedSlice(object.Object, "subjects")
+	for _, s := range subjects {
+		subject, _ := s.(map[string]any)
+		switch subject["kind"] {
+		case "ServiceAccount":
+			command += fmt.Sprintf(" --serviceaccount=%s:%s", subject["namespace"], subject["name"])
+		case "Group":
+			command += fmt.Sprintf(" --group=%s", subject["name"])
+		case "User":
+			command += fmt.Sprintf(" --user=%s", subject["name"])
+		}
+	}
+	return "; use the role landwaiter-reconciler, or run: " + command
+}
+
+// expectBinding reports a ClusterRoleBinding that only an admin makes, if it is missing.
+func (e *Engine) expectBinding(ctx context.Context, object *unstructured.Unstructured, report *Report) error {
+	version, err := e.versionOf(ctx, object)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("look for %s: %w", refOf(object), err)
+	}
+	if version == "" {
+		report.problem(policy.ReasonAccessDenied, refOf(object), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(object))
+	}
+	return nil
+}
+
+// hasField reports whether managed fields have a path.
+func hasField(raw []byte, path ...string) bool {
+	var level map[string]json.RawMessage
+	for _, name := range path {
+		level = nil
+		if json.Unmarshal(raw, &level) != nil {
+			return false
+		}
+		next, ok := level[name]
+		if !ok {
+			return false
+		}
+		raw = next
+	}
+	return true
+}

@@ -1,0 +1,282 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/rights"
+)
+
+// Findings of Check besides those about rights.
+const (
+	findingNoDefaultDeny   = "NoDefaultDeny"
+	findingDrift           = "Drift"
+	findingConflict        = "Conflict"
+	findingUnguardedLabels = "UnguardedLabels"
+	findingHomeHasPods     = "HomeHasPods"
+	findingSharedSource    = "SharedSource"
+)
+
+// guardLabels is the suffix of the policy that guards the labels of namespaces.
+const guardLabels = "-tenant-labels"
+
+// Finding is something that a cluster admin should know about a Tenant.
+type Finding struct {
+	Tenant  string // "" if it is about the cluster
+	Finding string
+	Where   policy.ObjectRef
+	Fix     string
+}
+
+// Check returns what is wrong with a Tenant, or with all of them if no name is given. It
+// changes nothing, whatever the Options say.
+func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
+	dry := New(e.client, e.options)
+	dry.options.DryRun = true
+	w, _, err := dry.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rights.Rule{}}
+	if err := c.guards(ctx); err != nil {
+		return nil, err
+	}
+	known := false
+	for _, tenant := range w.all {
+		if name != "" && tenant.Name != name {
+			continue
+		}
+		known = true
+		if err := c.tenant(ctx, tenant); err != nil {
+			return nil, fmt.Errorf("check Tenant %s: %w", tenant.Name, err)
+		}
+	}
+	if name != "" && !known {
+		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("tenants").GroupResource(), name)
+	}
+	slices.SortStableFunc(c.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
+	})
+	return c.found, nil
+}
+
+// checker collects the findings of one Check.
+type checker struct {
+	*Engine
+	*world
+	found []Finding
+	roles map[rbacv1.RoleRef][]rights.Rule // those of ClusterRoles
+}
+
+func (c *checker) add(tenant, finding string, where policy.ObjectRef, format string, args ...any) {
+	c.found = append(c.found, Finding{Tenant: tenant, Finding: finding, Where: where, Fix: fmt.Sprintf(format, args...)})
+}
+
+// guards looks for the policy without which whoever may change a namespace decides whose
+// it is.
+func (c *checker) guards(ctx context.Context) error {
+	name := c.options.Onboard.Landwaiter.Name + guardLabels
+	ref := policy.ObjectRef{Kind: "ValidatingAdmissionPolicy", Name: name}
+	bound := &admissionv1.ValidatingAdmissionPolicyBinding{}
+	err := errors.Join(c.client.Get(ctx, client.ObjectKey{Name: name}, &admissionv1.ValidatingAdmissionPolicy{}), c.client.Get(ctx, client.ObjectKey{Name: name}, bound))
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !slices.Contains(bound.Spec.ValidationActions, admissionv1.Deny):
+		c.add("", findingUnguardedLabels, ref, "is not in force: whoever may change a namespace can give it another Tenant's label; install the chart with guardrails.enabled=true")
+	case err != nil:
+		return fmt.Errorf("look for the guardrails: %w", err)
+	}
+	return nil
+}
+
+// tenant checks one Tenant.
+func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
+	if text := c.tenants.Conflict(tenant); text != "" {
+		c.add(tenant.Name, findingConflict, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name}, "%s: take it off one of them", text)
+	}
+	report, err := c.Apply(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, problem := range report.Problems {
+		c.add(tenant.Name, string(problem.Reason), problem.Object, "%s", problem.Message)
+	}
+	for _, outcome := range report.Outcomes {
+		if outcome.Result != Unchanged {
+			c.add(tenant.Name, findingDrift, outcome.Object, "is not as the Tenant says (%s by `landwaiter tenant add %s`)", outcome.Result, tenant.Name)
+		}
+	}
+	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {
+		for _, check := range []func(context.Context, *v1alpha1.Tenant, string) error{c.trust, c.bindings, c.pods, c.sources} {
+			if err := check(ctx, tenant, namespace); err != nil {
+				return err
+			}
+		}
+	}
+	for _, namespace := range report.Members {
+		if c.namespace(namespace) == nil {
+			continue // it is a difference already
+		}
+		if err := c.network(ctx, tenant, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trust finds trust that developers can change. In home there are none.
+func (c *checker) trust(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+	if namespace == tenant.Spec.Home {
+		return nil
+	}
+	var trust v1alpha1.TrustStoreList
+	var stores v1alpha1.StoreList
+	for _, list := range []client.ObjectList{&trust, &stores} {
+		if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list resources of namespace %s: %w", namespace, err)
+		}
+	}
+	var resources []v1alpha1.Object
+	for i := range trust.Items {
+		resources = append(resources, &trust.Items[i])
+	}
+	for i := range stores.Items {
+		resources = append(resources, &stores.Items[i])
+	}
+	for _, finding := range rights.Of(resources...) {
+		c.reach(tenant, finding.Where())
+	}
+	return nil
+}
+
+func (c *checker) reach(tenant *v1alpha1.Tenant, f rights.Found) {
+	c.add(tenant.Name, string(f.Reach), f.Where, "%s", f.Fix)
+}
+
+// bindings finds roles that reach further than their namespace, and rights of the default
+// account.
+func (c *checker) bindings(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+	var bindings rbacv1.RoleBindingList
+	if err := c.client.List(ctx, &bindings, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list RoleBindings of namespace %s: %w", namespace, err)
+	}
+	for i := range bindings.Items {
+		b := &bindings.Items[i]
+		rules, err := c.rules(ctx, namespace, b.RoleRef)
+		if err != nil {
+			return err
+		}
+		seen := rights.Binding{Ref: policy.ObjectRef{Kind: kindRoleBinding, Namespace: namespace, Name: b.Name}, Role: b.RoleRef.Name, Rules: rules}
+		for _, s := range b.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind {
+				seen.Accounts = append(seen.Accounts, rights.Account{Namespace: cmp.Or(s.Namespace, namespace), Name: s.Name})
+			}
+		}
+		for _, f := range rights.OfBinding(seen) {
+			c.reach(tenant, f)
+		}
+	}
+	return nil
+}
+
+// rules returns what a role allows, nothing if it does not exist.
+func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRef) ([]rights.Rule, error) {
+	if known, ok := c.roles[ref]; ok {
+		return known, nil
+	}
+	var rules []rbacv1.PolicyRule
+	var err error
+	if ref.Kind == "ClusterRole" {
+		role := &rbacv1.ClusterRole{}
+		err = c.client.Get(ctx, client.ObjectKey{Name: ref.Name}, role)
+		rules = role.Rules
+	} else {
+		role := &rbacv1.Role{}
+		err = c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, role)
+		rules = role.Rules
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	var made []rights.Rule
+	for _, rule := range rules {
+		made = append(made, rights.Rule{Verbs: rule.Verbs, Groups: rule.APIGroups, Resources: rule.Resources})
+	}
+	if ref.Kind == "ClusterRole" {
+		c.roles[ref] = made
+	}
+	return made, nil
+}
+
+// network looks for a policy that denies whatever no other allows.
+func (c *checker) network(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+	if tenant.Spec.Isolation.Network == v1alpha1.NetworkIsolationOpen {
+		return nil
+	}
+	var policies networkingv1.NetworkPolicyList
+	if err := c.client.List(ctx, &policies, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list NetworkPolicies of namespace %s: %w", namespace, err)
+	}
+	if !slices.ContainsFunc(policies.Items, deniesByDefault) {
+		c.add(tenant.Name, findingNoDefaultDeny, policy.ObjectRef{Kind: kindNamespace, Name: namespace}, "NetworkPolicy default-deny is missing: `landwaiter tenant add %s` makes it", tenant.Name)
+	}
+	return nil
+}
+
+func deniesByDefault(p networkingv1.NetworkPolicy) bool {
+	selector := p.Spec.PodSelector
+	return len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 && len(p.Spec.Ingress)+len(p.Spec.Egress) == 0 &&
+		slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeIngress) && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+}
+
+// pods finds workloads in a home that is kept for trust and credentials.
+func (c *checker) pods(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+	if namespace != tenant.Spec.Home || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list pods of namespace %s: %w", namespace, err)
+	}
+	if len(list.Items) > 0 {
+		c.add(tenant.Name, findingHomeHasPods, policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
+			"runs where the team's keys and Git account are (%d in all): move it to another namespace", len(list.Items))
+	}
+	return nil
+}
+
+// sources finds Kustomizations that apply a source of another namespace.
+func (c *checker) sources(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kinds()[0].GroupVersion().WithKind(kindKustomization + "List"))
+	err := c.client.List(ctx, list, client.InNamespace(namespace))
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list Kustomizations of namespace %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		other, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "sourceRef", "namespace")
+		if other != "" && other != namespace {
+			c.add(tenant.Name, findingSharedSource, policy.ObjectRef{Kind: kindKustomization, Namespace: namespace, Name: list.Items[i].GetName()},
+				"applies a source of namespace %s, which needs Flux without --no-cross-namespace-refs: copy the source into home", other)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrNoFence says that the API server would let the operator's account do what the
+// guardrail must refuse.
+var ErrNoFence = errors.New("the fence of the operator is not in force")
+
+const (
+	// fenceTimeout bounds one question.
+	fenceTimeout = 10 * time.Second
+	// fenceRetry is the pause after a question that was not answered.
+	fenceRetry = 5 * time.Second
+)
+
+// Fence is the ValidatingAdmissionPolicy that confines the operator's account to
+// namespaces of Tenants. Its rights alone would let it make anybody admin anywhere.
+type Fence struct {
+	// Policy is its name.
+	Policy string
+	// Interval is how often it is looked at while the operator runs.
+	Interval time.Duration
+
+	client client.Client
+	log    *logrus.Logger
+}
+
+// Prove asks the API server, by a dry run, for a binding that the fence must refuse. The
+// error is [ErrNoFence] if anything else happens than its refusal, and another one if
+// there was no answer.
+func (f *Fence) Prove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	forbidden := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "landwaiter-operator-fence"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "landwaiter-operator-fence"}},
+	}
+	err := f.client.Create(ctx, forbidden, client.DryRunAll)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: it may make anybody admin in %s; install the chart with guardrails.enabled=true", ErrNoFence, metav1.NamespaceSystem)
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+f.Policy+"' "):
+		return nil
+	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsTimeout(err):
+		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse a forbidden binding, but the answer was: %w", ErrNoFence, f.Policy, err)
+	}
+	return fmt.Errorf("ask whether the fence is in force: %w", err)
+}
+
+// Start implements manager.Runnable: it returns an error, which ends the operator, once
+// the fence has not been proven for an interval.
+func (f *Fence) Start(ctx context.Context) error {
+	proven, pause := time.Now(), f.Interval
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+		err := f.Prove(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			proven, pause = time.Now(), f.Interval
+		case errors.Is(err, ErrNoFence):
+			return err
+		case time.Since(proven) > 2*f.Interval:
+			return fmt.Errorf("the fence has not been proven since %s: %w", proven.Format(time.RFC3339), err)
+		default:
+			f.log.WithError(err).Warn("cannot see whether the fence is in force, will try again")
+			pause = min(fenceRetry, f.Interval)
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a replica that waits for
+// the lease is to end as well.
+func (*Fence) NeedLeaderElection() bool { return false }

@@ -1,0 +1,90 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// LabelDemo is the label by which flux-multitenant-demo finds a tenant's namespace. Its
+// value need not be unique, nor the name of a Tenant.
+const LabelDemo = "flux-multitenant-demo.ringerc.github.com/tenant-name"
+
+// Row is one Tenant of a list.
+type Row struct {
+	Name       string
+	Home       string
+	Namespaces int // besides home
+	Decides    string
+	Reconciler string // namespace/name of its account, "" if it has none
+	// Ready and Provisioned are statuses of conditions, with the reason unless True.
+	Ready, Provisioned string
+}
+
+// NamespaceRow is one namespace that some tenant has.
+type NamespaceRow struct {
+	Namespace string
+	Name      string // of the Tenant, or what flux-multitenant-demo calls the tenant
+	Tenant    string // "" if no Tenant has it
+	Status    string
+}
+
+// List returns all Tenants, by name.
+func (e *Engine) List(ctx context.Context) ([]Row, error) {
+	w, _, err := e.look(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, tenant := range w.all {
+		row := Row{Name: tenant.Name, Home: tenant.Spec.Home, Decides: string(tenant.Spec.Verification.Decides),
+			Ready: conditionText(tenant, v1alpha1.ConditionReady), Provisioned: conditionText(tenant, v1alpha1.ConditionProvisioned)}
+		for _, member := range w.tenants.Members(tenant, w.namespaces) {
+			if member != tenant.Spec.Home {
+				row.Namespaces++
+			}
+		}
+		if r := tenant.Spec.Reconciler; r != nil {
+			row.Reconciler = tenant.Spec.Home + "/" + cmp.Or(r.ServiceAccount, tenant.Name)
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
+	return rows, nil
+}
+
+func conditionText(tenant *v1alpha1.Tenant, kind string) string {
+	condition := meta.FindStatusCondition(tenant.Status.Conditions, kind)
+	switch {
+	case condition == nil:
+		return "-"
+	case condition.Status == metav1.ConditionTrue:
+		return string(condition.Status)
+	}
+	return string(condition.Status) + ": " + condition.Reason
+}
+
+// Namespaces returns the namespaces that carry a tenant's label, by name.
+func (e *Engine) Namespaces(ctx context.Context) ([]NamespaceRow, error) {
+	var namespaces corev1.NamespaceList
+	if err := e.reader.List(ctx, &namespaces); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var rows []NamespaceRow
+	for i := range namespaces.Items {
+		n := &namespaces.Items[i]
+		row := NamespaceRow{Namespace: n.Name, Tenant: n.Labels[v1alpha1.LabelTenant], Status: string(n.Status.Phase)}
+		if row.Name = cmp.Or(n.Labels[LabelDemo], row.Tenant); row.Name != "" {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b NamespaceRow) int { return cmp.Compare(a.Namespace, b.Namespace) })
+	return rows, nil
+}

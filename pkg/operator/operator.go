@@ -1,0 +1,203 @@
+// Package operator brings what Tenants stand for to the API server, takes it away again,
+// and finds where the cluster differs. The commands use it with the rights of a cluster
+// admin, `landwaiter operate` with those of an account of its own. It refuses to take over
+// a namespace without the admin's word, to touch namespaces that no Tenant has, and, as
+// the operator, to work without the guardrail that bounds its rights.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// FieldManager applies Tenants and their objects, for commands and operator alike, so that
+// either may go on with what the other began.
+const FieldManager = "landwaiter-tenant"
+
+// Client limits. Onboarding is a burst of small writes; the API server's own priority and
+// fairness bounds it.
+const (
+	clientQPS   = 200
+	clientBurst = 400
+)
+
+// Options of an [Engine]. The zero value writes, and adopts nothing.
+type Options struct {
+	// Onboard is what objects depend on besides their Tenant; Members are filled in.
+	Onboard onboard.Options
+	// DryRun asks the API server without changing anything.
+	DryRun bool
+	// Adopt permits to label namespaces that exist, if the Tenant asks for it. Only an
+	// admin's own command does.
+	Adopt bool
+	// ClusterBindings permits to make ClusterRoleBindings. Only an admin's own command does.
+	ClusterBindings bool
+	// Reserved are namespaces that no Tenant may have.
+	Reserved []string
+	// Reader reads Tenants and namespaces; nil is the API server itself.
+	Reader client.Reader
+}
+
+// Engine changes and reads what Tenants stand for.
+type Engine struct {
+	client  client.Client
+	reader  client.Reader
+	options Options
+}
+
+// NewClient returns a client for an Engine.
+func NewClient(config *rest.Config) (client.Client, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.WarningHandler = rest.NoWarnings{}
+	made, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	return made, nil
+}
+
+// NewScheme returns the types that an Engine works with.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register types: %w", err)
+	}
+	return scheme, nil
+}
+
+// New returns an Engine that uses the rights of c.
+func New(c client.Client, options Options) *Engine {
+	e := &Engine{client: c, reader: options.Reader, options: options}
+	if e.reader == nil {
+		e.reader = c
+	}
+	return e
+}
+
+// Result says what happened to an object.
+type Result string
+
+// The results. In a dry run they say what would happen.
+const (
+	Created   Result = "created"
+	Changed   Result = "changed"
+	Unchanged Result = "unchanged"
+	Removed   Result = "removed"
+	Released  Result = "released" // it stays, and is no longer the Tenant's
+)
+
+// Outcome is what happened to one object.
+type Outcome struct {
+	Object policy.ObjectRef
+	Result Result
+}
+
+// Problem is something of a Tenant that was not done, and what to do about it.
+type Problem struct {
+	Reason  policy.Reason
+	Object  policy.ObjectRef
+	Message string
+}
+
+// Report is the outcome of one call.
+type Report struct {
+	// Members are the namespaces that were equipped, home first.
+	Members  []string
+	Outcomes []Outcome
+	Problems []Problem
+}
+
+// Count returns how many objects have a result.
+func (r *Report) Count(result Result) int {
+	n := 0
+	for _, outcome := range r.Outcomes {
+		if outcome.Result == result {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *Report) add(object client.Object, result Result) {
+	r.Outcomes = append(r.Outcomes, Outcome{Object: refOf(object), Result: result})
+}
+
+func (r *Report) problem(reason policy.Reason, object policy.ObjectRef, format string, args ...any) {
+	r.Problems = append(r.Problems, Problem{Reason: reason, Object: object, Message: fmt.Sprintf(format, args...)})
+}
+
+func refOf(object client.Object) policy.ObjectRef {
+	return policy.ObjectRef{Kind: object.GetObjectKind().GroupVersionKind().Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// world is what membership depends on.
+type world struct {
+	all        []*v1alpha1.Tenant
+	tenants    *resource.Tenants
+	namespaces []corev1.Namespace
+}
+
+// look reads Tenants and namespaces. The given Tenant takes the place of the one of its
+// name, or is the youngest.
+func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1alpha1.Tenant, error) {
+	var tenants v1alpha1.TenantList
+	if err := e.reader.List(ctx, &tenants); err != nil {
+		return nil, nil, fmt.Errorf("list Tenants: %w", err)
+	}
+	var namespaces corev1.NamespaceList
+	if err := e.reader.List(ctx, &namespaces); err != nil {
+		return nil, nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var all []*v1alpha1.Tenant
+	created := metav1.NewTime(time.Now())
+	for i := range tenants.Items {
+		if tenant != nil && tenants.Items[i].Name == tenant.Name {
+			created = tenants.Items[i].CreationTimestamp
+			continue
+		}
+		all = append(all, &tenants.Items[i])
+	}
+	if tenant != nil {
+		tenant = tenant.DeepCopy()
+		tenant.CreationTimestamp = created
+		all = append(all, tenant)
+	}
+	return &world{all: all, tenants: resource.NewTenants(all), namespaces: namespaces.Items}, tenant, nil
+}
+
+// namespace returns a namespace that was listed, nil if there was none.
+func (w *world) namespace(name string) *corev1.Namespace {
+	i := slices.IndexFunc(w.namespaces, func(n corev1.Namespace) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &w.namespaces[i]
+}
+
+// dryRun returns the options of a write.
+func (e *Engine) dryRun() []client.DeleteOption {
+	if e.options.DryRun {
+		return []client.DeleteOption{client.DryRunAll}
+	}
+	return nil
+}

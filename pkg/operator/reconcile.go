@@ -1,0 +1,162 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+const (
+	// statusManager applies the condition Provisioned and the finalizer, apart from the
+	// Tenants' authors and from the conditions that serving replicas write.
+	statusManager = "landwaiter-operator"
+	// shownProblems bounds the message of a condition.
+	shownProblems = 5
+	// logTenant is the log field with a Tenant's name.
+	logTenant = "tenant"
+)
+
+// reconciler keeps what Tenants stand for. Its requests are names of Tenants.
+type reconciler struct {
+	engine *Engine
+	client client.Client
+	reader client.Reader
+	log    *logrus.Logger
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	tenant := &v1alpha1.Tenant{}
+	if err := r.reader.Get(ctx, request.NamespacedName, tenant); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) // what it stood for went before it
+	}
+	if tenant.DeletionTimestamp != nil {
+		return r.delete(ctx, tenant)
+	}
+	if !slices.Contains(tenant.Finalizers, Finalizer) {
+		if err := r.finalizer(ctx, tenant, Finalizer); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	report, err := r.engine.Apply(ctx, tenant)
+	if err != nil {
+		return reconcile.Result{}, r.failed(ctx, tenant, err)
+	}
+	r.logReport(tenant, report)
+	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
+		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Members))}
+	if len(report.Problems) > 0 {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
+	}
+	return reconcile.Result{RequeueAfter: resync}, r.condition(ctx, tenant, condition)
+}
+
+// delete takes away what a Tenant stands for, then lets the Tenant go.
+func (r *reconciler) delete(ctx context.Context, tenant *v1alpha1.Tenant) (reconcile.Result, error) {
+	if !slices.Contains(tenant.Finalizers, Finalizer) {
+		return reconcile.Result{}, nil // others keep it
+	}
+	deletion, err := r.engine.Delete(ctx, tenant)
+	if err != nil {
+		return reconcile.Result{}, r.failed(ctx, tenant, err)
+	}
+	r.logReport(tenant, &deletion.Report)
+	if len(deletion.Problems) > 0 {
+		err := r.condition(ctx, tenant, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(deletion.Problems[0].Reason), Message: messages(deletion.Problems)})
+		return reconcile.Result{RequeueAfter: maxRetryPause}, err
+	}
+	if len(deletion.Pending) > 0 {
+		err := r.condition(ctx, tenant, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished),
+			Message: fmt.Sprintf("%s waits for its finalizers (is Flux running?); the account keeps its rights until then", deletion.Pending[0])})
+		return reconcile.Result{RequeueAfter: pendingPause}, err
+	}
+	return reconcile.Result{}, r.finalizer(ctx, tenant)
+}
+
+// failed writes why nothing is known, and returns err for another try.
+func (r *reconciler) failed(ctx context.Context, tenant *v1alpha1.Tenant, err error) error {
+	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished), Message: err.Error()}
+	if wrote := r.condition(ctx, tenant, condition); wrote != nil {
+		r.log.WithField(logTenant, tenant.Name).WithError(wrote).Warn("cannot write a status, will try again")
+	}
+	return err
+}
+
+func (r *reconciler) logReport(tenant *v1alpha1.Tenant, report *Report) {
+	for _, outcome := range report.Outcomes {
+		if outcome.Result != Unchanged {
+			r.log.WithFields(logrus.Fields{logTenant: tenant.Name, "namespace": outcome.Object.Namespace, "object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
+		}
+	}
+	for _, problem := range report.Problems {
+		r.log.WithFields(logrus.Fields{logTenant: tenant.Name, "reason": problem.Reason, "problem": problem.Message}).Warn("something of a Tenant was not done")
+	}
+}
+
+func messages(problems []Problem) string {
+	var texts []string
+	for i, problem := range problems {
+		if i == shownProblems {
+			texts = append(texts, fmt.Sprintf("and %d more", len(problems)-i))
+			break
+		}
+		texts = append(texts, problem.Message)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// finalizer sets the operator's finalizers of a Tenant to those given.
+func (r *reconciler) finalizer(ctx context.Context, tenant *v1alpha1.Tenant, finalizers ...string) error {
+	object := applyConfiguration(tenant)
+	object.SetFinalizers(finalizers)
+	// A Tenant that has gone meanwhile is not made again.
+	object.SetUID(tenant.UID)
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(statusManager), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("set the finalizer of Tenant %s: %w", tenant.Name, err)
+	}
+	return nil
+}
+
+// condition applies the condition Provisioned if it differs.
+func (r *reconciler) condition(ctx context.Context, tenant *v1alpha1.Tenant, condition metav1.Condition) error {
+	condition.Type, condition.ObservedGeneration, condition.LastTransitionTime = v1alpha1.ConditionProvisioned, tenant.Generation, metav1.Now()
+	if last := meta.FindStatusCondition(tenant.Status.Conditions, condition.Type); last != nil {
+		if last.Status == condition.Status {
+			condition.LastTransitionTime = last.LastTransitionTime
+		}
+		if *last == condition {
+			return nil
+		}
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
+	if err != nil {
+		return fmt.Errorf("write the status of Tenant %s: %w", tenant.Name, err)
+	}
+	object := applyConfiguration(tenant)
+	object.Object["status"] = map[string]any{"conditions": []any{content}}
+	err = r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(statusManager), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of Tenant %s: %w", tenant.Name, err)
+	}
+	return nil
+}
+
+func applyConfiguration(tenant *v1alpha1.Tenant) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant))
+	object.SetName(tenant.Name)
+	return object
+}

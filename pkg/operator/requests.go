@@ -1,0 +1,115 @@
+package operator
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func request(tenant string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: tenant}}
+}
+
+// byLabel returns the Tenant whose label an object has.
+func byLabel(_ context.Context, object client.Object) []reconcile.Request {
+	if tenant := object.GetLabels()[v1alpha1.LabelTenant]; tenant != "" {
+		return []reconcile.Request{request(tenant)}
+	}
+	return nil
+}
+
+// changedByOthers passes what may differ from what was applied. Objects that appear do
+// not: whoever applied them knows.
+func changedByOthers() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		}}
+}
+
+// ending passes a Tenant whose deletion begins.
+func ending() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// ofNamespace returns the Tenants that a change of a namespace concerns: the one that
+// holds it, and the one whose label it has.
+func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	requests := byLabel(ctx, namespace)
+	all, err := r.list(ctx)
+	if err != nil {
+		r.log.WithError(err).Error("cannot tell whose namespace changed; the next comparison will")
+		return requests
+	}
+	if holder := resource.NewTenants(all).Holder(namespace.GetName()); holder != nil && !slices.Contains(requests, request(holder.Name)) {
+		requests = append(requests, request(holder.Name))
+	}
+	return requests
+}
+
+// tenants handles changes of Tenants: each concerns the Tenant itself and those that
+// claim what it has or had.
+func (r *reconciler) tenants() handler.Funcs {
+	add := func(ctx context.Context, q queue, changed ...client.Object) {
+		all, err := r.list(ctx)
+		if err != nil {
+			r.log.WithError(err).Error("cannot tell which Tenants a change concerns; the next comparison will")
+		}
+		for _, object := range changed {
+			q.Add(request(object.GetName()))
+			for _, other := range all {
+				if tenant, ok := object.(*v1alpha1.Tenant); ok && other.Name != tenant.Name && rivals(tenant, other) {
+					q.Add(request(other.Name))
+				}
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+	}
+}
+
+// rivals reports whether two Tenants may claim one namespace.
+func rivals(a, b *v1alpha1.Tenant) bool {
+	claims := func(t *v1alpha1.Tenant, namespace string) bool {
+		return namespace == t.Spec.Home || slices.Contains(t.Spec.Namespaces, namespace) || t.Spec.NamespacePrefix != "" && strings.HasPrefix(namespace, t.Spec.NamespacePrefix)
+	}
+	for _, pair := range [][2]*v1alpha1.Tenant{{a, b}, {b, a}} {
+		one, other := pair[0], pair[1]
+		if slices.ContainsFunc(append([]string{one.Spec.Home}, one.Spec.Namespaces...), func(n string) bool { return claims(other, n) }) ||
+			one.Spec.NamespacePrefix != "" && other.Spec.NamespacePrefix != "" && strings.HasPrefix(one.Spec.NamespacePrefix, other.Spec.NamespacePrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// list returns all Tenants. They belong to the cache.
+func (r *reconciler) list(ctx context.Context) ([]*v1alpha1.Tenant, error) {
+	var tenants v1alpha1.TenantList
+	if err := r.reader.List(ctx, &tenants, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	all := make([]*v1alpha1.Tenant, len(tenants.Items))
+	for i := range tenants.Items {
+		all[i] = &tenants.Items[i]
+	}
+	return all, nil
+}

@@ -1,0 +1,149 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+const (
+	// leaseName is the name of the operator's Lease; its Role names it too.
+	leaseName = "landwaiter-operator"
+	// resync is how often a Tenant is compared with the cluster without a reason.
+	resync = 10 * time.Minute
+	// pendingPause is the pause between two looks at finalizers.
+	pendingPause = time.Second
+	// retryPause and maxRetryPause bound the pause after a failure.
+	retryPause    = time.Second
+	maxRetryPause = time.Minute
+	// workers is how many Tenants are reconciled at a time.
+	workers = 4
+)
+
+// RunOptions are the settings of the operator.
+type RunOptions struct {
+	Options
+	// OwnNamespace is that of the lease.
+	OwnNamespace string
+	// Fence is the guardrail without which it does not work. InsecureNoFence works
+	// without.
+	Fence           Fence
+	InsecureNoFence bool
+	// HealthAddress and MetricsAddress are where it listens, "" nowhere.
+	HealthAddress, MetricsAddress string
+	// LeaderElection lets one replica of several work.
+	LeaderElection bool
+}
+
+// Run keeps what Tenants stand for at the API server of config, until ctx ends or the
+// fence is gone.
+func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options RunOptions) error {
+	c, err := NewClient(config)
+	if err != nil {
+		return err
+	}
+	fence := options.Fence
+	fence.client, fence.log = c, log
+	if options.InsecureNoFence {
+		log.Warn("the operator works without its fence: its account can give anybody rights in every namespace")
+	} else if err := fence.Prove(ctx); err != nil {
+		return err
+	}
+	m, err := newManager(config, options)
+	if err != nil {
+		return err
+	}
+	options.Reader, options.Adopt, options.ClusterBindings = m.GetCache(), false, false
+	r := &reconciler{engine: New(c, options.Options), client: c, reader: m.GetCache(), log: log}
+	if err := r.watch(m); err != nil {
+		return err
+	}
+	if !options.InsecureNoFence {
+		if err := m.Add(&fence); err != nil {
+			return fmt.Errorf("watch the fence: %w", err)
+		}
+	}
+	if err := m.Start(ctx); err != nil {
+		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+// newManager returns a manager that caches Tenants, namespaces, and the names of objects
+// that are Tenants'.
+func newManager(config *rest.Config, options RunOptions) (manager.Manager, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	if options.LeaderElection && options.OwnNamespace == "" {
+		return nil, errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
+	}
+	platform := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform})
+	scoped := map[client.Object]ctrlcache.ByObject{&corev1.Namespace{}: {}, &v1alpha1.Tenant{}: {Transform: cache.TransformFunc(ctrlcache.TransformStripManagedFields())}}
+	for _, object := range watched() {
+		scoped[object] = ctrlcache.ByObject{Label: platform, Transform: cache.TransformFunc(ctrlcache.TransformStripManagedFields())}
+	}
+	none := func(address string) string {
+		if address == "" {
+			return "0"
+		}
+		return address
+	}
+	m, err := manager.New(config, manager.Options{
+		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped},
+		Metrics: server.Options{BindAddress: none(options.MetricsAddress)}, HealthProbeBindAddress: none(options.HealthAddress),
+		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace, LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	if err := errors.Join(m.AddHealthzCheck("ping", healthz.Ping), m.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return nil, fmt.Errorf("serve health: %w", err)
+	}
+	return m, nil
+}
+
+// watched returns the kinds whose changes by others are put right at once.
+func watched() []client.Object {
+	return []client.Object{&rbacv1.RoleBinding{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &corev1.ResourceQuota{}, &networkingv1.NetworkPolicy{}}
+}
+
+// watch makes requests of changes. They are names of Tenants.
+func (r *reconciler) watch(m manager.Manager) error {
+	once := true // tests run several operators in one process
+	b := builder.ControllerManagedBy(m).Named("tenants").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
+		Watches(&v1alpha1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace))
+	for _, object := range watched() {
+		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(changedByOthers()))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("watch Tenants: %w", err)
+	}
+	return nil
+}

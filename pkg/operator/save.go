@@ -1,0 +1,106 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Merge returns a Tenant as it would be with what was asked for on top of what it has:
+// lists grow, and what was not mentioned stays. It also returns the Tenant as it is, nil if
+// it does not exist yet.
+func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, live *v1alpha1.Tenant, err error) {
+	live = &v1alpha1.Tenant{}
+	err = e.client.Get(ctx, client.ObjectKeyFromObject(asked), live)
+	if apierrors.IsNotFound(err) {
+		return asked.DeepCopy(), nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("get Tenant %s: %w", asked.Name, err)
+	}
+	if asked.Spec.Home == asked.Name { // what a command fills in if nobody says which
+		asked = asked.DeepCopy()
+		asked.Spec.Home = live.Spec.Home
+	}
+	if asked.Spec.Home != live.Spec.Home {
+		return nil, nil, fmt.Errorf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home)
+	}
+	convert := runtime.DefaultUnstructuredConverter
+	base, err := convert.ToUnstructured(live)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read Tenant %s: %w", live.Name, err)
+	}
+	wish, err := convert.ToUnstructured(asked)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
+	}
+	merged = &v1alpha1.Tenant{}
+	if err := convert.FromUnstructured(overlay(base, wish), merged); err != nil {
+		return nil, nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
+	}
+	return merged, live, nil
+}
+
+// overlay returns base with the values of top: maps are merged, lists united.
+func overlay(base, top map[string]any) map[string]any {
+	made := runtime.DeepCopyJSON(base)
+	for name, value := range top {
+		switch value := value.(type) {
+		case map[string]any:
+			below, _ := made[name].(map[string]any)
+			made[name] = overlay(below, value)
+		case []any:
+			below, _ := made[name].([]any)
+			for _, entry := range value {
+				if !slices.ContainsFunc(below, func(x any) bool { return reflect.DeepEqual(x, entry) }) {
+					below = append(below, entry)
+				}
+			}
+			made[name] = below
+		case nil:
+		default:
+			made[name] = value
+		}
+	}
+	return made
+}
+
+// Save applies a Tenant, of which live is what there is, if anything, and returns it as the
+// API server completed it.
+func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1alpha1.Tenant, Result, error) {
+	if live != nil && equality.Semantic.DeepEqual(tenant.Spec, live.Spec) && equality.Semantic.DeepEqual(tenant.Labels, live.Labels) {
+		return live, Unchanged, nil // to apply it would only make this its author
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
+	if err != nil {
+		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant))
+	object.SetName(tenant.Name)
+	object.SetLabels(tenant.Labels)
+	object.SetAnnotations(tenant.Annotations)
+	if err := e.apply(ctx, object, true); err != nil {
+		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
+	}
+	saved := &v1alpha1.Tenant{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, saved); err != nil {
+		return nil, "", fmt.Errorf("read Tenant %s: %w", tenant.Name, err)
+	}
+	switch {
+	case live == nil:
+		return saved, Created, nil
+	case live.ResourceVersion == saved.ResourceVersion:
+		return saved, Unchanged, nil
+	}
+	return saved, Changed, nil
+}

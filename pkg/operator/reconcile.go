@@ -24,8 +24,6 @@ const (
 	statusManager = "landwaiter-operator"
 	// shownProblems bounds the message of a condition.
 	shownProblems = 5
-	// logTenant is the log field with a Tenant's name.
-	logTenant = "tenant"
 )
 
 // reconciler keeps what Tenants stand for. Its requests are names of Tenants.
@@ -34,6 +32,8 @@ type reconciler struct {
 	client client.Client
 	reader client.Reader
 	log    *logrus.Logger
+	// pins is nil where the operator keeps no mutation objects.
+	pins *pinner
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -53,6 +53,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	report, err := r.engine.Apply(ctx, tenant)
 	if err != nil {
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
+	}
+	if r.pins.refuses(tenant.Name) {
+		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name},
+			"the Stores of Tenant %s do not pin tags: there are %d sets of mutation objects, and each costs every admission in the cluster; the cluster's Stores pin them, or raise --mutation-limit", tenant.Name, r.pins.Limit)
 	}
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
@@ -89,7 +93,7 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1alpha1.Tenant) (recon
 func (r *reconciler) failed(ctx context.Context, tenant *v1alpha1.Tenant, err error) error {
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished), Message: err.Error()}
 	if wrote := r.condition(ctx, tenant, condition); wrote != nil {
-		r.log.WithField(logTenant, tenant.Name).WithError(wrote).Warn("cannot write a status, will try again")
+		r.log.WithField("tenant", tenant.Name).WithError(wrote).Warn("cannot write a status, will try again")
 	}
 	return err
 }
@@ -97,11 +101,11 @@ func (r *reconciler) failed(ctx context.Context, tenant *v1alpha1.Tenant, err er
 func (r *reconciler) logReport(tenant *v1alpha1.Tenant, report *Report) {
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			r.log.WithFields(logrus.Fields{logTenant: tenant.Name, "namespace": outcome.Object.Namespace, "object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
+			r.log.WithFields(logrus.Fields{"tenant": tenant.Name, "namespace": outcome.Object.Namespace, "object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
 		}
 	}
 	for _, problem := range report.Problems {
-		r.log.WithFields(logrus.Fields{logTenant: tenant.Name, "reason": problem.Reason, "problem": problem.Message}).Warn("something of a Tenant was not done")
+		r.log.WithFields(logrus.Fields{"tenant": tenant.Name, "reason": problem.Reason, "problem": problem.Message}).Warn("something of a Tenant was not done")
 	}
 }
 

@@ -244,7 +244,7 @@ func reasons(t *testing.T) map[string][]string {
 			found[condition] = append(found[condition], strings.Trim(literal.Value, `"`))
 		}
 	}
-	require.Len(t, found, 2)
+	require.Len(t, found, 3)
 	return found
 }
 

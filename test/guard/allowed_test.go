@@ -42,7 +42,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"the account makes a namespace of its Tenant":           {green(), create(namespace, "iris-green-new", team)},
 		"the account deletes a namespace of its prefix":         {green(), remove("Namespace", "", "iris-green-web")},
 		"the account changes a label of nobody on a member":     {red(), change("Namespace", "", "iris-red-web", label("istio-injection", `"enabled"`))},
-		"somebody makes a namespace of nobody":                  {spawner(), create(namespace, "free", "x: y")},
+		"somebody makes a namespace of nobody":                  {spawner(), create(namespace, "free", "a: b")},
 		"somebody deletes a namespace of nobody":                {spawner(), remove("Namespace", "", "payments")},
 		"a team admin adds a network policy":                    {greenAdmin(), create("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: iris-green-web, name: x}, spec: {podSelector: {}}}")},
 		"a team admin gives rights in a member":                 {greenAdmin(), create(roleBinding, "iris-green-web", "view", "{kind: User, name: guest}")},

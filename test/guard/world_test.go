@@ -37,6 +37,7 @@ var w *world
 type world struct {
 	*cluster.Cluster
 	rendered []*unstructured.Unstructured // of the chart, without what runs
+	clients  map[string]client.Client     // of those who ask, by their names
 }
 
 func TestMain(m *testing.M) {
@@ -76,7 +77,7 @@ func start(dir string) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	w = &world{}
+	w = &world{clients: map[string]client.Client{}}
 	w.Cluster, err = cluster.Start(ctx, cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, WithoutGatekeeper: true,
 		// As in a real cluster: with the administrator's rights, controllers would pass every rule.
 		ManagerArgs: []string{"--use-service-account-credentials=true", "--controllers=validatingadmissionpolicy-status-controller"}})
@@ -251,9 +252,12 @@ func within(t *testing.T) context.Context {
 // as returns a client that really asks as somebody else.
 func as(t *testing.T, who persona) client.Client {
 	t.Helper()
-	c, err := w.NewClient(w.As(who.user, who.groups...))
-	require.NoError(t, err)
-	return c
+	if w.clients[who.user] == nil {
+		c, err := w.NewClient(w.As(who.user, who.groups...))
+		require.NoError(t, err)
+		w.clients[who.user] = c
+	}
+	return w.clients[who.user]
 }
 
 // persona is somebody who asks.

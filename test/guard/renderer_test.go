@@ -1,0 +1,99 @@
+//go:build e2e
+
+package guard
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+)
+
+// blue is a Tenant with everything that a Tenant can stand for.
+func blue(t *testing.T) (*v1alpha1.Tenant, []*unstructured.Unstructured) {
+	t.Helper()
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-blue"}, Spec: v1alpha1.TenantSpec{
+		Home: "iris-blue", Namespaces: []string{"iris-blue-web"},
+		People: v1alpha1.TenantPeople{
+			Admins:     []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "blue-admins"}},
+			Developers: []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "bea"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}},
+			Viewers:    []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "blue-viewers"}},
+		},
+		Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: map[string]v1alpha1.Variable{"REGION": "eu"},
+			Source: &v1alpha1.TenantSource{URL: "https://example.com/blue"}},
+	}}
+	objects, err := onboard.Objects(tenant, onboard.Options{})
+	require.NoError(t, err)
+	require.Greater(t, len(objects), 15)
+	return tenant, objects
+}
+
+// The fence is wide enough for everything that a Tenant stands for, and what the platform
+// owns of it is closed to the team.
+func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing.T) {
+	allRefuse(t)
+	tenant, objects := blue(t)
+	require.NoError(t, w.Client.Create(within(t), tenant))
+	t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.WithoutCancel(t.Context()), tenant)) })
+	as := as(t, operator())
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" {
+			object.SetAnnotations(map[string]string{v1alpha1.AnnotationMade: tenant.Name})
+		}
+		eventually(t, object.GetKind()+" "+object.GetName(), func(ctx context.Context) error { // the Tenant may not be known yet
+			return as.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("landwaiter-tenant"))
+		})
+	}
+	// An admin of the namespace may do everything but what is guarded.
+	require.NoError(t, w.Apply(within(t), binding("iris-blue", "everything", "cluster-admin", user("boss")), binding("iris-blue-web", "everything", "cluster-admin", user("boss"))))
+	boss, err := w.NewClient(w.As("boss"))
+	require.NoError(t, err)
+	guarded := 0
+	for _, object := range objects {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"landwaiter.dev/owner":null,"landwaiter.dev/tenant":null}}}`))
+		rule := "platform-objects"
+		if object.GetKind() == "Namespace" {
+			rule = "tenant-labels"
+		}
+		for name, try := range map[string]error{
+			"change": boss.Patch(within(t), object.DeepCopy(), patch, client.DryRunAll), "delete": boss.Delete(within(t), object.DeepCopy(), client.DryRunAll),
+		} {
+			guarded++
+			require.True(t, refusedBy(try, rule) || refusedBy(try, "namespace-deletion"), "%s %s %s/%s: %v", name, object.GetKind(), object.GetNamespace(), object.GetName(), try)
+		}
+	}
+	t.Logf("%d objects, %d requests of a namespace's cluster-admin refused", len(objects), guarded)
+	// In the order of a deletion.
+	for _, object := range slices.Backward(objects) {
+		require.NoError(t, as.Delete(within(t), object.DeepCopy()), "%s %s", object.GetKind(), object.GetName())
+	}
+}
+
+// Kinds that the renderer will have one day must be guarded, too.
+func TestEveryKindThatThePlatformOwnsIsGuarded(t *testing.T) {
+	policies := ofKind("ValidatingAdmissionPolicy")
+	i := slices.IndexFunc(policies, func(o *unstructured.Unstructured) bool { return o.GetName() == "landwaiter-platform-objects" })
+	var policy admissionv1.ValidatingAdmissionPolicy
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(policies[i].Object, &policy))
+	_, objects := blue(t)
+	for _, object := range objects {
+		if object.GetLabels()[v1alpha1.LabelOwner] != v1alpha1.OwnerPlatform || object.GetNamespace() == "" {
+			continue
+		}
+		mapping, err := w.Client.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind())
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
+			return slices.Contains(r.APIGroups, mapping.Resource.Group) && (slices.Contains(r.Resources, mapping.Resource.Resource) || slices.Contains(r.Resources, "*"))
+		}), object.GetKind())
+	}
+}

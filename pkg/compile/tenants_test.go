@@ -304,3 +304,22 @@ func TestTheNamespacesOfATenantAreOneAccount(t *testing.T) {
 	require.Equal(t, "InForce", short(reports[policy.ObjectRef{Kind: "ClusterQuota", Name: "a"}].Effective))
 	require.Equal(t, "!AppliesNowhere", short(reports[policy.ObjectRef{Kind: "ClusterQuota", Name: "c"}].Effective))
 }
+
+func TestLevelsThatAreCostlyTogetherDenyWhereTheyMeet(t *testing.T) {
+	half := func(kind, namespace, name string) string {
+		return object(kind, namespace, name, "defaultAction: Inherit\nrules: [{images: ["+strings.TrimSuffix(strings.Repeat("\"r.io/"+strings.Repeat("**/*a*/", 15)+"b\", ", 4), ", ")+"], action: Allow}]")
+	}
+	tenant := object("Tenant", "", "iris", iris)
+	snapshot, problems := compiled(objects(t, tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "home"), half("VerificationPolicy", "iris-web", "own")))
+	require.Len(t, problems, 1)
+	require.Equal(t, "VerificationPolicy iris-web/own", problems[0].Source.String())
+	require.Contains(t, snapshot.For("iris-web").Layers[0].Broken, "namespace iris-web has too many rules or patterns")
+	require.Empty(t, snapshot.For("iris").Layers[0].Broken)
+
+	both := []string{tenant, namespace("iris", "1"), namespace("iris-web", "2"), half("VerificationPolicy", "iris", "a"), half("VerificationPolicy", "iris", "b")}
+	snapshot, problems = compiled(objects(t, both...))
+	require.Len(t, problems, 2, "home's resources are to blame, a member has none")
+	for _, member := range []verify.Namespace{"iris", "iris-web"} {
+		require.Contains(t, snapshot.For(member).Layers[0].Broken, "too many rules or patterns", member)
+	}
+}

@@ -1,0 +1,280 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// conditions computes the condition Effective of the resources of one level.
+type conditions struct {
+	snapshot *Snapshot
+	own      *level
+	view     *view
+	usage    usage
+	stranded string
+}
+
+// effective returns the condition Effective: whether a resource affects decisions.
+func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
+	switch source.Kind {
+	case v1alpha1.KindTenant:
+		return c.snapshot.effectiveTenant(source)
+	case v1alpha1.KindClusterQuota:
+		return c.snapshot.effectiveQuota(source)
+	}
+	switch {
+	case source.Namespace != "" && !c.view.counts():
+		to := "its home"
+		if c.view.decides == v1alpha1.DecidesCluster {
+			to = "the cluster"
+		}
+		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.decides), so the namespace's resources do not count", c.view.tenant, to)}
+	case source.Namespace != "" && c.view.broken != "":
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken + "; every image of the namespace is denied"}
+	case c.own.broken != "":
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken + "; every image of the namespace is denied"}
+	}
+	switch strings.TrimPrefix(source.Kind, "Cluster") {
+	case v1alpha1.KindVerifier:
+		return c.verifier(source, broken)
+	case v1alpha1.KindStore:
+		return c.store(source, broken)
+	case v1alpha1.KindTrustStore:
+		if !c.usage.used[source] {
+			return Condition{Reason: policy.ReasonUnused, Message: "no Verifier names it"}
+		}
+		return inForce(broken, "used by Verifiers")
+	}
+	return c.policy(source, broken)
+}
+
+// inForce returns the condition of a resource that affects decisions.
+func inForce(broken bool, message string) Condition {
+	if broken {
+		return Condition{True: true, Reason: policy.ReasonDenies, Message: "it cannot be used, so what depends on it is denied; see the condition Ready"}
+	}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: message}
+}
+
+// everywhere names the namespaces that could use the resources of a level.
+func (c conditions) everywhere() string {
+	if c.own != c.snapshot.cluster && c.view.tenant != "" {
+		return "every namespace of Tenant " + c.view.tenant
+	}
+	return "every namespace"
+}
+
+func (c conditions) overridden(source policy.ObjectRef) Condition {
+	kind := strings.TrimPrefix(source.Kind, "Cluster")
+	return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("%s has a %s of its own", c.everywhere(), kind)}
+}
+
+func (c conditions) verifier(source policy.ObjectRef, broken bool) Condition {
+	switch {
+	case !c.usage.applies[source]:
+		return c.overridden(source)
+	case !c.usage.used[source]:
+		return Condition{Reason: policy.ReasonUnused, Message: "no policy that applies asks for it" + c.stranded}
+	}
+	hidden := c.hidden(func(l *level) []policy.ObjectRef {
+		return mapSlice(l.verifiers, func(v verifier) policy.ObjectRef { return v.Source })
+	})
+	return inForce(broken, c.scope(source, hidden)+c.stranded)
+}
+
+func (c conditions) store(source policy.ObjectRef, broken bool) Condition {
+	switch {
+	case c.own.shadowed(source):
+		return Condition{Reason: policy.ReasonOverridden, Message: "Stores that come first by name list all of its registries"}
+	case !c.usage.applies[source]:
+		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("in %s, Stores of a nearer level list all of its registries", c.everywhere())}
+	}
+	return inForce(broken, c.scope(source, nil))
+}
+
+func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
+	if !c.usage.applies[source] {
+		return c.overridden(source)
+	}
+	all := slices.Concat(c.own.policies, c.own.floors)
+	p := all[slices.IndexFunc(all, func(p compiledPolicy) bool { return p.source == source })]
+	message := c.scope(source, c.hidden(c.idlePolicies))
+	if p.floor {
+		message = "a floor: must hold in every namespace, in addition to the namespace's own policy"
+	} else if order := deciding(c.own.policies); len(order) > 1 {
+		message += "; the rules of several policies are tried in the order of names: " + joinNames(order)
+	}
+	message += c.inheritance()
+	switch {
+	case p.warns && !c.usage.decidesAnyway(p):
+		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: onlyWarns(p)}
+	case broken:
+		return inForce(true, "")
+	}
+	why := c.usage.unmet[p.source]
+	if p.floor {
+		why = unsatisfiable(p, c.snapshot.cluster.verifiers)
+	}
+	if why != "" {
+		return Condition{Reason: policy.ReasonUnsatisfiable, Message: why + "; the images of that rule are denied"}
+	}
+	return inForce(false, message)
+}
+
+// inheritance says who judges images that no rule of own's policies matches, "" if they do.
+func (c conditions) inheritance() string {
+	groups := c.view.policies.deciding
+	at := slices.IndexFunc(groups, func(g group) bool { return c.view.chain[g.at].level == c.own })
+	switch {
+	case at < 0 || !strictest(groups[at].policies).inherits():
+		return ""
+	case at == len(groups)-1:
+		return "; images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies"
+	}
+	return "; images that no rule matches are judged by " + joinNames(mapSlice(groups[at+1].policies, func(p compiledPolicy) string { return p.source.String() }))
+}
+
+// deciding returns the names of the policies that do more than warn.
+func deciding(policies []compiledPolicy) []string {
+	var list []string
+	for _, p := range policies {
+		if p.decides() {
+			list = append(list, p.source.Name)
+		}
+	}
+	return list
+}
+
+// decidesAnyway reports whether a broken policy that should only warn denies in some
+// namespace because no other policy decides there.
+func (u usage) decidesAnyway(p compiledPolicy) bool {
+	return p.broken != "" && u.denies[p.source]
+}
+
+func onlyWarns(p compiledPolicy) string {
+	if p.broken != "" {
+		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
+	}
+	if p.floor {
+		return "a floor that only warns: it denies nothing until its enforcementAction is Deny"
+	}
+	return "it adds warnings and denies nothing until its enforcementAction is Deny; other policies decide as if it did not exist"
+}
+
+// unsatisfiable describes the first requirement of p that no image can meet, "" if
+// there is none.
+func unsatisfiable(p compiledPolicy, verifiers []verifier) string {
+	for i, rule := range p.rules {
+		for j, r := range rule.Require {
+			possible, bounded := 0, true
+			distinct := map[string]bool{}
+			candidates, usable := 0, 0
+			for _, v := range verifiers {
+				if !selects(r, v.Verifier) {
+					continue
+				}
+				candidates++
+				if v.Broken != "" {
+					continue
+				}
+				usable++
+				if v.signers == nil {
+					bounded = false
+				}
+				for _, signer := range v.signers {
+					distinct[signer] = true
+				}
+			}
+			possible = len(distinct)
+			field := fmt.Sprintf("spec.rules[%d].require[%d]", i, j)
+			switch {
+			case candidates == 0:
+				return field + " can never be met: none of the Verifiers that it requires applies"
+			case usable == 0:
+				return field + " can never be met: none of the Verifiers that it requires can be used"
+			case bounded && possible < r.AtLeast:
+				return fmt.Sprintf("%s can never be met: it asks for %d different signers, and the Verifiers that it asks for trust %d", field, r.AtLeast, possible)
+			}
+		}
+	}
+	return ""
+}
+
+func (s *Snapshot) effectiveQuota(source policy.ObjectRef) Condition {
+	for _, e := range s.cluster.objects.quotas {
+		if e.source != source {
+			continue
+		}
+		_, err := compileQuota(e)
+		if err != nil {
+			return Condition{Reason: policy.ReasonAppliesNowhere, Message: "it cannot be used, so its namespaces have the default quota"}
+		}
+		for _, account := range accountsOf(e.spec) {
+			if s.uses(account) && s.cluster.quotaSources[account] == source {
+				return Condition{True: true, Reason: policy.ReasonInForce, Message: "in force for each of its namespaces and Tenants"}
+			}
+		}
+	}
+	return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces and Tenants exists, or a quota earlier by name applies to them"}
+}
+
+// uses reports whether some namespace, or an existing Tenant, has the account.
+func (s *Snapshot) uses(account verify.Account) bool {
+	kind, name, _ := strings.Cut(string(account), "/")
+	return kind == "tenant" && s.tenants.Named(name) != nil || kind == "namespace" && s.Has(verify.Namespace(name))
+}
+
+// hidden returns those of a list that the resources of own replace: of the levels behind
+// it.
+func (c conditions) hidden(of func(*level) []policy.ObjectRef) []policy.ObjectRef {
+	at := slices.IndexFunc(c.view.chain, func(r rung) bool { return r.level == c.own })
+	if at < 0 || c.own == c.snapshot.cluster {
+		return nil
+	}
+	var list []policy.ObjectRef
+	for _, r := range c.view.chain[at+1:] {
+		if r.label == LevelCluster {
+			r.level = c.snapshot.cluster
+		}
+		list = append(list, of(r.level)...)
+	}
+	return list
+}
+
+// idlePolicies returns the policies of a level that do not decide in the view.
+func (c conditions) idlePolicies(l *level) []policy.ObjectRef {
+	var idle []policy.ObjectRef
+	for _, p := range l.policies {
+		if !slices.ContainsFunc(c.view.policies.deciding, func(g group) bool { return c.view.chain[g.at].level.objects.namespace == l.objects.namespace }) {
+			idle = append(idle, p.source)
+		}
+	}
+	return idle
+}
+
+// scope describes where a resource applies, and which others it replaces there.
+func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) string {
+	store := strings.TrimPrefix(source.Kind, "Cluster") == v1alpha1.KindStore
+	where, message := "the namespace", "in force in its namespace"
+	switch {
+	case c.own == c.snapshot.cluster && store:
+		return "in force for its registries, where no nearer level has a Store for them"
+	case c.own == c.snapshot.cluster:
+		return fmt.Sprintf("in force in namespaces without a %s of their own", strings.TrimPrefix(source.Kind, "Cluster"))
+	case c.view.tenant != "" && c.view.home == c.own:
+		where, message = "the Tenant", "in force in the namespaces of Tenant "+c.view.tenant
+	}
+	if store {
+		message += ", for its registries"
+	}
+	if len(hidden) > 0 {
+		message += fmt.Sprintf("; because %s has a %s, these no longer apply there: %s",
+			where, source.Kind, joinNames(mapSlice(hidden, func(source policy.ObjectRef) string { return source.String() })))
+	}
+	return message
+}

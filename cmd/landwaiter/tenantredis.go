@@ -82,7 +82,7 @@ func (f *tenantRedisFlags) members(cmd *cobra.Command, args []string) (*v1alpha1
 	}
 	all := resource.NewTenants(found.tenants)
 	if conflict := all.Conflict(tenant); conflict != "" {
-		return nil, nil, fmt.Errorf("Tenant %s would be shown the verdicts of another: %s", tenant.Name, conflict)
+		return nil, nil, fmt.Errorf("%s %s would be shown the verdicts of another: %s", v1alpha1.KindTenant, tenant.Name, conflict)
 	}
 	for _, other := range found.tenants {
 		if other != tenant && takes(other, tenant.Spec.NamespacePrefix) {

@@ -32,7 +32,7 @@ const (
 	ReasonUnsatisfiable  Reason = "Unsatisfiable"  // no image can meet what the policy requires
 )
 
-// Reasons of the condition Provisioned of Tenants.
+// Reasons of the condition Provisioned.
 const (
 	ReasonProvisioned  Reason = "Provisioned"  // everything that the Tenant stands for exists
 	ReasonNotOwned     Reason = "NotOwned"     // a namespace or object exists and is not the Tenant's

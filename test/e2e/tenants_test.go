@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // team makes a Tenant of home and further namespaces, for the length of a test.
@@ -151,4 +153,60 @@ func TestOverlappingPrefixesAreAConflict(t *testing.T) {
 	release(t, older)
 	denied(t, inner, w.byTeamA, "VerificationPolicy "+second+"/release")
 	states(t, younger, map[string]v1alpha1.NamespaceState{second: "Home", inner: "Member"})
+}
+
+// private starts a registry that asks for a login, with an image that a key signed. It
+// returns the registry's host and the image.
+func private(t *testing.T, key *fixture.CosignKey, user, password string) (host, signed string) {
+	t.Helper()
+	r, err := fixture.StartRegistry(fixture.RegistryOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	made, err := r.PushImage(within(t), "shared/base", "v1")
+	require.NoError(t, err)
+	_, err = r.SignCosign(within(t), made, key, fixture.CosignOptions{})
+	require.NoError(t, err)
+	r.SetIntercept(func(answer http.ResponseWriter, request *http.Request) bool {
+		if name, secret, ok := request.BasicAuth(); ok && name == user && secret == password {
+			return false
+		}
+		answer.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+		answer.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	return r.Host(), r.Host() + "/shared/base:v1"
+}
+
+func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
+	platform, home, one := namespace(t), namespace(t), namespace(t)
+	host, image := private(t, w.teamA, "puller", "secret")
+	apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: landwaiter-material, namespace: %[1]s},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-material}, subjects: [{kind: ServiceAccount, name: landwaiter, namespace: landwaiter-system}]}
+---
+{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: pull, namespace: %[1]s},
+  stringData: {.dockerconfigjson: '{"auths": {"%[2]s": {"username": "puller", "password": "secret"}}}'}}`, platform, host))
+	store := fmt.Sprintf(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: private},
+  spec: {registries: ["%s"], insecurePlainHTTP: true, imagePullSecrets: [{namespace: %s, name: pull}]}}`, host, platform)
+	apply(t, store)
+	t.Cleanup(func() { remove(t, store) })
+	condition(t, &v1alpha1.ClusterStore{}, "", "private", metav1.ConditionTrue, "Valid")
+	apply(t, own(home, w.teamA))
+	team(t, "", home, one)
+	admitted(t, one, image)
+
+	apply(t, header(home, "Store", "ours")+"spec: {registries: [own.example.com]}")
+	condition(t, &v1alpha1.Store{}, home, "ours", metav1.ConditionTrue, "Valid")
+	admitted(t, one, image) // cached
+	apply(t, trustStore(home, "keys", w.teamB))
+	denied(t, one, image)
+	apply(t, trustStore(home, "keys", w.teamA))
+	apply(t, trustStore(home, "more", w.teamB)+verifier(home, "more", "more")) // a generation that nothing is cached for
+	admitted(t, one, image)
+	admitted(t, home, image)
+
+	// A Store of the team for that very host is nearer, and has no login.
+	apply(t, header(home, "Store", "theirs")+fmt.Sprintf("spec: {registries: ['%s']}", host))
+	denied(t, one, image)
+	apply(t, header(home, "Store", "theirs")+"spec: {registries: [own.example.com]}")
+	admitted(t, one, image)
 }

@@ -42,7 +42,7 @@ func mutation(t *testing.T) onboard.Mutation {
 	return onboard.Mutation{ProviderURL: strings.TrimSuffix(url, "/v1/mutate"), CABundle: bundle}
 }
 
-func teamOf(name, home string) *v1alpha1.Tenant {
+func tenantOf(name, home string) *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: home}}
 }
 
@@ -66,8 +66,8 @@ func TestTagsOfATeamArePinnedWithTheStoresOfItsHome(t *testing.T) {
 	image, err := w.push(t.Context(), "teams/app", w.platform)
 	require.NoError(t, err)
 	plan := mutation(t).Plan([]onboard.Pinning{
-		{Namespace: home, Tenant: teamOf("pinning", home), Pin: true, Stores: true},
-		{Namespace: member, Tenant: teamOf("pinning", home), Pin: true},
+		{Namespace: home, Tenant: tenantOf("pinning", home), Pin: true, Stores: true},
+		{Namespace: member, Tenant: tenantOf("pinning", home), Pin: true},
 		{Namespace: other},
 	}, false, []string{"kube-system"}, 1)
 	// The chart keeps the base set here.
@@ -227,7 +227,7 @@ func TestAdmissionWithTenantsThatPinTheirTags(t *testing.T) {
 		if i == tenants-1 {
 			home = last
 		}
-		objects = append(objects, m.Tenant(teamOf(fmt.Sprintf("load-%d", i), home), []string{home, home + "-a", home + "-b"})...)
+		objects = append(objects, m.Tenant(tenantOf(fmt.Sprintf("load-%d", i), home), []string{home, home + "-a", home + "-b"})...)
 	}
 	remove := func(ctx context.Context, object *unstructured.Unstructured) error {
 		return client.IgnoreNotFound(w.Client.Delete(ctx, object.DeepCopy()))

@@ -16,6 +16,9 @@ import (
 // fenceInterval is how long the operator works at most without a proof of its fence.
 const fenceInterval = time.Minute
 
+// mutationLimit bounds the sets of mutation objects for Stores of teams.
+const mutationLimit = 50
+
 // operateFlags are the flags of operate.
 type operateFlags struct {
 	kubeconfig, landwaiter string
@@ -50,6 +53,7 @@ run, for a binding that must be refused. It ends if anything else is the answer.
 		},
 	}
 	flags.register(cmd)
+	flags.registerMutation(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
 	cmd.Flags().StringVar(&logFormat, "log-format", "json", "json or text")
 	return cmd
@@ -67,6 +71,16 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 	f.StringVar(&o.options.Fence.Policy, "fence", "landwaiter-operator-fence", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
 	f.DurationVar(&o.options.Fence.Interval, "fence-interval", fenceInterval, "how often to ask whether the fence is in force")
 	f.BoolVar(&o.options.InsecureNoFence, "insecure-no-fence", false, "work without the fence: who takes over this account has every namespace")
+}
+
+// registerMutation declares the flags about objects that pin tags.
+func (o *operateFlags) registerMutation(cmd *cobra.Command) {
+	f, m := cmd.Flags(), &o.options.Mutation
+	f.BoolVar(&m.Enabled, "mutation", false, "keep the Provider and Assign objects that pin tags, by what policies say and by the Stores that Tenants have")
+	f.IntVar(&m.Limit, "mutation-limit", mutationLimit, "how many sets of Provider and Assigns for Stores of teams there are at most; each costs every admission in the cluster")
+	f.StringSliceVar(&m.Exempt, "mutation-exempt-namespace", nil, "namespace whose tags are never pinned (repeatable)")
+	f.StringVar(&m.Objects.ProviderURL, "provider-url", "", "where Gatekeeper reaches Landwaiter (empty: https://landwaiter.landwaiter-system.svc:443)")
+	f.Int64Var(&m.Objects.TimeoutSeconds, "provider-timeout-seconds", 1, "how long Gatekeeper waits for the digest of a tag")
 }
 
 // run checks the flags and operates until ctx ends.

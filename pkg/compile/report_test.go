@@ -168,9 +168,9 @@ func TestATokenOfTheClusterThatIsFetchedAgainReachesEveryNamespace(t *testing.T)
 	outside := compile.Outside{Registry: func(a registry.Access) verify.Registry { return &noRegistry{access: a} }}
 	password := func(s *compile.Snapshot) any {
 		stores := s.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores
-		return stores[0].Credentials["123456789012.dkr.ecr.eu-west-1.amazonaws.com"]
+		return stores[len(stores)-1].Credentials["123456789012.dkr.ecr.eu-west-1.amazonaws.com"]
 	}
-	was, problems := compile.New(objects(t, cluster, namespace("team-a", "1")), token("one"), outside)
+	was, problems := compile.New(objects(t, cluster, namespace("team-a", "1"), store("team-a", "own", "own.example.com")), token("one"), outside)
 	require.Empty(t, problems)
 	got, problems := was.WithCluster(objects(t, cluster), token("two"))
 	require.Empty(t, problems)

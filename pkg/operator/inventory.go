@@ -52,7 +52,7 @@ func kinds() []kind {
 		{GroupVersionKind: of("source.toolkit.fluxcd.io", "v1", "GitRepository"), optional: true},
 		{GroupVersionKind: of("source.toolkit.fluxcd.io", "v1", "OCIRepository"), optional: true},
 		{GroupVersionKind: of("mutations.gatekeeper.sh", "v1", "Assign"), optional: true, mutation: true},
-		{GroupVersionKind: of("externaldata.gatekeeper.sh", "v1beta1", "Provider"), optional: true, mutation: true},
+		{GroupVersionKind: providerKind(), optional: true, mutation: true},
 		{GroupVersionKind: of("constraints.gatekeeper.sh", "v1beta1", "TenantAllowedRegistries"), optional: true},
 		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindClusterRoleBinding), optional: true},
 		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindRoleBinding)},
@@ -61,6 +61,10 @@ func kinds() []kind {
 		{GroupVersionKind: of("", "v1", "ResourceQuota"), restricts: true},
 		{GroupVersionKind: of("networking.k8s.io", "v1", "NetworkPolicy"), restricts: true},
 	}
+}
+
+func providerKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Kind: "Provider"}
 }
 
 // item is an object of a Tenant, without its content.

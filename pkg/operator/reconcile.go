@@ -34,6 +34,8 @@ type reconciler struct {
 	client client.Client
 	reader client.Reader
 	log    *logrus.Logger
+	// pins is nil where the operator keeps no mutation objects.
+	pins *pinner
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -53,6 +55,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	report, err := r.engine.Apply(ctx, tenant)
 	if err != nil {
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
+	}
+	if r.pins.refuses(tenant.Name) {
+		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name},
+			"the Stores of Tenant %s do not pin tags: there are %d sets of mutation objects, and each costs every admission in the cluster; the cluster's Stores pin them, or raise --mutation-limit", tenant.Name, r.pins.Limit)
 	}
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),

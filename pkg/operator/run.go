@@ -18,12 +18,14 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
@@ -53,6 +55,8 @@ type RunOptions struct {
 	InsecureNoFence bool
 	// HealthAddress and MetricsAddress are where it listens, "" nowhere.
 	HealthAddress, MetricsAddress string
+	// Mutation keeps the objects that pin tags.
+	Mutation Mutation
 	// LeaderElection lets one replica of several work.
 	LeaderElection bool
 }
@@ -77,6 +81,12 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	}
 	options.Reader, options.Adopt, options.ClusterBindings = m.GetCache(), false, false
 	r := &reconciler{engine: New(c, options.Options), client: c, reader: m.GetCache(), log: log}
+	if options.Mutation.Enabled {
+		r.pins = &pinner{Mutation: options.Mutation, engine: r.engine, reader: r.reader, log: log, changed: make(chan event.TypedGenericEvent[client.Object])}
+		if err := r.pins.watch(m); err != nil {
+			return err
+		}
+	}
 	if err := r.watch(m); err != nil {
 		return err
 	}
@@ -142,8 +152,30 @@ func (r *reconciler) watch(m manager.Manager) error {
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(changedByOthers()))
 	}
+	if r.pins != nil {
+		b = b.WatchesRawSource(source.Channel(r.pins.changed, &handler.EnqueueRequestForObject{}))
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("watch Tenants: %w", err)
+	}
+	return nil
+}
+
+// watch makes requests of changes: all of them are the same.
+func (p *pinner) watch(m manager.Manager) error {
+	once := true
+	b := builder.ControllerManagedBy(m).Named("mutation").
+		WithOptions(controller.Options{SkipNameValidation: &once, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)})
+	soon := handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
+	}
+	for _, object := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Store{}, &v1alpha1.VerificationPolicy{}, &v1alpha1.ClusterVerificationPolicy{}} {
+		b = b.Watches(object, soon, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending())))
+	}
+	if err := b.Watches(&corev1.Namespace{}, soon).Complete(p); err != nil {
+		return fmt.Errorf("watch what mutation depends on: %w", err)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func start(dir string) (*world, error) {
 
 func (w *world) install(ctx context.Context) error {
 	var err error
-	if w.rendered, err = w.template(ctx, "landwaiter", "--namespace", landwaiter, "--set", "guardrails.enabled=true,operator.enabled=true"); err != nil {
+	if w.rendered, err = w.template(ctx, "landwaiter", "--namespace", landwaiter, "--set", "guardrails.enabled=true,operator.enabled=true,mutation.enabled=true,operator.mutation=true"); err != nil {
 		return err
 	}
 	definitions, err := cluster.DecodeFile("testdata/definitions.yaml")

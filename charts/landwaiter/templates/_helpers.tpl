@@ -64,7 +64,7 @@ names:
 {{- if .Values.provider.ratify }}
 - {{ $full }}-ratify
 {{- end }}
-{{- if .Values.mutation.enabled }}
+{{- if and .Values.mutation.enabled (not .Values.operator.mutation) }}
 - {{ $full }}-mutate
 {{- range .Values.mutation.tenantNamespaces }}
 - {{ $full }}-mutate-{{ . }}

@@ -1,0 +1,270 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+)
+
+// mutation is that of the chart's Provider, with the certificate as rotation keeps it.
+func mutation(t *testing.T) onboard.Mutation {
+	t.Helper()
+	provider := &unstructured.Unstructured{}
+	provider.SetAPIVersion("externaldata.gatekeeper.sh/v1beta1")
+	provider.SetKind("Provider")
+	require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Name: "landwaiter-mutate"}, provider))
+	url, _, err := unstructured.NestedString(provider.Object, "spec", "url")
+	require.NoError(t, err)
+	encoded, _, err := unstructured.NestedString(provider.Object, "spec", "caBundle")
+	require.NoError(t, err)
+	bundle, err := base64.StdEncoding.DecodeString(encoded)
+	require.NoError(t, err)
+	return onboard.Mutation{ProviderURL: strings.TrimSuffix(url, "/v1/mutate"), CABundle: bundle}
+}
+
+func team(name, home string) *v1alpha1.Tenant {
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: home}}
+}
+
+// each calls do for all objects, several at a time.
+func each(t *testing.T, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for _, object := range objects {
+		group.Go(func() error { return do(ctx, object) })
+	}
+	require.NoError(t, group.Wait())
+}
+
+// Whatever the namespace of the pod, Gatekeeper asks with the path of home.
+func TestTagsOfATeamArePinnedWithTheStoresOfItsHome(t *testing.T) {
+	if os.Getenv("LANDWAITER_WITHOUT_PINNING") != "" {
+		t.Skip("this Gatekeeper is older than pinning")
+	}
+	home, member, other := namespace(t), namespace(t), namespace(t)
+	image, err := w.push(t.Context(), "teams/app", w.platform)
+	require.NoError(t, err)
+	plan := mutation(t).Plan([]onboard.Pinning{
+		{Namespace: home, Tenant: team("pinning", home), Pin: true, Stores: true},
+		{Namespace: member, Tenant: team("pinning", home), Pin: true},
+		{Namespace: other},
+	}, false, []string{"kube-system"}, 1)
+	// The chart keeps the base set here.
+	scoped := slices.DeleteFunc(plan.Objects, func(o *unstructured.Unstructured) bool {
+		return !strings.HasPrefix(o.GetName(), "landwaiter-tenant-")
+	})
+	require.Len(t, scoped, 4)
+	require.NoError(t, w.Apply(within(t), scoped...))
+	t.Cleanup(func() {
+		for _, object := range scoped {
+			require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), object)))
+		}
+	})
+	for _, ns := range []string{home, member} {
+		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+			made := pod(ns, "probe", image)
+			if err := w.Client.Create(ctx, made, client.DryRunAll); err != nil {
+				return err
+			}
+			if !strings.HasPrefix(made.Spec.Containers[0].Image, image+"@sha256:") {
+				return fmt.Errorf("%s is not pinned", made.Spec.Containers[0].Image)
+			}
+			return nil
+		}), ns)
+	}
+	made := pod(other, "probe", image)
+	require.NoError(t, w.Client.Create(within(t), made, client.DryRunAll))
+	require.Equal(t, image, made.Spec.Containers[0].Image, "no other namespace is pinned")
+
+	// A Store in home that cannot be used shows whose Stores are asked.
+	apply(t, "{apiVersion: landwaiter.dev/v1alpha1, kind: Store, metadata: {name: login, namespace: "+home+"}, spec: {registries: [\""+w.Registry.Host()+"\"], imagePullSecrets: [{name: gone}]}}")
+	for _, ns := range []string{home, member} {
+		var last error
+		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+			if last = w.Client.Create(ctx, pod(ns, "probe", image), client.DryRunAll); last == nil || !strings.Contains(last.Error(), home+"/login") || !strings.Contains(last.Error(), "landwaiter-tenant-pinning") {
+				return fmt.Errorf("the Store of home is not asked: %w", last)
+			}
+			return nil
+		}), "%s: %v", ns, last)
+	}
+	require.NoError(t, try(within(t), other, image))
+}
+
+// processor is the processor time that a process has used.
+func processor(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	user, err := strconv.ParseInt(string(fields[11]), 10, 64)
+	require.NoError(t, err)
+	system, err := strconv.ParseInt(string(fields[12]), 10, 64)
+	require.NoError(t, err)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// quiet waits until Gatekeeper has written its statuses of new Assigns: that takes
+// processor time too, and no admission waits for it.
+func quiet(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	last := processor(t, w.GatekeeperPID())
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			require.Fail(t, "Gatekeeper does not come to rest")
+		case <-ticker.C:
+			now := processor(t, w.GatekeeperPID())
+			if now-last < 200*time.Millisecond {
+				return
+			}
+			last = now
+		}
+	}
+}
+
+// cost is what one admission takes, and beside it one in a namespace that Gatekeeper
+// exempts: the machine is not always as busy.
+type cost struct {
+	took, exempt []time.Duration
+	processor    time.Duration // of Gatekeeper
+}
+
+func (c *cost) median() time.Duration { return quantile(c.took, 50) }
+
+func quantile(took []time.Duration, percent int) time.Duration {
+	slices.Sort(took)
+	return took[len(took)*percent/100]
+}
+
+// over is by how much an admission is slower than without, where the exempt ones are not.
+func (c *cost) over(without *cost) float64 {
+	busy := float64(quantile(c.exempt, 50)) / float64(quantile(without.exempt, 50))
+	return float64(c.median()) / float64(without.median()) / max(busy, 1)
+}
+
+func (c *cost) String() string {
+	return fmt.Sprintf("median %s, p99 %s (%s in an exempt namespace), %s of Gatekeeper's processor time",
+		c.median().Round(10*time.Microsecond), quantile(c.took, 99).Round(10*time.Microsecond), quantile(c.exempt, 50).Round(10*time.Microsecond), c.processor)
+}
+
+func admissions(t *testing.T, seen, exempt string, pods int) *cost {
+	t.Helper()
+	made := &cost{}
+	before := processor(t, w.GatekeeperPID())
+	for range pods {
+		for ns, took := range map[string]*[]time.Duration{seen: &made.took, exempt: &made.exempt} {
+			began := time.Now()
+			require.NoError(t, try(t.Context(), ns, w.signed))
+			*took = append(*took, time.Since(began))
+		}
+	}
+	made.processor = (processor(t, w.GatekeeperPID()) - before) / time.Duration(pods)
+	return made
+}
+
+// pinnedIn waits until Gatekeeper has read all Assigns, or that they are gone: a pod in
+// the namespace of the last one shows it.
+func pinnedIn(t *testing.T, ns string, want bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, cluster.Until(ctx, func(ctx context.Context) error {
+		made := pod(ns, "probe", w.signed)
+		if err := w.Client.Create(ctx, made, client.DryRunAll); err != nil {
+			return err
+		}
+		if strings.Contains(made.Spec.Containers[0].Image, "@") != want {
+			return errors.New("Gatekeeper has not read the Assigns")
+		}
+		return nil
+	}))
+	quiet(t)
+}
+
+// Every Assign costs every admission in the cluster, whoever's namespace it is for. The
+// operator's limit on Tenants with Stores of their own comes from here.
+func TestAdmissionWithTenantsThatPinTheirTags(t *testing.T) {
+	if os.Getenv("LANDWAITER_WITHOUT_PINNING") != "" {
+		t.Skip("this Gatekeeper is older than pinning")
+	}
+	tenants, pods := 50, 100
+	if text := os.Getenv("LANDWAITER_TENANTS"); text != "" {
+		var err error
+		tenants, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	const exempt = metav1.NamespaceSystem
+	ns, last := namespace(t), namespace(t)
+	var objects []*unstructured.Unstructured
+	m := mutation(t)
+	for i := range tenants {
+		home := fmt.Sprintf("e2e-load-%d", i)
+		if i == tenants-1 {
+			home = last
+		}
+		objects = append(objects, m.Tenant(team(fmt.Sprintf("load-%d", i), home), []string{home, home + "-a", home + "-b"})...)
+	}
+	remove := func(ctx context.Context, object *unstructured.Unstructured) error {
+		return client.IgnoreNotFound(w.Client.Delete(ctx, object.DeepCopy()))
+	}
+	t.Cleanup(func() {
+		for _, object := range objects {
+			if err := remove(context.Background(), object); err != nil {
+				t.Errorf("delete %s: %v", object.GetName(), err)
+			}
+		}
+	})
+	admissions(t, ns, exempt, 30) // warm
+	without, with := &cost{}, &cost{}
+	for range 2 {
+		quiet(t)
+		without.and(admissions(t, ns, exempt, pods))
+		for _, kind := range []string{"Provider", "Assign"} {
+			each(t, objects, func(ctx context.Context, object *unstructured.Unstructured) error {
+				if object.GetKind() != kind {
+					return nil
+				}
+				return w.Client.Create(ctx, object.DeepCopy())
+			})
+		}
+		pinnedIn(t, last, true)
+		with.and(admissions(t, ns, exempt, pods))
+		each(t, objects, remove)
+		pinnedIn(t, last, false)
+	}
+	t.Logf("no Tenants with Stores: %s", without)
+	t.Logf("%d: %s; %.2f of none", tenants, with, with.over(without))
+	require.LessOrEqual(t, with.over(without), 1.5)
+}
+
+func (c *cost) and(other *cost) {
+	c.took, c.exempt = append(c.took, other.took...), append(c.exempt, other.exempt...)
+	if c.processor += other.processor; c.processor != other.processor {
+		c.processor /= 2
+	}
+}

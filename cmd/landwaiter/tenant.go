@@ -77,7 +77,7 @@ Tenant in it cannot be used, 69 the result cannot be written.`,
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&flags.as, "format", exportObjects, "objects, tenant or flux")
-	cmd.Flags().StringVar(&flags.account, "landwaiter-account", "landwaiter-system/landwaiter", "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
+	cmd.Flags().StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
 	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint TenantAllowedRegistries of --registry, which needs its template in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
 	return cmd

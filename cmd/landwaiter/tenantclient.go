@@ -17,6 +17,9 @@ import (
 // pollInterval is the pause between two looks at what is being deleted.
 const pollInterval = 200 * time.Millisecond
 
+// defaultAccount is Landwaiter's ServiceAccount as the chart makes it.
+const defaultAccount = "landwaiter-system/landwaiter"
+
 // adminFlags say which cluster a command of an admin talks to, and how.
 type adminFlags struct {
 	kubeconfig, context string
@@ -26,13 +29,19 @@ type adminFlags struct {
 
 // register declares the flags; writing commands have a dry run.
 func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
+	a.registerCluster(cmd)
 	f := cmd.Flags()
-	f.StringVar(&a.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: KUBECONFIG, or ~/.kube/config)")
-	f.StringVar(&a.context, "context", "", "context of the kubeconfig file (empty: the current one)")
-	f.StringVar(&a.landwaiter, "landwaiter-account", "landwaiter-system/landwaiter", "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
+	f.StringVar(&a.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME")
 	if writes {
 		f.BoolVar(&a.dryRun, "dry-run", false, "ask the API server what would happen, and change nothing")
 	}
+}
+
+// registerCluster declares the flags that say which cluster.
+func (a *adminFlags) registerCluster(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&a.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: KUBECONFIG, or ~/.kube/config)")
+	f.StringVar(&a.context, "context", "", "context of the kubeconfig file (empty: the current one)")
 }
 
 // connect returns the cluster as the user sees it.

@@ -50,9 +50,9 @@ func pickTenant(tenants []*v1alpha1.Tenant, name string) (*v1alpha1.Tenant, erro
 	}
 	switch {
 	case len(names) == 0:
-		return nil, errors.New("the files have no Tenant")
+		return nil, errors.New("there is no Tenant to be found")
 	case name == "":
-		return nil, fmt.Errorf("which Tenant? the files have %s", strings.Join(names, ", "))
+		return nil, fmt.Errorf("which Tenant? there are %s", strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("the files have no Tenant %s; they have %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no Tenant %s, but %s", name, strings.Join(names, ", "))
 }

@@ -196,7 +196,7 @@ func (f *tenantFlags) reconciler(name string) (*v1alpha1.TenantReconciler, error
 		reconciler.Variables = variables
 	}
 	if reconciler.Source == nil && len(variables) == 0 && !f.createNamespaces && firstOf(reconciler.ServiceAccount, f.clusterRole) == "" {
-		return nil, nil //nolint:nilnil // a Tenant without a Git account has no reconciler
+		return nil, nil // a Tenant without a Git account
 	}
 	return reconciler, nil
 }

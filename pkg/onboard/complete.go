@@ -41,7 +41,7 @@ func Complete(tenant *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
 	}
 	for _, check := range []func(*v1alpha1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices} {
 		if err := check(c); err != nil {
-			return nil, fmt.Errorf("Tenant %s: %w", tenant.Name, err)
+			return nil, fmt.Errorf("%s %s: %w", v1alpha1.KindTenant, tenant.Name, err)
 		}
 	}
 	return c, nil

@@ -202,3 +202,39 @@ func chartedAs(t *testing.T, charted []*unstructured.Unstructured, object *unstr
 	require.Fail(t, "the chart has no "+object.GetKind()+" "+name)
 	return nil
 }
+
+// Flux builds with kustomize. A namespace in the team's repository that asks for another
+// team, or for none, ends up in its own; what is no namespace stays as it is.
+func TestTheKustomizationForcesNamespacesIntoTheirTenant(t *testing.T) {
+	tenant, _ := tenantValues(t, root+"/pkg/onboard/testdata/prefix.tenant.yaml")
+	objects, err := onboard.Objects(tenant, onboard.Options{})
+	require.NoError(t, err)
+	kustomization := objects[len(objects)-1]
+	require.Equal(t, "Kustomization", kustomization.GetKind())
+	patches, _, err := unstructured.NestedSlice(kustomization.Object, "spec", "patches")
+	require.NoError(t, err)
+	built, err := yaml.Marshal(map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": []string{"repository.yaml"}, "patches": patches})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), built, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "repository.yaml"), []byte(`
+{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-none}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-blue, labels: {landwaiter.dev/tenant: iris-blue, toolkit.fluxcd.io/tenant: iris-blue, team: blue}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: iris-green-blue, labels: {landwaiter.dev/tenant: iris-blue}}}
+`), 0o600))
+	out, err := tool(t, "kustomize", "build", dir)
+	require.NoError(t, err, out)
+	results, err := cluster.Decode([]byte(out))
+	require.NoError(t, err)
+	labels := map[string]map[string]string{}
+	for _, object := range results {
+		labels[object.GetKind()+" "+object.GetName()] = object.GetLabels()
+	}
+	require.Equal(t, map[string]map[string]string{
+		"Namespace iris-green-none": {v1alpha1.LabelTenant: "iris-green", v1alpha1.LabelFluxTenant: "iris-green"},
+		"Namespace iris-green-blue": {v1alpha1.LabelTenant: "iris-green", v1alpha1.LabelFluxTenant: "iris-green", "team": "blue"},
+		"ConfigMap x":               {v1alpha1.LabelTenant: "iris-blue"},
+	}, labels)
+}

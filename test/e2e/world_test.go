@@ -84,7 +84,7 @@ func start(dir string) (*world, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	s, err := stack.Start(ctx, stack.Options{
-		Options: cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, Workloads: true, AuditInterval: time.Hour},
+		Options: cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, Workloads: true},
 		Root:    "../..", Binary: tools["LANDWAITER_BINARY"], ChartTools: tools["LANDWAITER_CHART_TOOLS"],
 		Values: map[string]any{
 			// Gatekeeper pins tags from 3.23 on; make oldest has an older one.

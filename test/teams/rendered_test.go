@@ -1,0 +1,62 @@
+//go:build e2e
+
+package teams
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+)
+
+// content is an object as JSON has it, without what only the server can know.
+func content(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	made := map[string]any{}
+	for field, value := range object.Object {
+		if field != "metadata" && field != "status" {
+			made[field] = value
+		}
+	}
+	labels := object.GetLabels()
+	if object.GetKind() == "Namespace" {
+		delete(labels, corev1.LabelMetadataName)
+		delete(made, "spec") // its finalizer
+	}
+	made["labels"] = labels
+	text, err := json.Marshal(made)
+	require.NoError(t, err)
+	same := map[string]any{}
+	require.NoError(t, json.Unmarshal(text, &same))
+	return same
+}
+
+// What Git or Helm keeps does not differ from what the cluster has, so no tool ever shows
+// a difference that nobody made.
+func TestTheServerAddsNothingToWhatIsExported(t *testing.T) {
+	out := must(t, "tenant", "export", "exported", "--namespace", "exported-web", "--prefix", "exported-", "--admin-group", "admins", "--developer-group", "devs", "--viewer-group", "views",
+		"--git-url", "https://github.com/example/exported", "--git-secret", "git", "--variable", "REGION=eu", "--quota", "pods=50", "--quota", "requests.memory=64Gi", "--create-namespaces")
+	objects, err := cluster.Decode([]byte(out))
+	require.NoError(t, err)
+	gone(t, "exported")
+	require.NoError(t, w.Apply(within(t), objects...))
+	require.Greater(t, len(objects), 20)
+	for _, want := range objects {
+		got := &unstructured.Unstructured{}
+		got.SetGroupVersionKind(want.GroupVersionKind())
+		require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(want), got))
+		if want.GetKind() == "Tenant" {
+			continue // it has defaults, which a person does not write
+		}
+		require.Equal(t, content(t, want), content(t, got), "%s %s/%s", want.GetKind(), want.GetNamespace(), want.GetName())
+	}
+	// The command finds everything as it should be, but for who applied it.
+	again := add(t, "exported", "--namespace", "exported-web", "--prefix", "exported-", "--admin-group", "admins", "--developer-group", "devs", "--viewer-group", "views",
+		"--git-url", "https://github.com/example/exported", "--git-secret", "git", "--variable", "REGION=eu", "--quota", "pods=50", "--quota", "requests.memory=64Gi", "--create-namespaces")
+	require.Zero(t, again.Created+again.Removed+again.Released)
+}

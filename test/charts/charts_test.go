@@ -168,6 +168,8 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 				require.NotContains(t, rule.Resources, "*", name)
 				if bound[role.Name] {
 					require.NotContains(t, rule.Resources, "secrets", name)
+				}
+				if bound[role.Name] && role.Name != "landwaiter-operator" { // it writes them, in namespaces of Tenants
 					require.NotContains(t, rule.Resources, "configmaps", name)
 				}
 			}
@@ -235,6 +237,8 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		"clientCA.insecureNoClientAuth contradicts":                   {"clientCA.insecureNoClientAuth=true"},
 		"tls.rotate is false, so tls.caBundle must be given":          {"tls.rotate=false"},
 		"tls.rotate needs provider.create":                            {"provider.create=false"},
+		"operator.enabled needs guardrails.enabled":                   {"operator.enabled=true"},
+		"operator.mutation needs mutation.enabled":                    {"operator.enabled=true", "guardrails.enabled=true", "operator.mutation=true"},
 		"mutation.enabled needs provider.create":                      {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},
 		"redis.existingSecret.name is needed":                         {"redis.url=redis://h"},
 		"each name a Redis: use one":                                  {"redis.url=redis://h", "redis.install=true", "redis.existingSecret.name=s"},
@@ -252,6 +256,36 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		out, err := template(t, args...)
 		require.Error(t, err, "%v", sets)
 		require.Contains(t, out, message, "%v", sets)
+	}
+}
+
+func TestGuardrailsNeedAKubernetesThatHasThem(t *testing.T) {
+	out, err := template(t, "--kube-version", "1.29.15", "--set", "guardrails.enabled=true")
+	require.Error(t, err)
+	require.Contains(t, out, "guardrails.enabled needs Kubernetes 1.30")
+	_, err = template(t, "--kube-version", "1.30.0", "--set", "guardrails.enabled=true")
+	require.NoError(t, err)
+	for _, object := range render(t) {
+		require.NotContains(t, object.GetKind(), "ValidatingAdmissionPolicy", "they are off by default")
+	}
+}
+
+// Every guardrail has its binding, and those for kustomize are the chart's.
+func TestGuardrailsForKustomizeAreTheCharts(t *testing.T) {
+	built, err := tool(t, "kustomize", "build", filepath.Join(root, "config", "guardrails"))
+	require.NoError(t, err, built)
+	objects, err := cluster.Decode([]byte(built))
+	require.NoError(t, err)
+	fromChart := map[string]map[string]any{}
+	for _, object := range render(t, "--set", "guardrails.enabled=true") {
+		if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") {
+			fromChart[object.GetKind()+" "+object.GetName()] = withoutOrigin(object)
+		}
+	}
+	require.Len(t, objects, len(fromChart))
+	for _, object := range objects {
+		require.Equal(t, fromChart[object.GetKind()+" "+object.GetName()], withoutOrigin(object), "run make generate")
+		require.Contains(t, fromChart, "ValidatingAdmissionPolicyBinding "+object.GetName())
 	}
 }
 

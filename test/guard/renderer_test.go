@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // blue is a Tenant with everything that a Tenant can stand for.
@@ -53,6 +55,12 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 		eventually(t, object.GetKind()+" "+object.GetName(), func(ctx context.Context) error { // the Tenant may not be known yet
 			return as.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("landwaiter-tenant"))
 		})
+	}
+	pinning, err := cluster.DecodeFile(root + "/pkg/onboard/testdata/mutation.yaml")
+	require.NoError(t, err)
+	for _, object := range pinning {
+		err := as.Create(within(t), object, client.DryRunAll)
+		require.False(t, apierrors.IsForbidden(err), "%s %s: %v", object.GetKind(), object.GetName(), err)
 	}
 	// An admin of the namespace may do everything but what is guarded.
 	require.NoError(t, w.Apply(within(t), binding("iris-blue", "everything", "cluster-admin", user("boss")), binding("iris-blue-web", "everything", "cluster-admin", user("boss"))))

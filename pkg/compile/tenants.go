@@ -114,6 +114,7 @@ func (s *Snapshot) bind(own *level) binding {
 		}
 	case s.tenants.hidden && namespace != verify.Cluster:
 		// It is not named: the namespace may be another team's.
+		b.by = policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: "(unreadable)"}
 		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
 	}
 	limits, ownQuota := s.cluster.quotas[b.account]

@@ -56,6 +56,8 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	metrics := freePort(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // for the metrics of traces
 	s := startServe(t, "--metrics-address", metrics, "--redis-url", "redis://"+miniredis.RunT(t).Addr(), "--redis-key-file", key)
+	tenant := "{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: a}, spec: {home: team-a}}\n"
+	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "tenant.yaml"), []byte(tenant), 0o600))
 	s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	s.becomes(t, "team-b", "shared/app:v1", gatekeeper.Denied, "")
 	for path, key := range map[string]string{gatekeeper.VerifyPath: "[x", "/v1/mutate": s.Registry.Host() + "/shared/base:v1", "/nowhere": ""} {
@@ -65,7 +67,7 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	require.Eventually(t, func() bool { // a request is counted after its answer
 		families = scrape(t, metrics)
 		keys := families["landwaiter_provider_keys_total"]
-		return keys != nil && slices.ContainsFunc(keys.GetMetric(), func(m *dto.Metric) bool { return labelOf(m, "outcome") == "invalid" })
+		return keys != nil && families["landwaiter_tenant_namespace"] != nil && slices.ContainsFunc(keys.GetMetric(), func(m *dto.Metric) bool { return labelOf(m, "outcome") == "invalid" })
 	}, 10*time.Second, 10*time.Millisecond)
 	warming := prometheus.NewRegistry()
 	_, err := warm.New(&rest.Config{Host: "http://127.0.0.1:1"}, nobody{}, logrus.New(), warm.Options{Interval: time.Hour, Metrics: warming})

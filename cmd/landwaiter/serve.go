@@ -174,7 +174,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
-	options.Ready = s.Set().Ready
+	options.Ready, options.Tenant = s.Set().Ready, s.Tenant
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

@@ -44,7 +44,7 @@ func startCluster(t *testing.T) *cluster.Cluster {
 	t.Cleanup(running.Stop)
 	files, err := filepath.Glob("../../config/crd/landwaiter.dev_*.yaml")
 	require.NoError(t, err)
-	require.Len(t, files, 9)
+	require.Len(t, files, len(v1alpha1.Kinds()))
 	for _, name := range files {
 		objects, err := cluster.DecodeFile(name)
 		require.NoError(t, err)

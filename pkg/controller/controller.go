@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,7 +138,7 @@ func (c *Controller) assemble() error {
 	c.manager, err = manager.New(c.config, manager.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"}, // the provider serves them
-		Cache:   ctrlcache.Options{DefaultTransform: cache.TransformFunc(ctrlcache.TransformStripManagedFields())},
+		Cache:   ctrlcache.Options{DefaultTransform: ctrlcache.TransformStripManagedFields()},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
@@ -105,13 +106,17 @@ func TestAWaitForReferencesEndsAndBeginsAgainWithTheNextChange(t *testing.T) {
 }
 
 // statusesOf counts the writes of statuses by namespace, and refuses some.
-func statusesOf(writes map[string]*atomic.Int64, refuse func(client.Object) error) interceptor.Funcs {
-	return interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+func statusesOf(writes map[string]*atomic.Int64, refuse func(metav1.Object) error) interceptor.Funcs {
+	return interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+		object, ok := applied.(metav1.Object)
+		if !ok {
+			return fmt.Errorf("%T has no metadata", applied)
+		}
 		writes[object.GetNamespace()].Add(1)
 		if err := refuse(object); err != nil {
 			return err
 		}
-		return c.SubResource(sub).Patch(ctx, object, patch, options...)
+		return c.SubResource(sub).Apply(ctx, applied, options...)
 	}}
 }
 
@@ -123,7 +128,7 @@ func TestAStatusThatIsRefusedIsNotTriedAgainAndDelaysNobody(t *testing.T) {
 		for i := range many {
 			objects = append(objects, lax("team-a", fmt.Sprintf("p-%03d", i)))
 		}
-		b := newBench(t, statusesOf(writes, func(object client.Object) error {
+		b := newBench(t, statusesOf(writes, func(object metav1.Object) error {
 			if object.GetNamespace() == "team-a" {
 				return apierrors.NewInvalid(schema.GroupKind{Kind: "VerificationPolicy"}, object.GetName(), nil)
 			}

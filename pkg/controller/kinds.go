@@ -28,13 +28,16 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 		// Only specs matter: we write the statuses ourselves.
 		all = append(all, source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, predicate.GenerationChangedPredicate{}))
 	}
-	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, createdOrDeleted()))
+	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, createdOrEnding()))
 }
 
-// createdOrDeleted passes the creation and deletion of a namespace. Its content has no
-// effect.
-func createdOrDeleted() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }}
+// createdOrEnding passes the creation and deletion of a namespace, and the beginning of its
+// deletion: a home that is ending must not leave its Tenant to the cluster's rules. Other
+// content has no effect.
+func createdOrEnding() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
 }
 
 // byNamespace enqueues the namespace of an object. For a Namespace, that is its name.

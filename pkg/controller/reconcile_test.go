@@ -253,7 +253,7 @@ func TestAResourceThatChangedSinceKeepsItsStatusUntilItIsCompiled(t *testing.T) 
 	b.reconcile(t, verify.Cluster)
 	newer := lax("team-a", "p")
 	newer.Generation = 4
-	tried, err := newStatusWriter(b.Controller).apply(t.Context(), newer, b.set.Snapshot().Reports("team-a"))
+	tried, err := newStatusWriter(b.Controller).apply(t.Context(), newer, b.set.Snapshot(), b.set.Snapshot().Reports("team-a"))
 	require.NoError(t, err)
 	require.False(t, tried)
 	require.Empty(t, newer.Status.Conditions)
@@ -263,11 +263,11 @@ func TestStatusesThatCannotBeWrittenAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failures := 2
 		b := newBench(t, interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			SubResourceApply: func(ctx context.Context, c client.Client, sub string, applied runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
 				if failures--; failures >= 0 {
 					return errors.New("conflict")
 				}
-				return c.SubResource(sub).Patch(ctx, object, patch, options...)
+				return c.SubResource(sub).Apply(ctx, applied, options...)
 			},
 		}, team("team-a"), lax("team-a", "p"))
 		b.reconcile(t, verify.Cluster)
@@ -299,7 +299,11 @@ func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {
 	}
 	again := team("team-a")
 	again.UID = "another"
-	predicate := createdOrDeleted()
+	ending := team("team-a")
+	ending.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	predicate := createdOrEnding()
+	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: ending}), "a home that is ending is compiled at once")
+	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: ending, ObjectNew: ending}))
 	require.False(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: team("team-a")}))
 	require.True(t, predicate.Update(event.UpdateEvent{ObjectOld: team("team-a"), ObjectNew: again}))
 }

@@ -121,7 +121,8 @@ func (w *statusWriter) work(ctx context.Context, queue workqueue.TypedRateLimiti
 func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	reports := w.set.Snapshot().Reports(namespace)
+	snapshot := w.set.Snapshot()
+	reports := snapshot.Reports(namespace)
 	if len(reports) == 0 {
 		w.forget(namespace)
 		return false, nil // the namespace has no resources
@@ -137,7 +138,7 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 				more = true
 				return nil
 			}
-			tried, err := w.apply(ctx, object, reports)
+			tried, err := w.apply(ctx, object, snapshot, reports)
 			if tried {
 				written++
 			}
@@ -151,7 +152,7 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 
 // apply writes an object's status if it differs from the report. It reports whether it
 // asked the API server.
-func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, reports map[policy.ObjectRef]compile.Report) (tried bool, err error) {
+func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, snapshot *compile.Snapshot, reports map[policy.ObjectRef]compile.Report) (tried bool, err error) {
 	source := resource.RefOf(object)
 	report, compiled := reports[source]
 	if !compiled || report.Generation != object.GetGeneration() {
@@ -163,18 +164,21 @@ func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, report
 	}
 	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1alpha1.ConditionReady)
 	after := setStatus(changed, report)
+	if tenant, ok := changed.(*v1alpha1.Tenant); ok {
+		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
+	}
 	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.Effective, observed: report.Generation}
 	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
 		return false, nil // up to date, or as far as it goes
 	}
-	err = w.writer.Status().Patch(ctx, changed, client.MergeFrom(object))
+	err = w.applyStatus(ctx, source, changed)
 	switch {
 	case isPermanent(err):
 		w.refuse(source, this)
 		w.log.WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
 		return true, nil
 	case err != nil:
-		return true, client.IgnoreNotFound(fmt.Errorf("write status of %s: %w", source, err))
+		return true, client.IgnoreNotFound(err)
 	}
 	if (before == nil || before.Status != after.Status || before.Reason != after.Reason) && w.mayRecord(verify.Namespace(source.Namespace)) {
 		recordEvent(w.Controller.events, object, after)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,31 @@ func TestAFloodForOneImageLeavesRoomForOtherAccounts(t *testing.T) {
 		response, _ := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
 		return len(response.Response.Items) == 1
 	}, 20*time.Second, time.Millisecond, "places are given back")
+}
+
+// oneTeam is a Decider for which all namespaces of team-b share an account.
+type oneTeam struct{ Decider }
+
+func (oneTeam) Account(namespace verify.Namespace) verify.Account {
+	if strings.HasPrefix(string(namespace), "team-b") {
+		return verify.TenantAccount("b")
+	}
+	return namespace.Account()
+}
+
+func TestFiftyNamespacesOfATenantHaveOneShareOfTheDoor(t *testing.T) {
+	p := tarpit{make(chan struct{})}
+	defer close(p.release)
+	h := testHandler(oneTeam{deciderFunc(p.decide)}, pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+	taken := 0
+	for i := range 50 {
+		if _, status := post(t, h, "/v1/verify", requestBody(t, fmt.Sprintf("[team-b-%d]r.example.com/stuck", i))); status == http.StatusOK {
+			taken++
+		}
+	}
+	require.Positive(t, taken)
+	require.LessOrEqual(t, taken, 32, "as many as one namespace has")
+	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
 }
 
 func TestKnownVerdictsTakePlacesToo(t *testing.T) {

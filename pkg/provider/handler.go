@@ -53,6 +53,9 @@ type operation struct {
 
 func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options) *handler {
 	m := newMetrics(options.Metrics)
+	if options.Tenant != nil {
+		options.Metrics.MustRegister(newTenantNamespaces(&m.namespaces, options.Tenant))
+	}
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),

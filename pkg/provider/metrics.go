@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -144,6 +146,13 @@ func (l *labels) capped(value string) string {
 		l.first(value)
 	}
 	return value
+}
+
+// values returns the values so far, without "other".
+func (l *labels) values() []string {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Sorted(maps.Keys(l.known))
 }
 
 // drop makes room for another value.

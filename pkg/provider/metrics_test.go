@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,4 +72,22 @@ func TestMetricsAreServedAsOpenMetricsToThoseThatAsk(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(body), "# TYPE landwaiter_provider_keys counter\n")
 	require.Contains(t, string(body), "\n# EOF\n")
+}
+
+func TestSeriesOfNamespacesCanBeJoinedWithTheirTenants(t *testing.T) {
+	namespaces := labels{limit: 3}
+	for _, namespace := range []string{"iris-web", "team-a", "iris-api", "iris-past-the-limit"} {
+		namespaces.capped(namespace)
+	}
+	tenants := newTenantNamespaces(&namespaces, func(namespace verify.Namespace) string {
+		if strings.HasPrefix(string(namespace), "iris-") {
+			return "iris"
+		}
+		return ""
+	})
+	const help = "# HELP landwaiter_tenant_namespace Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).\n# TYPE landwaiter_tenant_namespace gauge\n"
+	require.NoError(t, testutil.CollectAndCompare(tenants, strings.NewReader(help+
+		"landwaiter_tenant_namespace{namespace=\"iris-api\",tenant=\"iris\"} 1\nlandwaiter_tenant_namespace{namespace=\"iris-web\",tenant=\"iris\"} 1\n")))
+	namespaces.drop("iris-api")
+	require.Equal(t, 1, testutil.CollectAndCount(tenants), "a namespace that is gone has no series")
 }

@@ -75,6 +75,9 @@ type Options struct {
 	GracePeriod time.Duration
 	// Observers see every request, after the log and the metrics.
 	Observers []Observer
+	// Tenant returns the Tenant of a namespace, "" if it has none. It is for metrics; a nil
+	// Tenant means that there are no Tenants.
+	Tenant func(verify.Namespace) string
 	// Metrics registers the metrics and is served at /metrics. Default: a new
 	// registry.
 	Metrics *prometheus.Registry

@@ -125,6 +125,14 @@ func New(options Options) (*Service, error) {
 	return s, nil
 }
 
+// Tenant returns the name of the Tenant that holds a namespace, "" if none does.
+func (s *Service) Tenant(namespace verify.Namespace) string {
+	if snapshot := s.set.Snapshot(); snapshot != nil {
+		return snapshot.Tenant(namespace)
+	}
+	return ""
+}
+
 // account returns who pays for a namespace's background work.
 func (s *Service) account(namespace verify.Namespace) verify.Account {
 	if config, err := s.set.For(namespace); err == nil && config.Account != "" {

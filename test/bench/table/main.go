@@ -96,6 +96,7 @@ func figures() []figure {
 		{Name: "verifications for 512 keys of 32 images in one request", Target: 32, of: value("ManyKeys", "verifications", 1)},
 		{Name: "round trips to Redis for a verdict that only Redis has", Target: 1, of: value("RedisWarm", "round-trips", 1)},
 		{Name: "p99 beside a flooding namespace over quiet", Target: 2, of: value("Flood", "ratio", 1)},
+		{Name: "p99 beside a Tenant whose 50 namespaces flood, over quiet", Target: 2, of: value("FloodOfATenant", "ratio", 1)},
 		{Name: "VerifiedImages over its yardstick, allowed, the most of 1, 10 and 50 images", Target: 1.5, of: most("VerifiedImages/allowed/images=", "over-yardstick", "1", "10", "50")},
 		{Name: "VerifiedImages over its yardstick, denied, the most of 1, 10 and 50 images", Target: 1.5, of: most("VerifiedImages/denied/images=", "over-yardstick", "1", "10", "50")},
 	}

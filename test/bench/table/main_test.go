@@ -26,6 +26,7 @@ BenchmarkChange-2  100 2000000 ns/op
 BenchmarkManyKeys-2 44 24221883 ns/op 32.00 verifications
 BenchmarkRedisWarm-2 4795 226901 ns/op 1.000 round-trips
 BenchmarkFlood-2  1 8881053039 ns/op 33.81 ms-flooded-p99 25.27 ms-quiet-p99 1.338 ratio
+BenchmarkFloodOfATenant-2  1 8881053039 ns/op 33.81 ms-flooded-p99 25.27 ms-quiet-p99 0.9 refused 1.338 ratio
 BenchmarkVerifiedImages/allowed/images=1-2  100 1.25 over-yardstick
 BenchmarkVerifiedImages/allowed/images=10-2  100 1.30 over-yardstick
 BenchmarkVerifiedImages/allowed/images=50-2  100 1.20 over-yardstick

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
@@ -162,7 +164,7 @@ type world struct {
 func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1alpha1.Tenant, error) {
 	var tenants v1alpha1.TenantList
 	if err := e.reader.List(ctx, &tenants); err != nil {
-		return nil, nil, fmt.Errorf("list Tenants: %w", err)
+		return nil, nil, explained("list Tenants", err)
 	}
 	var namespaces corev1.NamespaceList
 	if err := e.reader.List(ctx, &namespaces); err != nil {
@@ -183,6 +185,15 @@ func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1
 		all = append(all, tenant)
 	}
 	return &world{all: all, tenants: resource.NewTenants(all), namespaces: namespaces.Items}, tenant, nil
+}
+
+// explained wraps an error about Tenants, which says little where their definition is missing.
+func explained(doing string, err error) error {
+	var discovery *apiutil.ErrResourceDiscoveryFailed
+	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
+		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's definitions (charts/landwaiter), or check --context: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // namespace returns a namespace that was listed, nil if there was none.

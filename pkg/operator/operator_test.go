@@ -328,3 +328,19 @@ func TestAReconcileOfATenantThatIsGoneDoesNothing(t *testing.T) {
 	require.Zero(t, result)
 	require.Equal(t, types.NamespacedName{Name: "gone"}, request("gone").NamespacedName)
 }
+
+func TestAClusterWithoutTheDefinitionsSaysSo(t *testing.T) {
+	missing := interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return &meta.NoKindMatchError{}
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return &meta.NoKindMatchError{}
+		},
+	}
+	e := New(fakeClient(t, missing), Options{})
+	_, err := e.List(t.Context())
+	require.ErrorContains(t, err, "install Landwaiter's definitions (charts/landwaiter)")
+	_, _, err = e.Merge(t.Context(), team("green"))
+	require.ErrorContains(t, err, "install Landwaiter's definitions (charts/landwaiter)")
+}

@@ -25,7 +25,7 @@ func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, liv
 		return asked.DeepCopy(), nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("get Tenant %s: %w", asked.Name, err)
+		return nil, nil, explained("get Tenant "+asked.Name, err)
 	}
 	if asked.Spec.Home == asked.Name { // what a command fills in if nobody says which
 		asked = asked.DeepCopy()

@@ -1,9 +1,12 @@
 package onboard
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -69,8 +72,22 @@ func (m Mutation) scoped(tenant *v1alpha1.Tenant, name, asks string, namespaces 
 		return nil
 	}
 	labels := map[string]string{v1alpha1.LabelTenant: tenant.Name, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
+	name = shortened(name)
 	provider := m.provider(name, "/v1/namespaces/"+asks+"/mutate", labels)
 	return append([]*unstructured.Unstructured{provider}, m.assigns(name, name, map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
+}
+
+// maxPrefix begins names of Assigns, for which Gatekeeper accepts 63 bytes with the
+// longest ending.
+const maxPrefix = 63 - len("-pods-ephemeralcontainers")
+
+// shortened cuts a name and keeps it apart from others by a hash.
+func shortened(name string) string {
+	if len(name) <= maxPrefix {
+		return name
+	}
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(name)))[:10]
+	return strings.TrimRight(name[:maxPrefix-len(hash)-1], "-.") + "-" + hash
 }
 
 func (m Mutation) provider(name, path string, labels map[string]string) *unstructured.Unstructured {

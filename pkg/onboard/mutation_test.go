@@ -1,6 +1,7 @@
 package onboard
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,6 +45,21 @@ func TestNamesOfMutationObjectsAreOneTenantsAlone(t *testing.T) {
 		for _, id := range ids(objects) {
 			require.False(t, names[id], id)
 			names[id] = true
+		}
+	}
+}
+
+// Gatekeeper refuses longer names of Assigns.
+func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
+	names := map[string]bool{}
+	for _, last := range []string{"a", "b"} {
+		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: "home"}}
+		tenant.Name = strings.Repeat("x", 39) + last
+		for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, strings.Repeat("n", 63))...) {
+			require.LessOrEqual(t, len(object.GetName()), 63)
+			require.True(t, strings.HasPrefix(object.GetName(), tenantMutation), "the operator's fence knows it by that")
+			require.False(t, names[object.GetKind()+object.GetName()], object.GetName())
+			names[object.GetKind()+object.GetName()] = true
 		}
 	}
 }

@@ -94,23 +94,13 @@ func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects
 	before := c.set.Snapshot()
 	snapshot, _ := before.With(level, objects, fetched)
 	c.set.Swap(snapshot)
-	c.outdated.mark(related(before, level)...)
-	c.outdated.mark(related(snapshot, level)...)
+	c.outdated.mark(level)
+	c.outdated.mark(before.Related(level)...)
+	c.outdated.mark(snapshot.Related(level)...)
 	c.outdated.markCluster()
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
 		c.options.Forget(level) // after the swap, so that no new entries are cached
 	}
-}
-
-// related returns the namespaces whose statuses a change of one may concern: itself; the
-// members of its Tenant if it is home, whose rules they use; otherwise home, whose statuses
-// count the members.
-func related(snapshot *compile.Snapshot, namespace verify.Namespace) []verify.Namespace {
-	members := snapshot.Members(snapshot.Tenant(namespace)) // home first
-	if len(members) == 0 || members[0] == namespace {
-		return append(members, namespace)
-	}
-	return []verify.Namespace{namespace, members[0]}
 }
 
 // fetchAll returns the external data of objects, and how long to wait for data whose

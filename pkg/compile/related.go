@@ -1,0 +1,14 @@
+package compile
+
+import "github.com/landwaiter/landwaiter/pkg/verify"
+
+// Related returns the namespaces whose reports a change of one may concern: itself, the
+// members of a Tenant whose home it is, and the home of its Tenant, whose reports count
+// members.
+func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
+	list := s.concerned(namespace)
+	if holder := s.tenants.Holder(string(namespace)); holder != nil && holder.Spec.Home != string(namespace) {
+		list = append(list, verify.Namespace(holder.Spec.Home))
+	}
+	return list
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +86,8 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 }
 
 func (p printedTenants) print(out io.Writer) error {
-	w := newTable(out)
+	// No cell wraps, so that scripts can cut columns as they do with kubectl.
+	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
 	fmt.Fprintln(w, "NAME\tHOME\tNAMESPACES\tDECIDES\tRECONCILER\tREADY\tPROVISIONED")
 	for _, t := range p.Tenants {
 		reconciler := t.Reconciler

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestATenantIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printedTenants{Tenants: []printedTenant{
+		{Name: "iris-blue", Home: "iris-blue", Namespaces: 3, Decides: "Namespace", Reconciler: "iris-blue/iris-blue", Ready: "True", Provisioned: "True"},
+		{Name: "iris-green", Home: "iris-green", Namespaces: 1, Decides: "Tenant", Ready: "True", Provisioned: "False: NotOwned"},
+	}}.print(&out))
+	require.Equal(t, `NAME        HOME        NAMESPACES  DECIDES    RECONCILER           READY  PROVISIONED
+iris-blue   iris-blue   3           Namespace  iris-blue/iris-blue  True   True
+iris-green  iris-green  1           Tenant     -                    True   False: NotOwned
+`, out.String())
+}

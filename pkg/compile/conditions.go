@@ -250,7 +250,7 @@ func (c conditions) hidden(of func(*level) []policy.ObjectRef) []policy.ObjectRe
 func (c conditions) idlePolicies(l *level) []policy.ObjectRef {
 	var idle []policy.ObjectRef
 	for _, p := range l.policies {
-		if !slices.ContainsFunc(c.view.policies.deciding, func(g group) bool { return c.view.chain[g.at].level.objects.namespace == l.objects.namespace }) {
+		if !slices.ContainsFunc(c.view.policies.deciding, func(g group) bool { return c.view.chain[g.at].objects.namespace == l.objects.namespace }) {
 			idle = append(idle, p.source)
 		}
 	}

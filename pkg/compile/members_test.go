@@ -14,22 +14,6 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// inNamespace returns the objects of o that belong to one namespace, or to the cluster.
-func inNamespace(o resource.Objects, namespace string) resource.Objects {
-	var found resource.Objects
-	for _, n := range o.Namespaces {
-		if n.Name == namespace {
-			found.Namespaces = append(found.Namespaces, n)
-		}
-	}
-	for _, r := range o.Resources {
-		if r.GetNamespace() == namespace {
-			found.Resources = append(found.Resources, r)
-		}
-	}
-	return found
-}
-
 // same requires that two snapshots say the same of every namespace.
 func same(t *testing.T, want, got *compile.Snapshot) {
 	t.Helper()

@@ -103,6 +103,7 @@ func (p compiledPolicy) leniency() int {
 		return 2
 	case v1alpha1.DefaultActionInherit:
 		return 1
+	case v1alpha1.DefaultActionDeny:
 	}
 	return 0
 }

@@ -74,9 +74,10 @@ func (f *Fence) Start(ctx context.Context) error {
 			return nil
 		}
 		err := f.Prove(ctx)
+		if ctx.Err() != nil {
+			err = nil // stopped
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err == nil:
 			proven, pause = time.Now(), f.Interval
 		case errors.Is(err, ErrNoFence):

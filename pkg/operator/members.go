@@ -149,7 +149,7 @@ func made(namespace client.Object, tenant string) bool {
 // owns reports whether a label or annotation was applied by [FieldManager].
 func owns(object client.Object, group, name string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
-		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && hasField(f.FieldsV1.Raw, "f:metadata", group, "f:"+name)
+		return f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil && hasField(f.FieldsV1.GetRawBytes(), "f:metadata", group, "f:"+name)
 	})
 }
 

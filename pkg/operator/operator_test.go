@@ -156,7 +156,7 @@ func TestANamespaceThatHasJustAppearedIsNotTakenOver(t *testing.T) {
 
 func TestANamespaceKeepsAStricterPodSecurityOfOthers(t *testing.T) {
 	fields := func(manager, label string) []metav1.ManagedFieldsEntry {
-		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:` + label + `":{}}}}`)}}}
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:` + label + `":{}}}}`)}}
 	}
 	const enforce = podSecurity + "enforce"
 	for about, c := range map[string]struct {
@@ -185,7 +185,7 @@ func TestANamespaceSaysHowItCameToItsTenant(t *testing.T) {
 	old.Annotations = map[string]string{v1alpha1.AnnotationMade: "green"}
 	mine := old.DeepCopy()
 	mine.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:landwaiter.dev/made":{}}}}`)}}}
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:landwaiter.dev/made":{}}}}`)}}
 	for about, c := range map[string]struct {
 		member member
 		want   map[string]string

@@ -61,10 +61,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
 		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Members))}
+	again := resync
 	if len(report.Problems) > 0 {
+		again = maxRetryPause // no watch tells when an admin has done what was missing
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
 	}
-	return reconcile.Result{RequeueAfter: resync}, r.condition(ctx, tenant, condition)
+	return reconcile.Result{RequeueAfter: again}, r.condition(ctx, tenant, condition)
 }
 
 // delete takes away what a Tenant stands for, then lets the Tenant go.

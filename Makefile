@@ -26,7 +26,7 @@ CLOUDS    := aws,azure,gcp
 CORE      := Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|Audit|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e oldest soak dev image release clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e slow oldest soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -100,9 +100,16 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -race -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	tools=$$(test/tools/build.sh); \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/coldstart ./test/dev ./test/e2e ./test/guard ./test/image ./test/install ./test/metrics ./test/soak ./test/teams
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/e2e ./test/guard ./test/image ./test/install ./test/metrics ./test/soak ./test/teams
 	go build -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
+
+slow: build ## Run what is too slow for .ci/run: cold starts in every order, and 201 teams in one loop
+	@test/tools/packages.sh
+	@eval "$$(test/tools/cluster.sh)"; \
+	go build -race -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -timeout 15m -tags e2e ./test/coldstart; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_TEAMS=201 go test -count=1 -timeout 30m -tags e2e -v -run ManyTeams ./test/teams
 
 oldest: ## Run the core of make e2e on the oldest Kubernetes that is supported, with an older and this Gatekeeper (built once)
 	@test/tools/packages.sh

@@ -91,6 +91,9 @@ func beginningsOf(text string) iter.Seq[string] {
 // Named returns a Tenant by its name, nil if there is none.
 func (t *Tenants) Named(name string) *v1alpha1.Tenant { return t.all[name] }
 
+// Lists reports whether a Tenant names a namespace itself, and not by its prefix.
+func (t *Tenants) Lists(namespace string) bool { return t.listed[namespace] != nil }
+
 // Holder returns the Tenant that holds a namespace, nil if none does. The namespace need
 // not exist.
 func (t *Tenants) Holder(namespace string) *v1alpha1.Tenant {

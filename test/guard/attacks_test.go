@@ -122,6 +122,7 @@ func attacksOnLabels() []attack {
 		{"have an adopted namespace deleted with the Tenant", red(), rule, "", "landwaiter.dev/made", change("Namespace", "", "iris-red-web", `{"metadata":{"annotations":{"landwaiter.dev/made":"true"}}}`)},
 		{"make a namespace of a Tenant to come", spawner(), rule, "", "landwaiter.dev/tenant", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: to-come}}}")},
 		{"make one that Gatekeeper ignores", spawner(), rule, "", "admission.gatekeeper.sh/ignore", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {admission.gatekeeper.sh/ignore: x}}}")},
+		{"change a namespace of Kubernetes", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "kube-system", label("pod-security.kubernetes.io/enforce", `"restricted"`))},
 		{"make a member without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
 	}
 }

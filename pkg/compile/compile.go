@@ -190,6 +190,11 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		l.hosts, l.quotas = hostRules(o.stores, l.stores), l.compileQuotas(o.quotas)
 		l.shared = sharedFingerprints(l)
 	}
+	for _, p := range l.policies {
+		if p.decides() {
+			l.rules = append(l.rules, p.rules...)
+		}
+	}
 	return l
 }
 

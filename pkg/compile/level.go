@@ -184,6 +184,7 @@ type level struct {
 	quotas       map[verify.Account]verify.Limits    // cluster level only
 	quotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account in quotas
 	policies     []compiledPolicy                    // without floors
+	rules        []verify.Rule                       // of the policies that decide
 	floors       []compiledPolicy                    // cluster level only
 	problems     []resource.Problem
 

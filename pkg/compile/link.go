@@ -162,6 +162,9 @@ func (v *view) judging(groups []group, client verify.Registry) verify.Layer {
 		return v.layer(nil, v.verifiers, client)
 	}
 	layer := v.layer(groups[0].policies, v.verifiers, client)
+	if groups[0].rules != nil {
+		layer.Rules = groups[0].rules // a home may have many rules, and a Tenant many namespaces
+	}
 	if layer.Inherits && len(groups) > 1 {
 		next := v.judging(groups[1:], client)
 		layer.Next = &next

@@ -6,12 +6,14 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // group holds the policies of one level that are tried together, by name.
 type group struct {
 	at       int // index of the level in the chain
 	policies []compiledPolicy
+	rules    []verify.Rule // of policies, shared by all views; nil if that is not known
 	// next judges what these policies inherit; for policies that warn, which are no part
 	// of the chain of deciding ones.
 	next []group
@@ -32,7 +34,7 @@ type applicable struct {
 func applyPolicies(chain []rung) applicable {
 	var a applicable
 	for i, l := range chain {
-		own, warning := group{at: i}, group{at: i}
+		own, warning := group{at: i, rules: l.rules}, group{at: i}
 		for _, p := range l.policies {
 			if p.decides() {
 				own.policies = append(own.policies, p)
@@ -83,7 +85,7 @@ func (a applicable) all() []compiledPolicy {
 func (a applicable) refuse(why string) applicable {
 	refused := func(g group) group {
 		g.policies = mapSlice(g.policies, func(p compiledPolicy) compiledPolicy { return p.refuse(why) })
-		g.next = nil // a refused policy inherits nothing
+		g.rules, g.next = nil, nil // a refused policy inherits nothing
 		return g
 	}
 	a.deciding, a.warning = mapSlice(a.deciding, refused), mapSlice(a.warning, refused)

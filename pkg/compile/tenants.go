@@ -98,8 +98,7 @@ func (s *Snapshot) bind(own *level) binding {
 	if namespace != verify.Cluster {
 		tenant = s.tenants.Holder(string(namespace))
 	}
-	switch {
-	case tenant != nil:
+	if tenant != nil {
 		b.tenant = tenant.Name
 		if tenant.Spec.Verification.Decides != "" {
 			b.decides = tenant.Spec.Verification.Decides
@@ -112,8 +111,10 @@ func (s *Snapshot) bind(own *level) binding {
 		} else if s.holds(tenant, home) {
 			b.home = s.levels[home]
 		}
-	case s.tenants.hidden && namespace != verify.Cluster:
-		// It is not named: the namespace may be another team's.
+	}
+	if s.tenants.hidden && namespace != verify.Cluster && !s.tenants.Lists(string(namespace)) {
+		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
+		// another team's.
 		b.by = policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: "(unreadable)"}
 		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
 	}

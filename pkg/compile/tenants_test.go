@@ -191,7 +191,7 @@ func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableTenantDeniesWhereNoOtherTenantIs(t *testing.T) {
+func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.T) {
 	for name, broken := range map[string]func(*resource.Objects){
 		"unreadable": func(o *resource.Objects) {
 			o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "hidden"}, Err: errors.New("unknown field")}}
@@ -212,7 +212,7 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantIs(t *testing.T) {
 			snapshot, problems := compiled(o)
 			require.Len(t, problems, 1)
 			require.Equal(t, policy.ObjectRef{Kind: "Tenant", Name: "hidden"}, problems[0].Source)
-			for _, namespace := range []verify.Namespace{"rose", "undeclared"} {
+			for _, namespace := range []verify.Namespace{"rose", "undeclared", "iris-dev-a"} {
 				got := verdict(t, snapshot, namespace, "r.example.com/app")
 				require.Equal(t, policy.Denied, got.Outcome)
 				require.Contains(t, got.Reason, "a Tenant cannot be read, so it is unknown whether namespace "+string(namespace)+" belongs to it")

@@ -41,8 +41,8 @@ type set struct {
 // Plan decides which objects pin tags, from what holds in each namespace that exists.
 //
 // New namespaces get what byDefault says until the next plan. Exempt namespaces are never
-// pinned. At most limit sets with Stores of their own are made, for the oldest Tenants
-// first; each costs every admission in the cluster. Namespaces past the limit are pinned
+// pinned. At most limit sets with Stores of their own are made, one for each Tenant before
+// anyone's second, for the oldest Tenants first; each costs every admission in the cluster. Namespaces past the limit are pinned
 // with the cluster's Stores: a tag that those cannot resolve is refused, not let through.
 func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, limit int) Plan {
 	var plan Plan
@@ -81,8 +81,9 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 	return plan
 }
 
-// sets returns which Stores serve which namespaces, those of the oldest Tenants first. A
-// level that does not count for a Tenant has no set.
+// sets returns which Stores serve which namespaces: the first set of every Tenant, home's
+// if it has Stores, then the second ones, so that no Tenant takes the places of others;
+// those of the oldest Tenants first. A level that does not count for a Tenant has no set.
 func sets(namespaces []Pinning, exempt []string) []set {
 	homes := map[string]bool{}
 	for _, n := range namespaces {
@@ -115,7 +116,21 @@ func sets(namespaces []Pinning, exempt []string) []set {
 		all = append(all, *s)
 	}
 	slices.SortFunc(all, func(a, b set) int {
-		return cmp.Or(a.tenant.CreationTimestamp.Compare(b.tenant.CreationTimestamp.Time), cmp.Compare(a.tenant.Name, b.tenant.Name), cmp.Compare(a.namespace, b.namespace))
+		return cmp.Or(a.tenant.CreationTimestamp.Compare(b.tenant.CreationTimestamp.Time), cmp.Compare(a.tenant.Name, b.tenant.Name), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.namespace, b.namespace))
 	})
+	turns, of := map[string]int{}, map[string]int{}
+	for _, s := range all {
+		turns[s.namespace] = of[s.tenant.Name]
+		of[s.tenant.Name]++
+	}
+	slices.SortStableFunc(all, func(a, b set) int { return cmp.Compare(turns[a.namespace], turns[b.namespace]) })
 	return all
+}
+
+// rank puts home first.
+func (s set) rank() int {
+	if s.namespace == s.tenant.Spec.Home {
+		return 0
+	}
+	return 1
 }

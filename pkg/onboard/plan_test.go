@@ -117,3 +117,22 @@ func TestAPlanDoesNotDependOnTheOrderOfItsNamespaces(t *testing.T) {
 	slices.Reverse(namespaces)
 	require.Equal(t, first, Mutation{}.Plan(namespaces, true, []string{"kube-system"}, 2))
 }
+
+func TestATeamWithManyStoresLeavesOthersTheirPlaces(t *testing.T) {
+	var namespaces []Pinning
+	team := func(year int, name string, members ...string) {
+		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: name}}
+		tenant.Name, tenant.CreationTimestamp = name, metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		for _, namespace := range append(members, name) {
+			namespaces = append(namespaces, Pinning{Namespace: namespace, Tenant: tenant, Pin: true, Stores: true})
+		}
+	}
+	team(1, "many", "a1", "a2", "a3", "a4")
+	team(2, "young")
+	plan := Mutation{}.Plan(namespaces, false, nil, 3)
+	require.Equal(t, []string{"many"}, plan.Refused)
+	require.Equal(t, "/v1/namespaces/young/mutate", asks(t, plan.Objects, "young"))
+	require.Equal(t, "/v1/namespaces/many/mutate", asks(t, plan.Objects, "many"), "home comes first")
+	require.Equal(t, "/v1/namespaces/a1/mutate", asks(t, plan.Objects, "a1"))
+	require.Equal(t, "/v1/mutate", asks(t, plan.Objects, "a2"))
+}

@@ -32,13 +32,16 @@ func (r *rendering) bindings(namespace string) {
 	r.bind(namespace, r.Name+"-viewers", "view", subjects(r.Spec.People.Viewers)...)
 }
 
+// NamespaceMaker returns the name of the ClusterRoleBinding of spec.reconciler.createNamespaces.
+func NamespaceMaker(tenant string) string { return tenant + "-namespace-maker" }
+
 // namespaceMaker lets the team's account make namespaces.
 func (r *rendering) namespaceMaker() {
 	if r.Spec.Reconciler == nil || !r.Spec.Reconciler.CreateNamespaces {
 		return
 	}
 	r.add(&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-		ObjectMeta: r.meta("", r.Name+"-namespace-maker"), RoleRef: clusterRole(RoleNamespaceMaker), Subjects: []rbacv1.Subject{r.reconciler()}})
+		ObjectMeta: r.meta("", NamespaceMaker(r.Name)), RoleRef: clusterRole(RoleNamespaceMaker), Subjects: []rbacv1.Subject{r.reconciler()}})
 }
 
 func (r *rendering) reconciler() rbacv1.Subject {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -92,6 +95,7 @@ func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []mem
 		return e.expectBinding(ctx, object, report)
 	}
 	before := existing.version(object)
+	ours := before != "" || tenant.Spec.Adopt && e.options.Adopt || object.GetKind() == kindNamespace
 	if object.GetKind() == kindNamespace {
 		members[i].mark(object, tenant.Name)
 		if members[i].existing != nil {
@@ -103,13 +107,18 @@ func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []mem
 		return nil
 	}
 	if before == "" && (inside == "" || members[i].existing != nil) { // in a namespace that was just made there is nothing
-		found, err := e.versionOf(ctx, object)
+		found, err := e.find(ctx, object)
 		if err != nil {
 			return e.refused(err, object, report)
 		}
-		before = found
+		before = found.ResourceVersion
+		ours = ours || labels.SelectorFromSet(labels.Set(labelsOf(tenant.Name))).Matches(labels.Set(found.Labels))
 	}
-	ours := existing.version(object) != "" || tenant.Spec.Adopt && e.options.Adopt || object.GetKind() == kindNamespace
+	if before != "" && !ours && object.GetKind() == kindNetworkPolicy {
+		// What it allows besides would stay in it, under the name of the platform.
+		report.problem(policy.ReasonNotOwned, refOf(object), somebodyElses, refOf(object), "it does not have the labels of the Tenant")
+		return nil
+	}
 	return e.write(ctx, object, before, ours, report)
 }
 
@@ -124,6 +133,9 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 			sent = object.DeepCopy()
 			err = e.apply(ctx, sent, ours)
 		}
+	}
+	if err == nil {
+		err = e.narrow(ctx, object, sent)
 	}
 	if err != nil {
 		return e.refused(err, object, report)
@@ -151,16 +163,34 @@ func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, f
 	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
 
-// versionOf returns the resource version of an object, "" if there is none.
-func (e *Engine) versionOf(ctx context.Context, object *unstructured.Unstructured) (string, error) {
+// narrow takes out of a network policy what somebody else allowed in it: applying keeps
+// fields that it does not name.
+func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstructured) error {
+	wanted, _, _ := unstructured.NestedMap(object.Object, "spec")
+	there, _, _ := unstructured.NestedMap(live.Object, "spec")
+	maps.DeleteFunc(there, func(field string, _ any) bool { _, ok := wanted[field]; return ok })
+	if object.GetKind() != kindNetworkPolicy || len(there) == 0 || e.options.DryRun {
+		return nil
+	}
+	for field := range there {
+		there[field] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID()}, "spec": there})
+	if err != nil {
+		return err
+	}
+	return e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
+}
+
+// find returns what there is of an object, without a resource version if there is nothing.
+func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(object.GroupVersionKind())
 	err := e.client.Get(ctx, client.ObjectKeyFromObject(object), live)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	return live.ResourceVersion, err
+	return live, client.IgnoreNotFound(err)
 }
+
+const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over"
 
 // refused turns what the API server refuses for good into a Problem.
 func (e *Engine) refused(err error, object *unstructured.Unstructured, report *Report) error {
@@ -171,7 +201,7 @@ func (e *Engine) refused(err error, object *unstructured.Unstructured, report *R
 	case apierrors.IsForbidden(err):
 		report.problem(policy.ReasonAccessDenied, ref, "%s cannot be applied: %s%s", ref, err, bindItself(object))
 	case apierrors.IsConflict(err):
-		report.problem(policy.ReasonNotOwned, ref, "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over", ref, err)
+		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		report.problem(policy.ReasonInvalid, ref, "%s cannot be applied: %s", ref, err)
 	default:
@@ -218,11 +248,11 @@ func bindItself(object *unstructured.Unstructured) string {
 
 // expectBinding reports a ClusterRoleBinding that only an admin makes, if it is missing.
 func (e *Engine) expectBinding(ctx context.Context, object *unstructured.Unstructured, report *Report) error {
-	version, err := e.versionOf(ctx, object)
+	found, err := e.find(ctx, object)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("look for %s: %w", refOf(object), err)
 	}
-	if version == "" {
+	if found.ResourceVersion == "" {
 		report.problem(policy.ReasonAccessDenied, refOf(object), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(object))
 	}
 	return nil

@@ -21,6 +21,7 @@ const (
 	kindRoleBinding        = "RoleBinding"
 	kindClusterRoleBinding = "ClusterRoleBinding"
 	kindKustomization      = "Kustomization"
+	kindNetworkPolicy      = "NetworkPolicy"
 )
 
 // kind is one that a Tenant's objects have.
@@ -59,7 +60,7 @@ func kinds() []kind {
 		{GroupVersionKind: of("", "v1", "ServiceAccount")},
 		{GroupVersionKind: of("", "v1", "ConfigMap")},
 		{GroupVersionKind: of("", "v1", "ResourceQuota"), restricts: true},
-		{GroupVersionKind: of("networking.k8s.io", "v1", "NetworkPolicy"), restricts: true},
+		{GroupVersionKind: of("networking.k8s.io", "v1", kindNetworkPolicy), restricts: true},
 	}
 }
 
@@ -73,7 +74,7 @@ type item struct {
 	kind kind
 }
 
-// inventory is what carries a Tenant's label, namespaces apart.
+// inventory is what carries a Tenant's labels, namespaces apart.
 type inventory struct {
 	items    []*item // in the order of kinds
 	versions map[policy.ObjectRef]string
@@ -82,13 +83,19 @@ type inventory struct {
 // version returns the resource version of an object, "" if it is not the Tenant's.
 func (i *inventory) version(object client.Object) string { return i.versions[refOf(object)] }
 
-// owned lists what carries a Tenant's label.
+// labelsOf returns the labels of what a Tenant stands for. Anybody may name a Tenant on an
+// object of their own; that it is the platform's, guardrails let only the platform say.
+func labelsOf(tenant string) client.MatchingLabels {
+	return client.MatchingLabels{v1alpha1.LabelTenant: tenant, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
+}
+
+// owned lists what carries a Tenant's labels.
 func (e *Engine) owned(ctx context.Context, tenant string) (*inventory, error) {
 	found := &inventory{versions: map[policy.ObjectRef]string{}}
 	for _, kind := range kinds() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := e.client.List(ctx, list, client.MatchingLabels{v1alpha1.LabelTenant: tenant})
+		err := e.client.List(ctx, list, labelsOf(tenant))
 		switch {
 		case kind.optional && (meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
 			continue

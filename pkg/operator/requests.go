@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,6 +45,30 @@ func changedByOthers() predicate.Predicate {
 func ending() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// ofTenants passes a namespace that appears, ends or goes, and changes of what the platform
+// says on it. A team's account may change everything else all the time, and each time all
+// objects of its Tenant would be applied.
+func ofTenants() predicate.Predicate {
+	said := func(object client.Object) map[string]string {
+		said := map[string]string{}
+		for name, value := range object.GetLabels() {
+			if strings.HasPrefix(name, v1alpha1.Group+"/") || strings.HasPrefix(name, podSecurity) || name == v1alpha1.LabelFluxTenant {
+				said[name] = value
+			}
+		}
+		for _, name := range []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted} {
+			if value, ok := object.GetAnnotations()[name]; ok {
+				said[name] = value
+			}
+		}
+		return said
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+			!maps.Equal(said(e.ObjectOld), said(e.ObjectNew))
 	}}
 }
 

@@ -148,7 +148,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
 		Watches(&v1alpha1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace))
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(ofTenants()))
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(changedByOthers()))
 	}
@@ -174,7 +174,7 @@ func (p *pinner) watch(m manager.Manager) error {
 	for _, object := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Store{}, &v1alpha1.VerificationPolicy{}, &v1alpha1.ClusterVerificationPolicy{}} {
 		b = b.Watches(object, soon, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending())))
 	}
-	if err := b.Watches(&corev1.Namespace{}, soon).Complete(p); err != nil {
+	if err := b.Watches(&corev1.Namespace{}, soon, builder.WithPredicates(ofTenants())).Complete(p); err != nil {
 		return fmt.Errorf("watch what mutation depends on: %w", err)
 	}
 	return nil

@@ -3,6 +3,7 @@ package resource
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,9 @@ type Tenants struct {
 	all      map[string]*v1alpha1.Tenant
 	listed   map[string]*v1alpha1.Tenant
 	prefixes map[string]*v1alpha1.Tenant
+	// beginnings holds, for each beginning of a prefix that ends with a dash, the oldest
+	// Tenant with such a prefix.
+	beginnings map[string]*v1alpha1.Tenant
 	// overlaps holds, for each Tenant whose prefix does not count, the Tenant whose
 	// prefix overlaps with it.
 	overlaps map[string]*v1alpha1.Tenant
@@ -25,7 +29,8 @@ type Tenants struct {
 
 // NewTenants computes who holds what. Each name may occur once.
 func NewTenants(tenants []*v1alpha1.Tenant) *Tenants {
-	t := &Tenants{all: map[string]*v1alpha1.Tenant{}, listed: map[string]*v1alpha1.Tenant{}, prefixes: map[string]*v1alpha1.Tenant{}, overlaps: map[string]*v1alpha1.Tenant{}}
+	t := &Tenants{all: map[string]*v1alpha1.Tenant{}, listed: map[string]*v1alpha1.Tenant{}, prefixes: map[string]*v1alpha1.Tenant{},
+		beginnings: map[string]*v1alpha1.Tenant{}, overlaps: map[string]*v1alpha1.Tenant{}}
 	for _, tenant := range slices.SortedFunc(slices.Values(tenants), olderFirst) {
 		t.all[tenant.Name] = tenant
 		for _, namespace := range listedBy(tenant) {
@@ -41,6 +46,11 @@ func NewTenants(tenants []*v1alpha1.Tenant) *Tenants {
 			t.overlaps[tenant.Name] = other
 		} else {
 			t.prefixes[prefix] = tenant
+			for beginning := range beginningsOf(prefix) {
+				if t.beginnings[beginning] == nil {
+					t.beginnings[beginning] = tenant
+				}
+			}
 		}
 	}
 	return t
@@ -56,19 +66,33 @@ func listedBy(tenant *v1alpha1.Tenant) []string {
 	return append([]string{tenant.Spec.Home}, others...)
 }
 
-// overlapping returns a Tenant whose prefix begins with the given one, or the other way
-// round.
+// overlapping returns the oldest Tenant whose prefix begins with the given one, or the
+// other way round. It costs the same however many Tenants there are.
 func (t *Tenants) overlapping(prefix string) *v1alpha1.Tenant {
-	for other, tenant := range t.prefixes {
-		if strings.HasPrefix(other, prefix) || strings.HasPrefix(prefix, other) {
+	for beginning := range beginningsOf(prefix) {
+		if tenant := t.prefixes[beginning]; tenant != nil {
 			return tenant
 		}
 	}
-	return nil
+	return t.beginnings[prefix]
+}
+
+// beginningsOf yields what text begins with up to each of its dashes.
+func beginningsOf(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i, r := range text {
+			if r == '-' && !yield(text[:i+1]) {
+				return
+			}
+		}
+	}
 }
 
 // Named returns a Tenant by its name, nil if there is none.
 func (t *Tenants) Named(name string) *v1alpha1.Tenant { return t.all[name] }
+
+// Lists reports whether a Tenant names a namespace itself, and not by its prefix.
+func (t *Tenants) Lists(namespace string) bool { return t.listed[namespace] != nil }
 
 // Holder returns the Tenant that holds a namespace, nil if none does. The namespace need
 // not exist.
@@ -76,9 +100,9 @@ func (t *Tenants) Holder(namespace string) *v1alpha1.Tenant {
 	if tenant := t.listed[namespace]; tenant != nil {
 		return tenant
 	}
-	for i, r := range namespace {
+	for beginning := range beginningsOf(namespace) {
 		// Prefixes end with a dash, and none begins with another.
-		if tenant := t.prefixes[namespace[:i+1]]; r == '-' && tenant != nil && i+1 < len(namespace) {
+		if tenant := t.prefixes[beginning]; tenant != nil && len(beginning) < len(namespace) {
 			return tenant
 		}
 	}

@@ -49,6 +49,17 @@ func TestOneTenantHoldsANamespace(t *testing.T) {
 	}
 }
 
+func TestOfSeveralTenantsWithOverlappingPrefixesTheOldestIsNamed(t *testing.T) {
+	younger := made(9, "z", "z", "iris-")
+	tenants := []*v1alpha1.Tenant{younger}
+	for year, name := range []string{"green", "red", "blue", "white", "black"} {
+		tenants = append(tenants, made(year, name, name, "iris-"+name+"-"))
+	}
+	for range 20 {
+		require.Contains(t, NewTenants(tenants).Conflict(younger), "of Tenant green,", "replicas must agree, or they write the status in turns")
+	}
+}
+
 func TestATenantSaysWhatAnotherHas(t *testing.T) {
 	older, younger := made(1, "a", "a", "iris-green-", "shop"), made(2, "b", "b", "iris-", "shop", "own")
 	all := NewTenants([]*v1alpha1.Tenant{younger, older})

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -49,6 +50,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"a developer runs a pod in a member":                    {greenDev(), create("%s", pod("iris-green-web"))},
 		"a team admin changes the trust in home":                {greenAdmin(), change("Verifier", "iris-green", "release", `{"spec":{"images":["example.com/**"]}}`)},
 		"the account changes the trust in home":                 {green(), change("Verifier", "iris-green", "release", `{"spec":{"images":["example.com/**"]}}`)},
+		"Flux keeps its finalizer":                              {greenAdmin(), change("Kustomization", "iris-green", "iris-green", `{"metadata":{"finalizers":["finalizers.fluxcd.io"]}}`)},
 		"a team asks Flux to reconcile now":                     {greenAdmin(), change("Kustomization", "iris-green", "iris-green", `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}}`)},
 		"a Kustomization of the team in home, with its account": {greenAdmin(), create(kustomization, "iris-green", "iris-green")},
 		"a Kustomization of the team in a member":               {greenDev(), create(kustomization, "iris-green-web", "deployer")},
@@ -104,7 +106,16 @@ func TestANamespaceThatEndsIsEmptied(t *testing.T) {
 		}
 		return err
 	}))
+	stays := of("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: stays, finalizers: [example.com/stay]}}", name)
+	require.NoError(t, w.Apply(within(t), stays, binding(name, "admins", "admin", group("green-admins"))))
 	require.NoError(t, as(t, green()).Delete(within(t), named("Namespace", "", name)), "it begins with the prefix")
+	eventually(t, "a team passes for the platform where its namespace ends", func(ctx context.Context) error {
+		if err := change("ConfigMap", name, "stays", label("landwaiter.dev/owner", `"platform"`))(ctx, as(t, greenAdmin())); !refusedBy(err, "platform-objects") {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		return nil
+	})
+	require.NoError(t, w.Client.Patch(within(t), named("ConfigMap", name, "stays"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
 		var namespace corev1.Namespace
 		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &namespace)

@@ -122,6 +122,7 @@ func attacksOnLabels() []attack {
 		{"have an adopted namespace deleted with the Tenant", red(), rule, "", "landwaiter.dev/made", change("Namespace", "", "iris-red-web", `{"metadata":{"annotations":{"landwaiter.dev/made":"true"}}}`)},
 		{"make a namespace of a Tenant to come", spawner(), rule, "", "landwaiter.dev/tenant", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: to-come}}}")},
 		{"make one that Gatekeeper ignores", spawner(), rule, "", "admission.gatekeeper.sh/ignore", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {admission.gatekeeper.sh/ignore: x}}}")},
+		{"change a namespace of Kubernetes", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "kube-system", label("pod-security.kubernetes.io/enforce", `"restricted"`))},
 		{"make a member without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
 	}
 }
@@ -147,6 +148,7 @@ func attacksOnPlatformObjects() []attack {
 		{"change what the team is told", greenAdmin(), rule, "", says, change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"tenant":"x"}}`)},
 		{"give the Kustomization another account", greenAdmin(), "platform-objects", "", says, change("Kustomization", "iris-green", "iris-green", `{"spec":{"prune":false}}`)},
 		{"keep the platform from the Kustomization", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)},
+		{"keep the rights of the team by a finalizer", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"finalizers":["example.com/stay"]}}`)},
 		{"pass for the platform", greenAdmin(), rule, "", says, create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: iris-green-web, name: x, labels: {landwaiter.dev/owner: platform}}}")},
 	}
 }
@@ -178,11 +180,14 @@ func attacksOnNames() []attack {
 		{"make a member that nobody guards", green(), rule, "", "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
 		{"name two teams", green(), rule, "", "name no other Tenant", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-green, toolkit.fluxcd.io/tenant: iris-red")},
 		{"change a namespace of nobody", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
-		{"lower pod security before anybody guards it", green(), rule, "", "sets the labels pod-security", change("Namespace", "", "iris-green-old", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
+		{"lower pod security before anybody guards it", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
 		{"delete the own home", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red")},
 		{"delete a member", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete another team's", green(), deletion, "", "Tenant iris-", remove("Namespace", "", "iris-red-web")},
 		{"delete a namespace of nobody", green(), deletion, "", "only the namespaces that it may make", remove("Namespace", "", "payments")},
+		{"change a namespace that is older than its Tenant", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},
+		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
+		{"delete a namespace that is older than its Tenant", green(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 		{"delete one that begins with the prefix", spawner(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 	}
 }

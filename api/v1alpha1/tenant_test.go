@@ -31,6 +31,9 @@ func tenantRules() []rule {
 		kinds: kinds, path: "spec", message: "spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make",
 		accepted: in("{home: a, %s}", "reconciler: {createNamespaces: false}", "namespacePrefix: iris-, reconciler: {createNamespaces: true}"), rejected: []string{"{home: a, reconciler: {createNamespaces: true}}"},
 	}, {
+		kinds: kinds, path: "spec.reconciler.serviceAccount", message: "pods that name no account run as default and would have its rights; name another",
+		accepted: in("{home: a, reconciler: {serviceAccount: %s}}", "deployer", "default-deployer"), rejected: []string{"{home: a, reconciler: {serviceAccount: default}}"},
+	}, {
 		kinds: kinds, path: "spec.reconciler.source.url", message: "begin the URL with https://, ssh:// or oci://, and put credentials into source.secretRef",
 		accepted: in(url, "https://git.example.com/iris", "ssh://git@git.example.com/iris", "ssh://git.example.com/iris", "oci://registry.example.com/iris"),
 		rejected: in(url, "http://git.example.com/iris", "https://me:secret@git.example.com/iris", "ssh://me:secret@git.example.com/iris", "ssh://git@me@git.example.com", "git@git.example.com:iris", "file:///etc", "https://", "https://git.example.com/a b"),

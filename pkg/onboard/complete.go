@@ -137,6 +137,9 @@ func checkReconciler(t *v1alpha1.Tenant) error {
 	if reconciler.ServiceAccount != "" && !isLabel(reconciler.ServiceAccount) {
 		return fmt.Errorf("spec.reconciler.serviceAccount: %q is not a name; use lower-case letters, digits and dashes", reconciler.ServiceAccount)
 	}
+	if reconciler.ServiceAccount == "default" {
+		return fmt.Errorf("spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another")
+	}
 	if reconciler.CreateNamespaces && t.Spec.NamespacePrefix == "" {
 		return fmt.Errorf("spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make")
 	}

@@ -53,6 +53,9 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 		"spec.people: developers and viewers have no rights in home web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1alpha1.Tenant) { t.Spec.People.Developers = group("devs") },
 		"spec.reconciler.createNamespaces needs spec.namespacePrefix":                 func(t *v1alpha1.Tenant) { t.Spec.Reconciler = &v1alpha1.TenantReconciler{CreateNamespaces: true} },
 		`spec.reconciler.serviceAccount: "a/b" is not a name; use lower-case letters`: func(t *v1alpha1.Tenant) { t.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: "a/b"} },
+		"spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another": func(t *v1alpha1.Tenant) {
+			t.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: "default"}
+		},
 		`spec.reconciler.variables: "a-b" is not the name of a variable; use letters`: func(t *v1alpha1.Tenant) {
 			t.Spec.Reconciler = &v1alpha1.TenantReconciler{Variables: map[string]v1alpha1.Variable{"a-b": ""}}
 		},

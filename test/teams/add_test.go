@@ -103,7 +103,7 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	args := []string{"tenant", "add", "web", "--namespace", "payments", "--pod-security", "Baseline"}
 	refused := try(t, args...)
 	require.Equal(t, 1, refused.code)
-	require.Equal(t, "landwaiter: Namespace payments exists and is nobody's; --adopt takes it over (1 pod, labels kept)\n", refused.stderr)
+	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant web (1 pod, labels kept)\n", refused.stderr)
 	require.Empty(t, objectsOf(t, "web"))
 	require.Error(t, w.Client.Get(within(t), client.ObjectKey{Name: "web"}, &v1alpha1.Tenant{}), "nothing was written")
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/landwaiter/landwaiter/pkg/operator"
 )
@@ -41,7 +42,7 @@ Exit codes: 0 there are no findings, 1 there are, or no such Tenant, 64 the comm
 is wrong, 69 the Kubernetes API does not answer.`,
 		Example: `  landwaiter tenant check
   landwaiter tenant check iris-green -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, engine, err := admin.connect(operator.Options{})
 			if err != nil {
@@ -51,6 +52,9 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			defer cancel()
 			found, err := engine.Check(ctx, firstOf(args...))
 			if err != nil {
+				if apierrors.IsNotFound(err) && len(args) > 0 {
+					return &exitError{code: exitDenied, err: noTenant(args[0])}
+				}
 				return notApplied(err)
 			}
 			printed := printedChecks{Findings: mapped(found, func(f operator.Finding) printedCheck {

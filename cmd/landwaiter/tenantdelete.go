@@ -59,7 +59,7 @@ Exit codes: 0 it is gone, 1 nothing was deleted or not everything could be, 64 t
 command line is wrong, 69 the Kubernetes API does not answer.`,
 		Example: `  landwaiter tenant delete iris-green --yes
   landwaiter tenant delete --tenant-namespace foo --delete-namespaces --yes`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneTenant,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			admin.dryRun = admin.dryRun || !flags.yes
 			c, engine, err := admin.connect(operator.Options{})
@@ -179,7 +179,7 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 		return printedDeleted{}, err
 	}
 	if gone && len(deletion.Outcomes) == 0 && len(deletion.Deleted) == 0 {
-		return printedDeleted{}, &exitError{code: exitDenied, err: fmt.Errorf("there is no Tenant %s: see landwaiter tenant list", name)}
+		return printedDeleted{}, &exitError{code: exitDenied, err: noTenant(name)}
 	}
 	if !gone {
 		if err := d.remove(ctx, tenant); err != nil {

@@ -50,9 +50,22 @@ func pickTenant(tenants []*v1alpha1.Tenant, name string) (*v1alpha1.Tenant, erro
 	}
 	switch {
 	case len(names) == 0:
-		return nil, errors.New("there is no Tenant to be found")
+		return nil, errors.New("there is no Tenant in the files")
 	case name == "":
 		return nil, fmt.Errorf("which Tenant? there are %s", strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("there is no Tenant %s, but %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no Tenant %s; there are: %s", name, strings.Join(names, ", "))
+}
+
+// oneTenant refuses a second argument.
+func oneTenant(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("%s takes one Tenant, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	}
+	return nil
+}
+
+// noTenant says that the cluster has no Tenant of a name.
+func noTenant(name string) error {
+	return fmt.Errorf("there is no Tenant %s: see landwaiter tenant list", name)
 }

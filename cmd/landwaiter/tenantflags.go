@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -91,6 +92,9 @@ func (f *tenantFlags) tenants(cmd *cobra.Command, args []string) ([]*v1alpha1.Te
 }
 
 func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1alpha1.Tenant, error) {
+	if flag := f.emptied(cmd); flag != "" {
+		return nil, fmt.Errorf("--%s is empty: give it a value, or leave it out", flag)
+	}
 	if len(f.files) == 0 {
 		tenant, err := f.fromFlags(name)
 		return []*v1alpha1.Tenant{tenant}, err
@@ -111,9 +115,12 @@ func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1alpha1.Te
 
 // name is that of the Tenant; a file may tell it.
 func (f *tenantFlags) name(cmd *cobra.Command, args []string) (string, error) {
+	if err := oneTenant(cmd, args); err != nil {
+		return "", err
+	}
 	switch {
-	case len(args) > 1:
-		return "", fmt.Errorf("%s takes one Tenant, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	case slices.Contains(args, ""):
+		return "", fmt.Errorf("the name of the Tenant is empty; see %s --help", cmd.CommandPath())
 	case len(args) == 1 && f.demoName != "" && f.demoName != args[0]:
 		return "", fmt.Errorf("%s and --tenant-name=%s are two names for one Tenant: use one", args[0], f.demoName)
 	case len(args) == 1:
@@ -133,6 +140,24 @@ func (f *tenantFlags) spare(cmd *cobra.Command) (found string) {
 	own.AddFlagSet(one.Flags())
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if own.Lookup(flag.Name) != nil && !slices.Contains([]string{"filename", "tenant-name"}, flag.Name) {
+			found = flag.Name
+		}
+	})
+	return found
+}
+
+// emptied returns a flag that was given without a value, as scripts do whose variable is
+// not set. Such a flag would silently leave out a group or a namespace.
+func (f *tenantFlags) emptied(cmd *cobra.Command) (found string) {
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		value := flag.Value.String()
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			value = "x"
+			if entries := list.GetSlice(); len(entries) == 0 || slices.Contains(entries, "") {
+				value = ""
+			}
+		}
+		if (value == "" || value == "[]") && !strings.Contains(flag.Usage, "(empty: ") {
 			found = flag.Name
 		}
 	})

@@ -185,8 +185,14 @@ func checkChoices(t *v1alpha1.Tenant) error {
 		{"spec.verification.decides", string(t.Spec.Verification.Decides), []string{"Namespace", "Tenant", "Cluster"}},
 	} {
 		if !slices.Contains(choice.allowed, choice.value) {
-			return fmt.Errorf("%s: %q is unknown; use %s", choice.field, choice.value, strings.Join(choice.allowed, " or "))
+			return fmt.Errorf("%s: %q is unknown; use %s", choice.field, choice.value, either(choice.allowed))
 		}
 	}
 	return nil
+}
+
+// either lists words: a, b or c.
+func either(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

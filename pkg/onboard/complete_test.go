@@ -66,10 +66,10 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"pods": resource.MustParse("-1")}
 		},
 		`spec.isolation.registries[0]: "example.com/web" is not a prefix; write host and path with a slash at the end, such as registry.example.com/web/`: func(t *v1alpha1.Tenant) { t.Spec.Isolation.Registries = []string{"example.com/web"} },
-		`spec.isolation.podSecurity: "Strict" is unknown; use Restricted or Baseline or Privileged`:                                                       func(t *v1alpha1.Tenant) { t.Spec.Isolation.PodSecurity = "Strict" },
+		`spec.isolation.podSecurity: "Strict" is unknown; use Restricted, Baseline or Privileged`:                                                         func(t *v1alpha1.Tenant) { t.Spec.Isolation.PodSecurity = "Strict" },
 		`spec.isolation.network: "None" is unknown; use Deny or Open`:                                                                                     func(t *v1alpha1.Tenant) { t.Spec.Isolation.Network = "None" },
 		`spec.onDelete: "Purge" is unknown; use Keep or DeleteMade`:                                                                                       func(t *v1alpha1.Tenant) { t.Spec.OnDelete = "Purge" },
-		`spec.verification.decides: "Team" is unknown; use Namespace or Tenant or Cluster`:                                                                func(t *v1alpha1.Tenant) { t.Spec.Verification.Decides = "Team" },
+		`spec.verification.decides: "Team" is unknown; use Namespace, Tenant or Cluster`:                                                                  func(t *v1alpha1.Tenant) { t.Spec.Verification.Decides = "Team" },
 	} {
 		t.Run(want, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.TenantSpec{Home: "web"}}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,8 +126,12 @@ func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []mem
 // write applies an object that had the resource version before, "" if it was not there.
 // Fields of others are only overwritten on objects that are the Tenant's.
 func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, before string, ours bool, report *Report) error {
+	live, err := e.content(ctx, object, before)
+	if err != nil {
+		return e.refused(err, object, report)
+	}
 	sent := object.DeepCopy()
-	err := e.apply(ctx, sent, ours)
+	err = e.apply(ctx, sent, ours)
 	if err != nil && ours && before != "" && apierrors.IsInvalid(err) && object.GetKind() == kindRoleBinding {
 		// The role of a binding cannot be changed.
 		if err = e.client.Delete(ctx, object.DeepCopy(), e.dryRun()...); err == nil && !e.options.DryRun {
@@ -143,12 +148,38 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	switch {
 	case before == "":
 		report.add(object, Created)
-	case before != sent.GetResourceVersion():
+	case live == nil && before != sent.GetResourceVersion(), live != nil && !sameContent(live, sent):
 		report.add(object, Changed)
 	default:
 		report.add(object, Unchanged)
 	}
 	return nil
+}
+
+// content returns an object as it is, because a dry run does not change its resource
+// version, and an admin is not told of a new owner of the same fields. It returns nil for
+// the operator, which spares the request.
+func (e *Engine) content(ctx context.Context, object *unstructured.Unstructured, before string) (*unstructured.Unstructured, error) {
+	if before == "" || !e.options.DryRun && !e.options.Adopt {
+		return nil, nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(object.GroupVersionKind())
+	err := e.client.Get(ctx, client.ObjectKeyFromObject(object), live)
+	return live, client.IgnoreNotFound(err)
+}
+
+// sameContent reports whether only the bookkeeping of the API server differs, as for an
+// object that Git or kubectl applied before.
+func sameContent(live, sent *unstructured.Unstructured) bool {
+	strip := func(object *unstructured.Unstructured) map[string]any {
+		object = object.DeepCopy()
+		object.SetManagedFields(nil)
+		object.SetResourceVersion("")
+		object.SetGeneration(0)
+		return object.Object
+	}
+	return equality.Semantic.DeepEqual(strip(live), strip(sent))
 }
 
 // apply sends an object, and reads the answer into it.

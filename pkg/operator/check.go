@@ -117,7 +117,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 	}
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			c.add(tenant.Name, findingDrift, outcome.Object, "is not as the Tenant says (%s by `landwaiter tenant add %s`)", outcome.Result, tenant.Name)
+			c.add(tenant.Name, findingDrift, outcome.Object, "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)", tenant.Name, outcome.Result)
 		}
 	}
 	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {

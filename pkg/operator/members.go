@@ -76,10 +76,10 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1alpha1.Tenant, 
 		return m, nil
 	}
 	if e.options.Adopt {
-		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and is nobody's; --adopt takes it over (%s, labels kept)", namespace.Name, e.pods(ctx, namespace.Name))
+		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, tenant.Name, e.pods(ctx, namespace.Name))
 		return nil, nil
 	}
-	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and is nobody's: `landwaiter tenant add %s --adopt` takes it over; or take it off the Tenant", namespace.Name, tenant.Name)
+	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --adopt` takes it over; or take it off the Tenant", namespace.Name, tenant.Name)
 	return nil, nil
 }
 

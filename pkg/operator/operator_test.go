@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -255,6 +256,38 @@ func TestFlagsAddToWhatATenantHas(t *testing.T) {
 	asked.Spec.Home = "elsewhere"
 	_, _, err = e.Merge(t.Context(), asked)
 	require.ErrorContains(t, err, "the home of Tenant green is green, and cannot be changed to elsewhere")
+}
+
+func TestFlagsAddWhatATenantHasNoneOfYet(t *testing.T) {
+	e := New(fakeClient(t, interceptor.Funcs{}, team("green")), Options{})
+	asked := team("green")
+	asked.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{corev1.ResourcePods: resource.MustParse("5")}
+	asked.Spec.Reconciler = &v1alpha1.TenantReconciler{Variables: map[string]v1alpha1.Variable{"A": "1"}, Source: &v1alpha1.TenantSource{URL: "https://x/y"}}
+	merged, _, err := e.Merge(t.Context(), asked)
+	require.NoError(t, err)
+	require.Equal(t, asked.Spec.Isolation.Quota[corev1.ResourcePods], merged.Spec.Isolation.Quota[corev1.ResourcePods])
+	require.Equal(t, asked.Spec.Reconciler, merged.Spec.Reconciler)
+}
+
+func TestWhatAFileNoLongerSaysIsTakenOffTheTenant(t *testing.T) {
+	live := team("green", "a", "b")
+	live.Spec.Isolation.Network = v1alpha1.NetworkIsolationDeny
+	live.Spec.Reconciler = &v1alpha1.TenantReconciler{ClusterRole: "edit"}
+	live.Labels = map[string]string{"stage": "prod"}
+	e := New(fakeClient(t, interceptor.Funcs{}, live), Options{})
+	_, before, err := e.Merge(t.Context(), team("green"))
+	require.NoError(t, err)
+	saved, result, err := e.Save(t.Context(), team("green", "a"), before)
+	require.NoError(t, err)
+	require.Equal(t, Changed, result)
+	require.Equal(t, []string{"a"}, saved.Spec.Namespaces)
+	require.Nil(t, saved.Spec.Reconciler)
+	require.Equal(t, live.Labels, saved.Labels)
+
+	saved.Spec.Verification.Decides = v1alpha1.DecidesNamespace
+	_, result, err = e.Save(t.Context(), team("green", "a"), saved)
+	require.NoError(t, err)
+	require.Equal(t, Unchanged, result, "what the API server filled in is no difference")
 }
 
 func TestAChangeConcernsThoseThatClaimTheSameNamespaces(t *testing.T) {

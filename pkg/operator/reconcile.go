@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if r.pins.refuses(tenant.Name) {
 		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name},
-			"the Stores of Tenant %s do not pin tags: there are %d sets of mutation objects, and each costs every admission in the cluster; the cluster's Stores pin them, or raise --mutation-limit", tenant.Name, r.pins.Limit)
+			"not all Stores of Tenant %s pin tags, because the limit is %d sets of mutation objects, each of which costs every admission in the cluster: the cluster's Stores pin the others; raise --mutation-limit, or use fewer Stores", tenant.Name, r.pins.Limit)
 	}
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),

@@ -8,11 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
 // Merge returns a Tenant as it would be with what was asked for on top of what it has:
@@ -32,7 +34,7 @@ func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, liv
 		asked.Spec.Home = live.Spec.Home
 	}
 	if asked.Spec.Home != live.Spec.Home {
-		return nil, nil, fmt.Errorf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home)
+		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home))
 	}
 	convert := runtime.DefaultUnstructuredConverter
 	base, err := convert.ToUnstructured(live)
@@ -52,7 +54,10 @@ func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, liv
 
 // overlay returns base with the values of top: maps are merged, lists united.
 func overlay(base, top map[string]any) map[string]any {
-	made := runtime.DeepCopyJSON(base)
+	made := map[string]any{}
+	if base != nil {
+		made = runtime.DeepCopyJSON(base)
+	}
 	for name, value := range top {
 		switch value := value.(type) {
 		case map[string]any:
@@ -77,8 +82,8 @@ func overlay(base, top map[string]any) map[string]any {
 // Save applies a Tenant, of which live is what there is, if anything, and returns it as the
 // API server completed it.
 func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1alpha1.Tenant, Result, error) {
-	if live != nil && equality.Semantic.DeepEqual(tenant.Spec, live.Spec) && equality.Semantic.DeepEqual(tenant.Labels, live.Labels) {
-		return live, Unchanged, nil // to apply it would only make this its author
+	if live != nil {
+		return e.replace(ctx, tenant, live)
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
 	if err != nil {
@@ -96,11 +101,33 @@ func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1al
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, saved); err != nil {
 		return nil, "", fmt.Errorf("read Tenant %s: %w", tenant.Name, err)
 	}
-	switch {
-	case live == nil:
-		return saved, Created, nil
-	case live.ResourceVersion == saved.ResourceVersion:
-		return saved, Unchanged, nil
+	return saved, Created, nil
+}
+
+// replace updates the whole spec: server-side apply would leave entries that others wrote,
+// such as a namespace or a Git account that the file no longer names.
+func (e *Engine) replace(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1alpha1.Tenant, Result, error) {
+	saved := live.DeepCopy()
+	saved.Spec = *tenant.Spec.DeepCopy()
+	for name, value := range tenant.Labels {
+		metav1.SetMetaDataLabel(&saved.ObjectMeta, name, value)
+	}
+	for name, value := range tenant.Annotations {
+		metav1.SetMetaDataAnnotation(&saved.ObjectMeta, name, value)
+	}
+	wanted, err := onboard.Complete(saved)
+	if err != nil {
+		return nil, "", err
+	}
+	if had, err := onboard.Complete(live); err == nil && equality.Semantic.DeepEqual(wanted, had) {
+		return live, Unchanged, nil // to write it would only make this its author
+	}
+	options := []client.UpdateOption{client.FieldOwner(FieldManager)}
+	if e.options.DryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := e.client.Update(ctx, saved, options...); err != nil {
+		return nil, "", fmt.Errorf("update Tenant %s: %w", tenant.Name, err)
 	}
 	return saved, Changed, nil
 }

@@ -62,6 +62,9 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	found := try(t, "tenant", "check", "repair", "-o", "json")
 	require.Equal(t, 1, found.code, found.stderr)
 	require.Contains(t, found.stdout, `"Drift"`)
+	require.Contains(t, found.stdout, `"ResourceQuota"`, "an object that differs, not only one that is missing")
+	previewed := add(t, "repair", "--dry-run")
+	require.Equal(t, [2]int{1, 1}, [2]int{previewed.Created, previewed.Changed})
 	fixed := add(t, "repair")
 	require.Equal(t, [2]int{1, 1}, [2]int{fixed.Created, fixed.Changed})
 	require.NoError(t, w.Client.Get(within(t), key, &quota))
@@ -103,7 +106,7 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	args := []string{"tenant", "add", "web", "--namespace", "payments", "--pod-security", "Baseline"}
 	refused := try(t, args...)
 	require.Equal(t, 1, refused.code)
-	require.Equal(t, "landwaiter: Namespace payments exists and is nobody's; --adopt takes it over (1 pod, labels kept)\n", refused.stderr)
+	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant web (1 pod, labels kept)\n", refused.stderr)
 	require.Empty(t, objectsOf(t, "web"))
 	require.Error(t, w.Client.Get(within(t), client.ObjectKey{Name: "web"}, &v1alpha1.Tenant{}), "nothing was written")
 

@@ -91,7 +91,7 @@ func TestTagsArePinnedWithTheStoresOfTheTeamUpToALimit(t *testing.T) {
 
 	// The second is past the limit: the cluster's Stores pin its tags, and it is told.
 	pinning(t, "pin-b")
-	require.Contains(t, provisioned(t, "pin-b", metav1.ConditionFalse, "LimitExceeded"), "the Stores of Tenant pin-b do not pin tags: there are 1 sets of mutation objects")
+	require.Contains(t, provisioned(t, "pin-b", metav1.ConditionFalse, "LimitExceeded"), "not all Stores of Tenant pin-b pin tags, because the limit is 1 sets of mutation objects")
 	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
 		namespaces, err := pins(t, "landwaiter-pods-containers")
 		if err == nil && fmt.Sprint(namespaces) != "[pin-b pin-b-web]" {

@@ -128,7 +128,7 @@ func TestRightsFollowATenantWithinFiveSeconds(t *testing.T) {
 	// One without is an admin's to give.
 	makeNamespace(t, "follow-d", nil)
 	said := provisioned(t, "follow", metav1.ConditionFalse, "NotOwned")
-	require.Contains(t, said, "namespace follow-d exists and is nobody's: `landwaiter tenant add follow --adopt` takes it over")
+	require.Contains(t, said, "namespace follow-d exists and belongs to no Tenant: `landwaiter tenant add follow --adopt` takes it over")
 	require.False(t, equipped("follow-d")(objectsOf(t, "follow")))
 	add(t, "follow", "--adopt")
 	provisioned(t, "follow", metav1.ConditionTrue, "Provisioned")

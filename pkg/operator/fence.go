@@ -23,6 +23,10 @@ const (
 	fenceTimeout = 10 * time.Second
 	// fenceRetry is the pause after a question that was not answered.
 	fenceRetry = 5 * time.Second
+	// startTries and startPause give the API server a moment to load a fence that was
+	// just installed. Nothing is written before.
+	startTries = 5
+	startPause = 500 * time.Millisecond
 )
 
 // Fence is the ValidatingAdmissionPolicy that confines the operator's account to
@@ -59,6 +63,20 @@ func (f *Fence) Prove(ctx context.Context) error {
 		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse a forbidden binding, but the answer was: %w", ErrNoFence, f.Policy, err)
 	}
 	return fmt.Errorf("ask whether the fence is in force: %w", err)
+}
+
+// await is Prove, tried for a moment.
+func (f *Fence) await(ctx context.Context) error {
+	err := f.Prove(ctx)
+	for try := 1; try < startTries && errors.Is(err, ErrNoFence); try++ {
+		select {
+		case <-time.After(startPause):
+			err = f.Prove(ctx)
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return err
 }
 
 // Start implements manager.Runnable: it returns an error, which ends the operator, once

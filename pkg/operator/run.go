@@ -72,7 +72,7 @@ func Run(ctx context.Context, config *rest.Config, log *logrus.Logger, options R
 	fence.client, fence.log = c, log
 	if options.InsecureNoFence {
 		log.Warn("the operator works without its fence: its account can give anybody rights in every namespace")
-	} else if err := fence.Prove(ctx); err != nil {
+	} else if err := fence.await(ctx); err != nil {
 		return err
 	}
 	m, err := newManager(config, options)

@@ -152,6 +152,7 @@ func granted() []string {
 		"other-account | other other-home | " + guarded + " | " + read,
 		"other-account | other other-home | namespace | get update patch",
 
+		"operator | cluster | system | get", // to see whether an admin has bound what it may not
 		"operator | own home other other-home | wishes | " + read,
 		"operator | own home other other-home | team " + guarded + " | " + applied,
 		"operator | own home other other-home | binding | get list delete",

@@ -271,7 +271,7 @@ func TestTheOperatorDoesNotStartWithoutItsFence(t *testing.T) {
 		case <-process.Ended():
 			said = process.Tail(5)
 			return nil
-		case <-time.After(3 * time.Second):
+		case <-time.After(8 * time.Second):
 			process.Kill()
 			return errors.New("it runs")
 		}

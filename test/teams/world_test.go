@@ -59,11 +59,18 @@ func run(m *testing.M) int {
 	if err == nil {
 		w, err = start(dir)
 	}
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), settle)
+		err = cluster.Until(ctx, fenced) // policies take effect a moment after they are made
+		cancel()
+	}
 	code := 1
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "teams:", err)
 	} else {
 		code = m.Run()
+	}
+	if w != nil {
 		w.Stop()
 	}
 	if code != 0 {

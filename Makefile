@@ -52,7 +52,7 @@ test: ## Run the tests with the race detector (needs gcc)
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
 	go vet ./...
-	go vet -tags interop,e2e,mutants ./...
+	go vet -tags interop,e2e,mutants,slow ./...
 	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
 	"$$(test/lint/build.sh)" run ./...
 
@@ -104,12 +104,13 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
 
-slow: build ## Run what is too slow for .ci/run: cold starts in every order, and 201 teams in one loop
+slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, and what pinning per team costs
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -timeout 15m -tags e2e ./test/coldstart; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_TEAMS=201 go test -count=1 -timeout 30m -tags e2e -v -run ManyTeams ./test/teams
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_TEAMS=201 go test -count=1 -timeout 30m -tags e2e -v -run ManyTeams ./test/teams; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 30m -tags e2e,slow -v -run AdmissionWithTenants ./test/e2e
 
 oldest: ## Run the core of make e2e on the oldest Kubernetes that is supported, with an older and this Gatekeeper (built once)
 	@test/tools/packages.sh

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,17 +39,6 @@ func mutation(t *testing.T) onboard.Mutation {
 
 func tenantOf(name, home string) *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: home}}
-}
-
-// each calls do for all objects, several at a time.
-func each(t *testing.T, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) {
-	t.Helper()
-	group, ctx := errgroup.WithContext(t.Context())
-	group.SetLimit(8)
-	for _, object := range objects {
-		group.Go(func() error { return do(ctx, object) })
-	}
-	require.NoError(t, group.Wait())
 }
 
 // Whatever the namespace of the pod, Gatekeeper asks with the path of home.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,6 +116,17 @@ func pinnedIn(t *testing.T, ns string, want bool) {
 		return nil
 	}))
 	quiet(t)
+}
+
+// each calls do for all objects, several at a time.
+func each(t *testing.T, objects []*unstructured.Unstructured, do func(context.Context, *unstructured.Unstructured) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(8)
+	for _, object := range objects {
+		group.Go(func() error { return do(ctx, object) })
+	}
+	require.NoError(t, group.Wait())
 }
 
 // Every Assign costs every admission in the cluster, whoever's namespace it is for. The

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -301,20 +299,4 @@ func TestAReservedNamespaceIsNobodys(t *testing.T) {
 	require.Contains(t, provisioned(t, "greedy", metav1.ConditionFalse, "Reserved"), "namespace monitoring is reserved: take it off Tenant greedy")
 	require.True(t, exists(t, "greedy"))
 	require.False(t, exists(t, "monitoring"))
-}
-
-func TestOnlyAnAdminLetsAnAccountMakeNamespaces(t *testing.T) {
-	operate(t)
-	gone(t, "maker")
-	text := "metadata: {name: maker}\nspec: {home: maker, namespacePrefix: maker-, reconciler: {createNamespaces: true, variables: {STEP: %q}}}"
-	tenant(t, fmt.Sprintf(text, "1"))
-	said := provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied")
-	_, command, found := strings.Cut(said, "or run: kubectl ")
-	require.True(t, found, said)
-	kubectl := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("LANDWAITER_CLUSTER_TOOLS"), "kubectl"), strings.Fields(command)...)
-	kubectl.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig())
-	out, err := kubectl.CombinedOutput()
-	require.NoError(t, err, "%s: %s", command, out)
-	tenant(t, fmt.Sprintf(text, "2")) // a change of the Tenant, so that the test need not wait a minute
-	provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
 }

@@ -161,5 +161,5 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	require.Contains(t, try(t, "tenant", "check", "checked").stdout, "UnguardedLabels")
 	missing := try(t, "tenant", "check", "nobody")
 	require.Equal(t, 1, missing.code)
-	require.Contains(t, missing.stderr, `"nobody" not found`)
+	require.Equal(t, "landwaiter: there is no Tenant nobody: see landwaiter tenant list\n", missing.stderr)
 }

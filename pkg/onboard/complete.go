@@ -81,10 +81,15 @@ func checkNamespace(field, name string) error {
 	if !isLabel(name) {
 		return fmt.Errorf("%s: %q is not the name of a namespace; use at most 63 lower-case letters, digits and dashes", field, name)
 	}
-	if strings.HasPrefix(name, "kube-") || slices.Contains(systemNamespaces(), name) {
+	if IsSystemNamespace(name) {
 		return fmt.Errorf("%s: %s is a namespace of the system; name one of the team", field, name)
 	}
 	return nil
+}
+
+// IsSystemNamespace reports whether no Tenant may have a namespace of this name.
+func IsSystemNamespace(name string) bool {
+	return strings.HasPrefix(name, "kube-") || slices.Contains(systemNamespaces(), name)
 }
 
 // systemNamespaces are those besides the ones that begin with kube-.

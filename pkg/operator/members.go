@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -98,8 +99,7 @@ func (e *Engine) pods(ctx context.Context, namespace string) string {
 
 // reserved reports whether a namespace is of the system.
 func (e *Engine) reserved(name string) bool {
-	return strings.HasPrefix(name, "kube-") || name == e.options.Onboard.Landwaiter.Namespace ||
-		slices.Contains([]string{"default", "flux-system", "gatekeeper-system", "landwaiter-system"}, name) || slices.Contains(e.options.Reserved, name)
+	return onboard.IsSystemNamespace(name) || name == e.options.Onboard.Landwaiter.Namespace || slices.Contains(e.options.Reserved, name)
 }
 
 // podSecurity begins the labels of the Pod Security Standards.

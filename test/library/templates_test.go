@@ -220,7 +220,7 @@ func (s template) cases(t testing.TB) []testCase {
 		}
 	}
 	require.NotEmpty(t, found)
-	return found
+	return append(found, beyondGator(s.folder)...)
 }
 
 func orEmpty(value object) object {

@@ -13,7 +13,7 @@ import (
 
 // failure says what is wrong with the outcome of a case.
 func (c testCase) failure(ctx context.Context, e evaluator) error {
-	messages, err := e.messages(ctx, c.input, c.inventory)
+	messages, err := e.messages(ctx, c.parsed, c.inventory)
 	if err != nil {
 		return err
 	}

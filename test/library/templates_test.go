@@ -3,6 +3,7 @@ package library
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +12,9 @@ import (
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
@@ -72,7 +74,8 @@ type testCase struct {
 	name       string
 	first      bool // of the test with the plain sample
 	input      object
-	inventory  object
+	parsed     ast.Value // the input
+	inventory  storage.Store
 	assertions []assertion
 }
 
@@ -153,7 +156,7 @@ func (s template) parse(t testing.TB) []*ast.Module {
 // evaluator answers reviews with a template.
 type evaluator struct {
 	compiler *ast.Compiler
-	query    string
+	query    ast.Body
 }
 
 func newEvaluator(modules []*ast.Module) (evaluator, error) {
@@ -165,34 +168,35 @@ func newEvaluator(modules []*ast.Module) (evaluator, error) {
 	if compiler.Compile(byName); compiler.Failed() {
 		return evaluator{}, fmt.Errorf("compile: %w", compiler.Errors)
 	}
-	return evaluator{compiler: compiler, query: modules[0].Package.Path.String() + ".violation"}, nil
+	query, err := ast.ParseBody(modules[0].Package.Path.String() + ".violation = result")
+	return evaluator{compiler: compiler, query: query}, err
 }
 
 // messages evaluates a review. That there is no set of violations is an error.
-func (e evaluator) messages(ctx context.Context, input, inventory object) ([]string, error) {
-	store := inmem.NewFromObjectWithOpts(object{"inventory": inventory}, inmem.OptRoundTripOnWrite(false))
-	results, err := rego.New(rego.Query(e.query), rego.Compiler(e.compiler), rego.Store(store), rego.Input(input), rego.StrictBuiltinErrors(false)).Eval(ctx)
+func (e evaluator) messages(ctx context.Context, input ast.Value, store storage.Store) ([]string, error) {
+	transaction, err := store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the inventory: %w", err)
+	}
+	defer store.Abort(ctx, transaction)
+	results, err := topdown.NewQuery(e.query).WithCompiler(e.compiler).WithStore(store).WithTransaction(transaction).WithInput(ast.NewTerm(input)).Run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)
 	}
 	if len(results) != 1 {
-		return nil, fmt.Errorf("the template says nothing")
+		return nil, errors.New("the template says nothing")
 	}
-	violations, ok := results[0].Expressions[0].Value.([]any)
+	violations, ok := results[0]["result"].Value.(ast.Set)
 	if !ok {
-		return nil, fmt.Errorf("the violations are no set")
+		return nil, errors.New("the violations are no set")
 	}
 	messages := []string{}
-	for _, violation := range violations {
-		violation, ok := violation.(object)
+	for _, violation := range violations.Slice() {
+		message, ok := violation.Get(ast.StringTerm("msg")).Value.(ast.String)
 		if !ok {
-			return nil, fmt.Errorf("the violation is a %T", violation)
+			return nil, fmt.Errorf("%s has no message", violation)
 		}
-		message, ok := violation["msg"].(string)
-		if !ok {
-			return nil, fmt.Errorf("the message is a %T", violation["msg"])
-		}
-		messages = append(messages, message)
+		messages = append(messages, string(message))
 	}
 	return messages, nil
 }
@@ -215,8 +219,9 @@ func (s template) cases(t testing.TB) []testCase {
 		for _, c := range test.Cases {
 			var reviewed object
 			load(t, filepath.Join(folder, c.Object), &reviewed)
+			input := object{"review": reviewOf(reviewed), "parameters": orEmpty(constraint.Spec.Parameters)}
 			found = append(found, testCase{name: test.Name + ": " + c.Name, first: test.Constraint == "samples/constraint.yaml",
-				input: object{"review": reviewOf(reviewed), "parameters": orEmpty(constraint.Spec.Parameters)}, inventory: inventory(t, folder, c.Inventory), assertions: c.Assertions})
+				input: input, parsed: ast.MustInterfaceToValue(input), inventory: inventory(t, folder, c.Inventory), assertions: c.Assertions})
 		}
 	}
 	require.NotEmpty(t, found)
@@ -252,8 +257,13 @@ func reviewOf(given object) object {
 		"operation": "", "object": given, "oldObject": nil, "userInfo": object{}}
 }
 
+// stored is data.inventory.
+func stored(inventory object) storage.Store {
+	return inmem.NewFromObjectWithOpts(object{"inventory": inventory}, inmem.OptReturnASTValuesOnRead(true))
+}
+
 // inventory is data.inventory with the objects of files.
-func inventory(t testing.TB, folder string, files []string) object {
+func inventory(t testing.TB, folder string, files []string) storage.Store {
 	t.Helper()
 	made := object{}
 	put := func(value any, path ...string) {
@@ -284,7 +294,7 @@ func inventory(t testing.TB, folder string, files []string) object {
 			put(given, "cluster", fmt.Sprint(given["apiVersion"]), fmt.Sprint(given["kind"]), fmt.Sprint(metadata["name"]))
 		}
 	}
-	return made
+	return stored(made)
 }
 
 // copied is a deep copy.

@@ -32,17 +32,17 @@ template(given) := given.spec.jobTemplate.spec.template if {
 }
 
 # What cannot be judged is a problem of its own.
-unreadable[side] contains msg if {
-  some side, _ in review.objects
-  not found[side]
+unreadable["now"] contains msg if {
+  not review.deleting
+  not found
+  not unchanged
   kind := object.get(input, ["review", "kind", "kind"], "unknown")
   msg := sprintf("cannot find the pods of kind %v; limit the constraint's match to kinds that have some", [kind])
 }
 
-found[side] if {
-  some side, given in review.objects
-  template(given)
-}
+found if template(review.objects.now)
+
+unchanged if review.objects.now == review.objects.before
 
 unreadable[side] contains sprintf("%s cannot be read: it is not a list of objects", [field]) if {
   some side, template in templates

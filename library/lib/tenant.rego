@@ -3,8 +3,9 @@
 # function does not cover its arguments.
 package lib.tenant
 
-# Gatekeeper 3.22 and later adds the namespace; gator and older versions take it from the inventory.
-namespace := input.review.namespaceObject if is_object(input.review.namespaceObject)
+# Gatekeeper 3.22 and later adds the namespace; gator, which has {} there, and older versions
+# take it from the inventory.
+namespace := input.review.namespaceObject if is_object(input.review.namespaceObject.metadata)
 
 else := data.inventory.cluster.v1.Namespace[input.review.namespace]
 

@@ -208,7 +208,7 @@ func artifactRequests() []scenario {
 		{name: "delete", input: review(bad, func(r object) { r["operation"] = "DELETE" }), answer: denying},
 		{name: "no namespace", input: review(good, func(r object) { delete(r, "namespace") }), answer: passing, want: []string{"nothing can be verified without a namespace"}},
 		{name: "empty namespace", input: review(good, func(r object) { r["namespace"] = "" }), answer: passing, want: []string{"nothing can be verified without a namespace"}},
-		{name: "no review", input: object{}, want: []string{"this kind cannot be bound", "nothing can be verified without a namespace"}},
+		{name: "no review", input: object{}, want: []string{"nothing can be verified without a namespace", "this kind cannot be bound"}},
 		{name: "no operation", input: review(good, func(r object) { delete(r, "operation") }), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
 		{name: "parameters of null", input: object{"review": fluxReview("OCIRepository", good)["review"], "parameters": nil}, answer: denying, asked: []string{artifactKey}, want: []string{denied}},
 		{name: "another provider", input: with(fluxReview("OCIRepository", good), object{"provider": "another"}), answer: passing, want: []string{missingProvider}},

@@ -4,7 +4,7 @@ package lib.flux
 # Flux removes its finalizers by UPDATE, and what was there before the constraint must remain
 # deletable. So an UPDATE that asks for nothing new is not judged, nor is a DELETE.
 judged if {
-  object.get(input.review, "operation", "") != "DELETE"
+  object.get(input, ["review", "operation"], "") != "DELETE"
   not standing
 }
 
@@ -23,9 +23,9 @@ resumed if {
 
 # What is wrong, and with which object.
 message(problem) := sprintf("%s %s/%s: %s", [
-  object.get(input.review, ["kind", "kind"], "object"),
-  object.get(input.review, "namespace", ""),
-  object.get(input.review, "name", ""),
+  kind,
+  namespace,
+  object.get(input, ["review", "name"], ""),
   problem,
 ])
 
@@ -38,4 +38,6 @@ parameters := input.parameters if is_object(input.parameters)
 
 else := {}
 
-namespace := object.get(input.review, "namespace", "")
+namespace := object.get(input, ["review", "namespace"], "")
+
+kind := object.get(input, ["review", "kind", "kind"], "")

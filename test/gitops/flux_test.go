@@ -4,6 +4,8 @@ package gitops
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
@@ -103,11 +106,19 @@ func (m *team) commit(t *testing.T, files map[string]string) string {
 	return commit
 }
 
-// failed waits until Flux says why it did not apply an object that it fetched.
-func failed(t *testing.T, namespace, name string) string {
+// refused waits until Flux says that it did not apply an object that it fetched, and why.
+func refused(t *testing.T, kind schema.GroupVersionKind, namespace, name, says string) string {
 	t.Helper()
-	state, err := flux.Await(within(t), w.Cluster, flux.Kustomization(), namespace, name, "", metav1.ConditionFalse)
-	require.NoError(t, err)
+	var state flux.State
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) (err error) {
+		if state, err = flux.StateOf(ctx, w.Cluster, kind, namespace, name); err != nil {
+			return err
+		}
+		if state.Ready.Status != metav1.ConditionFalse || !strings.Contains(state.Ready.Message, says) {
+			return fmt.Errorf("%s %s/%s: Ready is %q, not refused with %q: %s", kind.Kind, namespace, name, state.Ready.Status, says, state.Ready.Message)
+		}
+		return nil
+	}))
 	return state.Ready.Message
 }
 
@@ -116,7 +127,7 @@ func gone(t *testing.T, apiVersion, kind, namespace, name string) {
 	t.Helper()
 	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
 		if get(t, apiVersion, kind, namespace, name) != nil {
-			return errStillThere
+			return errors.New("it is still there")
 		}
 		return nil
 	}))
@@ -125,4 +136,10 @@ func gone(t *testing.T, apiVersion, kind, namespace, name string) {
 // source is a GitRepository with the Secret git.
 func source(namespace, name, url string) *unstructured.Unstructured {
 	return of("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: git}}}", namespace, name, url, flux.Branch)
+}
+
+// cut splits a kind and a name.
+func cut(text string) (kind, name string) {
+	kind, name, _ = strings.Cut(text, "/")
+	return kind, name
 }

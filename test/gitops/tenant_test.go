@@ -3,14 +3,13 @@
 package gitops
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-var errStillThere = errors.New("it is still there")
+	"github.com/landwaiter/landwaiter/test/kit/flux"
+)
 
 func TestATenantsRepositoryStaysInItsNamespaces(t *testing.T) {
 	r := controllers(t)
@@ -47,7 +46,7 @@ func TestWithoutAnAccountNothingIsApplied(t *testing.T) {
 	apply(t, of("{apiVersion: v1, kind: Namespace, metadata: {name: baz}}"), shared.Secret("baz", "git"), source("baz", "default", shared.URL()))
 	for _, name := range []string{"wrong-namespace", "right"} {
 		apply(t, of("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: baz, name: %s}, spec: {interval: 1m, prune: true, path: ./kustomizations/%s, sourceRef: {kind: GitRepository, name: default}}}", name, name))
-		require.Contains(t, failed(t, "baz", name), `User "system:serviceaccount:baz:default" cannot patch resource "configmaps"`)
+		refused(t, flux.Kustomization(), "baz", name, `User "system:serviceaccount:baz:default" cannot patch resource "configmaps"`)
 	}
 	require.Nil(t, get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
 	require.Nil(t, get(t, "v1", "ConfigMap", "baz", "right"))

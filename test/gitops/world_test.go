@@ -122,7 +122,10 @@ func (w *world) install(ctx context.Context) error {
 	}
 	other := []string{"Deployment", "PodDisruptionBudget", "Service", "NetworkPolicy", "Provider"} // nothing of it runs
 	fixed := slices.DeleteFunc(slices.Clone(w.rendered), func(o *unstructured.Unstructured) bool { return slices.Contains(other, o.GetKind()) })
-	return w.Apply(ctx, append(fixed, of("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", system))...)
+	for _, name := range []string{system, cluster.GatekeeperNamespace} {
+		fixed = append(fixed, of("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", name))
+	}
+	return w.Apply(ctx, fixed...)
 }
 
 // installFlux installs Flux's own definitions where its tools are built, and else their

@@ -35,6 +35,7 @@ type GitServer struct {
 	authority *fixture.Authority
 	listener  net.Listener
 	server    *http.Server
+	program   http.Handler
 
 	mu        sync.Mutex
 	passwords map[string]string // by the name of the repository
@@ -58,6 +59,8 @@ func StartGit(ctx context.Context, dir string) (*GitServer, error) {
 		return nil, fmt.Errorf("make a folder for repositories: %w", err)
 	}
 	g := &GitServer{dir: dir, authority: authority, passwords: map[string]string{}}
+	g.program = &cgi.Handler{Path: backend, Stderr: io.Discard, InheritEnv: []string{"PATH"},
+		Env: append(isolated(), "GIT_PROJECT_ROOT="+dir, "GIT_HTTP_EXPORT_ALL=1")}
 	if err := os.WriteFile(g.caFile(), authority.CertificatePEM, 0o600); err != nil {
 		return nil, fmt.Errorf("write the authority of the Git server: %w", err)
 	}
@@ -70,9 +73,7 @@ func StartGit(ctx context.Context, dir string) (*GitServer, error) {
 	if g.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("listen for Git: %w", err)
 	}
-	g.server = &http.Server{ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
-		Handler: g.guard(&cgi.Handler{Path: backend, Stderr: io.Discard, InheritEnv: []string{"PATH"},
-			Env: append(isolated(), "GIT_PROJECT_ROOT="+dir, "GIT_HTTP_EXPORT_ALL=1")})}
+	g.server = &http.Server{ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0), Handler: g.guard(g.program)}
 	go func() {
 		_ = g.server.ServeTLS(g.listener, filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"))
 	}() // it ends when the server is closed
@@ -91,6 +92,9 @@ func backend(ctx context.Context) (string, error) {
 	}
 	return path, nil
 }
+
+// Unguarded serves every repository to anybody, for what needs a server without a password.
+func (g *GitServer) Unguarded() http.Handler { return g.program }
 
 // guard asks for the password of the repository.
 func (g *GitServer) guard(next http.Handler) http.Handler {

@@ -232,7 +232,7 @@ func (s template) cases(t testing.TB) []testCase {
 		}
 	}
 	require.NotEmpty(t, found)
-	return found
+	return append(found, beyondGator(s.folder)...)
 }
 
 // ask sets what is evaluated.

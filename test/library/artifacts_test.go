@@ -20,7 +20,7 @@ const (
 
 // fluxReview is the admission review of a new object of Flux.
 func fluxReview(kind string, spec any) object {
-	input := kindReview(kind, "team-a", object{"spec": spec})
+	input := kindReview(kind, "team-a", object{"metadata": object{"name": "app"}, "spec": spec})
 	input["review"].(object)["name"] = "app" //nolint:forcetypeassert // kindReview made it
 	return input
 }
@@ -191,7 +191,7 @@ func artifactRequests() []scenario {
 	}
 	good, bad := repository(nil), repository(object{"ref": object{"tag": "v1"}})
 	suspended := repository(object{"ref": object{"tag": "v1"}, "suspend": true})
-	update := func(now, old any) object { return updating(fluxReview("OCIRepository", now), object{"spec": old}) }
+	update := func(now, old any) object { return updating(fluxReview("OCIRepository", now), object{"metadata": object{"finalizers": []any{"finalizers.fluxcd.io"}}, "spec": old}) }
 	audit := func(parameters object) object {
 		return with(review(good, func(r object) { r["operation"] = "" }), parameters)
 	}

@@ -49,6 +49,7 @@ test: ## Run the tests with the race detector (needs gcc)
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
 	go test -race -timeout 10m ./...
 	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
+	go -C test/gator test -timeout 5m ./...
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
 	go vet ./...
@@ -57,23 +58,23 @@ lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first 
 	"$$(test/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
-	@unformatted=$$(gofmt -l api cmd config pkg test); \
+	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml charts/*/files/crds/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
-	@for module in . config/tools test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux; do \
+	@for module in . config/tools test/gator test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
 	  dirty=$$(git status --porcelain); [[ -z "$$dirty" ]] || { printf 'verify: everything passes; commit these files to finish:\n%s\n' "$$dirty" >&2; exit 1; }; fi
 
-generate: ## Write deep copies, CRDs, config/default and the generated parts of docs
+generate: ## Write deep copies, CRDs, config/default, libraries in templates and the generated parts of docs
 	go -C config/tools build -o "$(CURDIR)/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
-	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs
+	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs ./test/library
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,8 +55,15 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, e
 		return nil, err
 	}
 	for _, object := range rendered {
+		if report.withholds(object, existing) {
+			continue
+		}
+		problems := len(report.Problems)
 		if err := e.put(ctx, tenant, members, object, existing, report); err != nil {
 			return report, err
+		}
+		if len(report.Problems) > problems {
+			report.failed(object)
 		}
 	}
 	if len(members) == 0 {
@@ -223,12 +231,19 @@ func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*
 
 const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over"
 
+// unlisted is what the fence says of a Tenant that Landwaiter has not listed.
+const unlisted = "-operated-tenants does not list Tenant "
+
 // refused turns what the API server refuses for good into a Problem.
 func (e *Engine) refused(err error, object *unstructured.Unstructured, report *Report) error {
 	ref := refOf(object)
 	switch {
-	case meta.IsNoMatchError(err):
+	// A definition that is gone is still known for a while.
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
+		report.unlisted = true
+		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator's fence (do its pods run, with --operated-tenants-role?)", ref)
 	case apierrors.IsForbidden(err):
 		report.problem(policy.ReasonAccessDenied, ref, "%s cannot be applied: %s%s", ref, err, bindItself(object))
 	case apierrors.IsConflict(err):
@@ -246,8 +261,8 @@ func installs(kind string) string {
 	switch kind {
 	case "GitRepository", "OCIRepository", "Kustomization":
 		return "install Flux, or leave out spec.reconciler.source"
-	case "TenantAllowedRegistries":
-		return "install the template tenant-allowed-registries of the library, or leave out spec.isolation.registries"
+	case onboard.KindRegistries:
+		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new rights in the Tenant"
 	}
 	return "install Gatekeeper"
 }

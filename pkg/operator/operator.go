@@ -127,6 +127,11 @@ type Report struct {
 	Members  []string
 	Outcomes []Outcome
 	Problems []Problem
+
+	// unlisted says that the fence does not know the Tenant yet.
+	unlisted bool
+	// unrestricted are namespaces, "" for all, with the restriction that they lack.
+	unrestricted map[string]policy.ObjectRef
 }
 
 // Count returns how many objects have a result.

@@ -70,7 +70,7 @@ func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			var asked *rbacv1.RoleBinding
-			f := Fence{Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			f := Fence{Tenants: "unasked", Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				asked, _ = object.(*rbacv1.RoleBinding)
 				require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
 				return c.answer
@@ -79,6 +79,52 @@ func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
 			require.Equal(t, c.ok, err == nil, "%v", err)
 			require.Equal(t, c.noFence, errors.Is(err, ErrNoFence), "%v", err)
 			require.Equal(t, "kube-system/admin", asked.Namespace+"/"+asked.RoleRef.Name)
+		})
+	}
+}
+
+// A fence without the policy about Tenants would let the operator bind whom it likes.
+func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
+	const fence, tenants = "landwaiter-operator-fence", "landwaiter-operator-tenants"
+	refusal := func(policy string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
+	}
+	covering := team("green")
+	covering.Spec.NamespacePrefix = "a-"
+	for about, c := range map[string]struct {
+		tenant *v1alpha1.Tenant
+		answer error // to the request about the Tenant
+		asked  string
+		ok     bool
+	}{
+		"there are no Tenants":                  {nil, nil, "", true},
+		"the policy refuses":                    {team("green"), refusal(tenants), "a-landwaiter-operator-fence", true},
+		"it is not there":                       {team("green"), nil, "a-landwaiter-operator-fence", false},
+		"another one refuses":                   {team("green"), refusal(fence), "a-landwaiter-operator-fence", false},
+		"the Tenant has the prefix of the name": {covering, refusal(tenants), "ba-landwaiter-operator-fence", true},
+		"the Tenant lists the name":             {team("green", "a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
+		"it is the name of home":                {team("a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			var objects []client.Object
+			if c.tenant != nil {
+				objects = append(objects, c.tenant)
+			}
+			asked := ""
+			f := Fence{Policy: fence, Tenants: tenants, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				require.Contains(t, options, client.DryRunAll)
+				namespace, ok := object.(*corev1.Namespace)
+				if !ok {
+					return refusal(fence)
+				}
+				asked = namespace.Name
+				require.Equal(t, c.tenant.Name, namespace.Labels[v1alpha1.LabelTenant])
+				return c.answer
+			}}, objects...)}
+			err := f.Prove(t.Context())
+			require.Equal(t, c.ok, err == nil, "%v", err)
+			require.Equal(t, !c.ok, errors.Is(err, ErrNoFence), "%v", err)
+			require.Equal(t, c.asked, asked)
 		})
 	}
 }
@@ -317,10 +363,10 @@ func TestAChangeConcernsThoseThatClaimTheSameNamespaces(t *testing.T) {
 
 func TestListsNamespacesWithTheNameThatTheirTenantHasThere(t *testing.T) {
 	demo := namespaceOf("sometenant", "foo")
-	demo.Labels[LabelDemo] = "some tenant"
+	demo.Labels[onboard.LabelDemo] = "some tenant"
 	demo.Status.Phase = corev1.NamespaceActive
 	made := namespaceOf("", "bar")
-	made.Labels = map[string]string{LabelDemo: "other"}
+	made.Labels = map[string]string{onboard.LabelDemo: "other"}
 	rows, err := New(fakeClient(t, interceptor.Funcs{}, demo, made, namespaceOf("green", "green"), namespaceOf("", "default")), Options{}).Namespaces(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []NamespaceRow{{Namespace: "bar", Name: "other"}, {Namespace: "foo", Name: "some tenant", Tenant: "sometenant", Status: "Active"}, {Namespace: "green", Name: "green", Tenant: "green"}}, rows)

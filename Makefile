@@ -26,7 +26,7 @@ CLOUDS    := aws,azure,gcp
 CORE      := Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|Audit|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e slow oldest soak dev image release clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e flux slow oldest soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -49,31 +49,32 @@ test: ## Run the tests with the race detector (needs gcc)
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
 	go test -race -timeout 10m ./...
 	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
+	go -C test/gator test -timeout 5m ./...
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
 	go vet ./...
-	go vet -tags interop,e2e,mutants,slow ./...
+	go vet -tags interop,e2e,flux,mutants,slow ./...
 	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
 	"$$(test/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
-	@unformatted=$$(gofmt -l api cmd config pkg test); \
+	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml charts/*/files/crds/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
-	@for module in . config/tools test/lint test/tools test/tools/charts test/tools/cluster; do \
+	@for module in . config/tools test/gator test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
 	  dirty=$$(git status --porcelain); [[ -z "$$dirty" ]] || { printf 'verify: everything passes; commit these files to finish:\n%s\n' "$$dirty" >&2; exit 1; }; fi
 
-generate: ## Write deep copies, CRDs, config/default and the generated parts of docs
+generate: ## Write deep copies, CRDs, config/default, libraries in templates and the generated parts of docs
 	go -C config/tools build -o "$(CURDIR)/bin/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen
 	bin/controller-gen object paths=./api/...
 	bin/controller-gen crd paths=./api/... output:crd:dir=config/crd
 	charts/generate.sh
-	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs
+	LANDWAITER_UPDATE=1 go test -count=1 -run 'UpToDate$$' ./cmd/landwaiter ./test/docs ./test/library
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"
@@ -100,9 +101,15 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -race -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	tools=$$(test/tools/build.sh); \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/e2e ./test/guard ./test/image ./test/install ./test/metrics ./test/soak ./test/teams
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/e2e ./test/gitops ./test/guard ./test/image ./test/install ./test/metrics ./test/soak ./test/teams
 	go build -buildvcs=false -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
+
+flux: build ## Let teams' Git repositories loose with the real Flux controllers (built once, four minutes more than make e2e)
+	@test/tools/packages.sh git
+	@eval "$$(test/tools/cluster.sh)"; flux=$$(test/tools/flux/build.sh); \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" \
+	  go test -race -count=1 -timeout 15m -tags flux $(E2E_ARGS) ./test/gitops
 
 slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, and what pinning per team costs
 	@test/tools/packages.sh

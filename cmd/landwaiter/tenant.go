@@ -23,7 +23,7 @@ func newTenant() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTenantAdd(), newTenantList(), newTenantDelete(), newTenantCheck(), newTenantExport(), newTenantRedisACL())
+	cmd.AddCommand(newTenantAdd(), newTenantList(), newTenantDelete(), newTenantCheck(), newTenantExport(), newTenantRedisACL(), newTenantScaffold())
 	return cmd
 }
 

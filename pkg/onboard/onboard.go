@@ -142,3 +142,11 @@ func (r *rendering) labels(others map[string]string) map[string]string {
 func (r *rendering) owned() map[string]string {
 	return r.labels(map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform})
 }
+
+// Account returns the name of a Tenant's account in home, "" if it has none.
+func Account(tenant *v1alpha1.Tenant) string {
+	if tenant.Spec.Reconciler == nil {
+		return ""
+	}
+	return accountName(tenant)
+}

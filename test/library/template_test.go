@@ -61,6 +61,11 @@ const missingProvider = "key is not found in provider cache"
 
 // compile prepares Rego whose provider is the one in the evaluation's context.
 func compile(ctx context.Context, modules ...func(*rego.Rego)) (rego.PreparedEvalQuery, error) {
+	return compileFor(ctx, "verifiedimages", modules...)
+}
+
+// compileFor does the same for the violations of a package.
+func compileFor(ctx context.Context, name string, modules ...func(*rego.Rego)) (rego.PreparedEvalQuery, error) {
 	// Gatekeeper's builtin is memoized as well.
 	builtin := rego.Function1(&rego.Function{Name: "external_data", Decl: types.NewFunction(types.Args(types.A), types.A), Memoize: true},
 		func(c rego.BuiltinContext, request *ast.Term) (*ast.Term, error) {
@@ -85,7 +90,7 @@ func compile(ctx context.Context, modules ...func(*rego.Rego)) (rego.PreparedEva
 			value, err := ast.InterfaceToValue(answered)
 			return ast.NewTerm(value), err
 		})
-	query, err := rego.New(append(modules, rego.Query("data.verifiedimages.violation"), rego.SetRegoVersion(ast.RegoV1), builtin)...).PrepareForEval(ctx)
+	query, err := rego.New(append(modules, rego.Query("data."+name+".violation"), rego.SetRegoVersion(ast.RegoV1), builtin)...).PrepareForEval(ctx)
 	if err != nil {
 		return query, fmt.Errorf("compile: %w", err)
 	}

@@ -1,0 +1,43 @@
+# Says which requests for objects of Flux are judged.
+package lib.flux
+
+# Flux removes its finalizers by UPDATE, and what was there before the constraint must remain
+# deletable. So an UPDATE that asks for nothing new is not judged, nor is a DELETE.
+judged if {
+  object.get(input, ["review", "operation"], "") != "DELETE"
+  not standing
+}
+
+# Whoever stops an object may do so; resuming one is judged.
+standing if {
+  input.review.operation == "UPDATE"
+  stops := ["suspend", "deletionPolicy"]
+  object.remove(input.review.object.spec, stops) == object.remove(input.review.oldObject.spec, stops)
+  not resumed
+}
+
+resumed if {
+  input.review.oldObject.spec.suspend == true
+  object.get(input.review.object.spec, "suspend", false) != true
+}
+
+# What is wrong, and with which object.
+message(problem) := sprintf("%s %s/%s: %s", [
+  kind,
+  namespace,
+  object.get(input, ["review", "name"], ""),
+  problem,
+])
+
+# The parts of an object that decide; anything but an object counts as an empty one.
+spec := input.review.object.spec if is_object(input.review.object.spec)
+
+else := {}
+
+parameters := input.parameters if is_object(input.parameters)
+
+else := {}
+
+namespace := object.get(input, ["review", "namespace"], "")
+
+kind := object.get(input, ["review", "kind", "kind"], "")

@@ -90,6 +90,9 @@ is wrong, 69 the Kubernetes API does not answer.`,
 					return err
 				}
 				problems = append(problems, found...)
+				if admin.dryRun && added.Tenant != "" {
+					engine.Assume(asked)
+				}
 				if added.Tenant != "" {
 					printed.Tenants = append(printed.Tenants, added)
 				}

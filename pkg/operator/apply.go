@@ -2,9 +2,7 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -147,8 +144,9 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 			err = e.apply(ctx, sent, ours)
 		}
 	}
+	narrowed := false
 	if err == nil {
-		err = e.narrow(ctx, object, sent)
+		narrowed, err = e.narrow(ctx, object, sent)
 	}
 	if err != nil {
 		return e.refused(err, object, report)
@@ -156,7 +154,7 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	switch {
 	case before == "":
 		report.add(object, Created)
-	case live == nil && before != sent.GetResourceVersion(), live != nil && !sameContent(live, sent):
+	case narrowed, live == nil && before != sent.GetResourceVersion(), live != nil && !sameContent(live, sent):
 		report.add(object, Changed)
 	default:
 		report.add(object, Unchanged)
@@ -200,25 +198,6 @@ func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, f
 		options = append(options, client.DryRunAll)
 	}
 	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
-}
-
-// narrow takes out of a network policy what somebody else allowed in it: applying keeps
-// fields that it does not name.
-func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstructured) error {
-	wanted, _, _ := unstructured.NestedMap(object.Object, "spec")
-	there, _, _ := unstructured.NestedMap(live.Object, "spec")
-	maps.DeleteFunc(there, func(field string, _ any) bool { _, ok := wanted[field]; return ok })
-	if object.GetKind() != kindNetworkPolicy || len(there) == 0 || e.options.DryRun {
-		return nil
-	}
-	for field := range there {
-		there[field] = nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID()}, "spec": there})
-	if err != nil {
-		return err
-	}
-	return e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
 }
 
 // find returns what there is of an object, without a resource version if there is nothing.
@@ -302,21 +281,4 @@ func (e *Engine) expectBinding(ctx context.Context, object *unstructured.Unstruc
 		report.problem(policy.ReasonAccessDenied, refOf(object), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(object))
 	}
 	return nil
-}
-
-// hasField reports whether managed fields have a path.
-func hasField(raw []byte, path ...string) bool {
-	var level map[string]json.RawMessage
-	for _, name := range path {
-		level = nil
-		if json.Unmarshal(raw, &level) != nil {
-			return false
-		}
-		next, ok := level[name]
-		if !ok {
-			return false
-		}
-		raw = next
-	}
-	return true
 }

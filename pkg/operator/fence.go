@@ -28,9 +28,11 @@ const (
 	// fenceRetry is the pause after a question that was not answered.
 	fenceRetry = 5 * time.Second
 	// startTries and startPause give the API server a moment to load a fence that was
-	// just installed. Nothing is written before.
+	// just installed, or a Tenant that was just made.
 	startTries = 5
-	startPause = 500 * time.Millisecond
+	// askedTenants is how many Tenants are looked at for one that the fence knows.
+	askedTenants = 20
+	startPause   = 500 * time.Millisecond
 )
 
 // Fence are the ValidatingAdmissionPolicies that confine the operator's account: the first
@@ -63,13 +65,21 @@ func (f *Fence) Prove(ctx context.Context) error {
 		return err
 	}
 	var tenants v1alpha1.TenantList
-	if err := f.client.List(ctx, &tenants, client.Limit(1)); err != nil {
+	if err := f.client.List(ctx, &tenants, client.Limit(askedTenants)); err != nil {
 		return fmt.Errorf("list Tenants to see whether the fence is in force: %w", err)
 	}
-	if len(tenants.Items) == 0 {
-		return nil
+	for i := range tenants.Items {
+		tenant := &tenants.Items[i]
+		err := f.refuses(ctx, f.Tenants, stray(tenant), "give a namespace to a Tenant that does not have it")
+		if err != nil && strings.Contains(err.Error(), unlisted) {
+			continue // the first policy refuses everything for this one
+		}
+		if errors.Is(err, ErrNoFence) && apierrors.IsNotFound(f.client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant)) {
+			continue // it went after it was listed
+		}
+		return err
 	}
-	return f.refuses(ctx, f.Tenants, stray(&tenants.Items[0]), "give a namespace to a Tenant that does not have it")
+	return nil
 }
 
 // stray is a namespace with the label of a Tenant that does not have it.
@@ -105,7 +115,7 @@ func (f *Fence) await(ctx context.Context) error {
 	err := f.Prove(ctx)
 	for try := 1; try < startTries && errors.Is(err, ErrNoFence); try++ {
 		select {
-		case <-time.After(startPause):
+		case <-time.After(min(startPause, f.Interval)):
 			err = f.Prove(ctx)
 		case <-ctx.Done():
 			return err
@@ -126,7 +136,7 @@ func (f *Fence) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		}
-		err := f.Prove(ctx)
+		err := f.await(ctx)
 		if ctx.Err() != nil {
 			err = nil // stopped
 		}

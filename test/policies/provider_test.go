@@ -159,7 +159,9 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			img, err := w.Registry.PushImage(within(t), "fluxcd/source-controller", "v1")
 			require.NoError(t, err)
+			reason := "flux-images requires a valid signature for flux-release: no signature was found"
 			if c.subject != "" {
+				reason = "flux-images requires a valid signature for flux-release: the signature is by an identity that the Verifier does not trust"
 				signKeyless(t, instance, img, c.subject, c.issuer)
 			}
 			for namespace, constraint := range map[string]string{"flux-system": "verified-images-flux", team: team} {
@@ -169,7 +171,7 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 					admitted(t, ask)
 					continue
 				}
-				denied(t, constraint, "flux-images", ask)
+				denied(t, constraint, reason, ask)
 			}
 		})
 	}

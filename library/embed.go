@@ -4,7 +4,8 @@ package library
 
 import "embed"
 
-// Files has kustomization.yaml, the template.yaml of each folder, and constraints. It is read-only.
+// Files has kustomization.yaml, the template.yaml of each folder, constraints, and the
+// constraint to begin with for images. It is read-only.
 //
-//go:embed kustomization.yaml */template.yaml constraints
+//go:embed kustomization.yaml */template.yaml constraints verified-images/samples/constraint-dryrun.yaml
 var Files embed.FS

@@ -59,7 +59,7 @@ func (l layers) heavy(pkg string, deps []string) []string {
 }
 
 func TestEvidenceCarriesNoKubernetes(t *testing.T) {
-	table, deps := readTable(t), readDeps(t, "./api/...", "./config/crd", "./library", "./pkg/...")
+	table, deps := readTable(t), readDeps(t, "./api/...", "./config", "./config/crd", "./library", "./pkg/...")
 	for pkg := range table {
 		if !below(pkg, "cmd") {
 			require.NotEmpty(t, deps[pkg], "go list does not know %s", pkg)
@@ -91,6 +91,13 @@ func TestTheProgramCarriesNothingOfTheTests(t *testing.T) {
 	deps := readDeps(t, "./cmd/landwaiter")["cmd/landwaiter"]
 	require.NotEmpty(t, deps)
 	require.Empty(t, forTests(deps))
+}
+
+// Built as the Makefile, the Dockerfile and releases build it, it has no loader of Go plugins.
+func TestTheProgramLoadsNoCode(t *testing.T) {
+	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support", "./cmd/landwaiter")["cmd/landwaiter"]
+	require.NotEmpty(t, deps)
+	require.NotContains(t, deps, "plugin")
 }
 
 func TestRefusesTestCodeInTheProgram(t *testing.T) {

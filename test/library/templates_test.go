@@ -2,7 +2,6 @@ package library
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -74,6 +73,7 @@ func (a assertion) holds(messages []string) bool {
 type testCase struct {
 	name       string
 	first      bool // of the test with the plain sample
+	twin       bool // of the case before it
 	input      object
 	parsed     ast.Value // the input
 	inventory  storage.Store
@@ -244,7 +244,7 @@ func (c *testCase) ask(input, known object) {
 // not in the inventory. gator cannot do that.
 func (c testCase) live(t testing.TB, known object) (testCase, bool) {
 	t.Helper()
-	without, input := copied(t, known), copied(t, c.input)
+	without, input := copiedObject(t, known), copiedObject(t, c.input)
 	review, _ := input["review"].(object)
 	cluster, _ := without["cluster"].(object)
 	version, _ := cluster["v1"].(object)
@@ -255,6 +255,7 @@ func (c testCase) live(t testing.TB, known object) (testCase, bool) {
 	}
 	delete(namespaces, fmt.Sprint(review["namespace"]))
 	review["namespaceObject"] = namespace
+	c.twin = true
 	c.name += ", with its namespace in the review"
 	c.ask(input, without)
 	return c, true
@@ -331,11 +332,28 @@ func inventory(t testing.TB, folder string, files []string) object {
 }
 
 // copied is a deep copy.
-func copied(t testing.TB, from object) object {
+func copied(from any) any {
+	switch from := from.(type) {
+	case object:
+		to := make(object, len(from))
+		for key, value := range from {
+			to[key] = copied(value)
+		}
+		return to
+	case []any:
+		to := make([]any, len(from))
+		for i, value := range from {
+			to[i] = copied(value)
+		}
+		return to
+	default:
+		return from
+	}
+}
+
+func copiedObject(t testing.TB, from object) object {
 	t.Helper()
-	text, err := json.Marshal(from)
-	require.NoError(t, err)
-	var to object
-	require.NoError(t, json.Unmarshal(text, &to))
+	to, ok := copied(from).(object)
+	require.True(t, ok)
 	return to
 }

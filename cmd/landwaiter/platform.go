@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/scaffold"
+)
+
+func newPlatform() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "platform",
+		Short: "Make and check the Git repository that a platform is kept in",
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newPlatformInit(), newPlatformCheck(), newPlatformBootstrap())
+	return cmd
+}
+
+// writeFlags say how a tree is written.
+type writeFlags struct {
+	force, dryRun bool
+	output        format
+}
+
+func (f *writeFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace files that somebody edited")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would be written")
+	f.output.register(cmd)
+}
+
+// printedTree is what the commands that write a tree print.
+type printedTree struct {
+	Folder    string        `json:"folder"`
+	Files     []printedFile `json:"files"`
+	Created   int           `json:"created"`
+	Changed   int           `json:"changed"`
+	Unchanged int           `json:"unchanged"`
+	DryRun    bool          `json:"dryRun,omitempty"`
+}
+
+// printedFile is what became of one file.
+type printedFile struct {
+	Path   string `json:"path"`
+	Result string `json:"result"`
+}
+
+// write writes a tree and prints what became of it.
+func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
+	outcomes, err := scaffold.Write(dir, tree, scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun})
+	var edited *scaffold.EditedError
+	if err != nil && !errors.As(err, &edited) {
+		return unavailable(err)
+	}
+	if edited != nil {
+		return &exitError{code: exitDenied, err: edited}
+	}
+	printed := printedTree{Folder: dir, DryRun: f.dryRun, Files: mapped(outcomes, func(o scaffold.Outcome) printedFile {
+		return printedFile{Path: o.Path, Result: string(o.Result)}
+	})}
+	for _, o := range outcomes {
+		switch o.Result {
+		case scaffold.Created:
+			printed.Created++
+		case scaffold.Changed:
+			printed.Changed++
+		case scaffold.Unchanged:
+			printed.Unchanged++
+		case scaffold.Edited, scaffold.Stale:
+		}
+	}
+	return f.output.print(cmd, printed, printed.print)
+}
+
+// print lists what is new or different, and counts the rest.
+func (p printedTree) print(out io.Writer) error {
+	w := newTable(out)
+	shown := false
+	for _, file := range p.Files {
+		if file.Result == string(scaffold.Unchanged) {
+			continue
+		}
+		if !shown {
+			fmt.Fprintln(w, "FILE\tRESULT")
+			shown = true
+		}
+		fmt.Fprintf(w, "%s\t%s\n", file.Path, file.Result)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	suffix := ""
+	if p.DryRun {
+		suffix = " (dry run: nothing was written)"
+	}
+	_, err := fmt.Fprintf(out, "%s: %d created, %d changed, %d as they were%s\n", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
+	return err
+}
+
+// settings reads what an earlier platform init wrote into a folder; found is false if none did.
+func settings(dir string) (p scaffold.Platform, found bool, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, scaffold.SettingsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return scaffold.Platform{}, false, nil
+	}
+	if err != nil {
+		return scaffold.Platform{}, false, fmt.Errorf("read the settings of the tree: %w", err)
+	}
+	p, err = scaffold.ReadPlatform(text)
+	return p, true, err
+}
+
+// oneFolder refuses arguments that are not one folder.
+func oneFolder(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return fmt.Errorf("%s takes one folder, not %d; see %s --help", cmd.Name(), len(args), cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/lint"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/scaffold"
+	"github.com/landwaiter/landwaiter/pkg/service"
+)
+
+// printedTreeCheck is what platform check prints.
+type printedTreeCheck struct {
+	Kustomizations int                  `json:"kustomizations"`
+	Clusters       []string             `json:"clusters"`
+	Findings       []printedTreeFinding `json:"findings"`
+}
+
+// printedTreeFinding is one thing that is wrong with a tree.
+type printedTreeFinding struct {
+	File    string `json:"file"`
+	Message string `json:"message"`
+}
+
+func newPlatformCheck() *cobra.Command {
+	var output format
+	cmd := &cobra.Command{
+		Use:   "check DIR",
+		Short: "Find what is wrong with the repository of a platform, before a cluster has it",
+		Long: `Check builds every kustomization of a tree, and follows Flux from each cluster's folder
+through everything that the tree applies there. It finds what does not build, paths,
+sources and dependencies that are not there, dependencies in a circle, remote bases,
+Kustomizations and HelmReleases without an account, objects that are applied twice,
+resources of Landwaiter that would be refused, Tenants in conflict, unknown fields,
+Secrets and keys in plain text, manifests that nothing applies, and a Flux that is not
+locked down.
+
+It reads files only: it follows no link, runs no plugin and fetches nothing, so it can
+check what a stranger wrote.
+
+Exit codes: 0 there are no findings, 1 there are, 64 the command line is wrong, 69 the
+tree cannot be read.`,
+		Example: `  landwaiter platform check .`,
+		Args:    oneFolder,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintText})
+			if err != nil {
+				return unavailable(err)
+			}
+			printed := printedTreeCheck{Kustomizations: report.Kustomizations, Clusters: mapped(report.Clusters, func(name string) string { return name }),
+				Findings: mapped(report.Findings, func(f scaffold.Finding) printedTreeFinding { return printedTreeFinding(f) })}
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			if len(report.Findings) > 0 {
+				return &exitError{code: exitDenied}
+			}
+			return nil
+		},
+	}
+	output.register(cmd)
+	return cmd
+}
+
+func (p printedTreeCheck) print(out io.Writer) error {
+	w := newTable(out)
+	for _, f := range p.Findings {
+		fmt.Fprintf(w, "%s\t%s\n", f.File, f.Message)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s built, %s\n", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
+	return err
+}
+
+// lintText returns what lint says is wrong with resources. Notes are about what is not
+// among them, and no finding.
+func lintText(ctx context.Context, text string) ([]string, error) {
+	report, err := lint.Check(ctx, []string{"-"}, strings.NewReader(text), service.Check)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, f := range report.Findings {
+		if f.Severity != lint.Error {
+			continue
+		}
+		message := f.Message
+		if f.Field != "" {
+			message = f.Field + ": " + message
+		}
+		if f.Resource.Kind != "" {
+			message = policy.ObjectRef(f.Resource).String() + ": " + message
+		}
+		if f.Fix != "" {
+			message += "; " + f.Fix
+		}
+		found = append(found, message)
+	}
+	return found, nil
+}

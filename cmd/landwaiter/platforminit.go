@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/scaffold"
+)
+
+func newPlatformInit() *cobra.Command {
+	var flags writeFlags
+	var given scaffold.Platform
+	var layout string
+	cmd := &cobra.Command{
+		Use:   "init DIR",
+		Short: "Write the repository of a platform: Gatekeeper, Landwaiter, policies and Flux, in order",
+		Long: `Init writes a tree of files that Flux applies in this order: the definitions,
+Gatekeeper and Landwaiter, the templates, the constraints, the guardrails, then tenants.
+It talks to no cluster.
+
+--layout=flux has a folder for each environment, as flux2-multi-tenancy, groups has
+groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, as soft
+multi-tenancy with Arc, and demo is flux-multitenant-demo.
+
+It may be run again, also by a newer version: it starts from what the first run was
+told (.landwaiter.yaml), and replaces only files that nobody edited. If somebody edited
+one that would change, it names the file and writes nothing. Files that others go on to
+write, such as those of flux bootstrap and the lists of tenants, are only ever created.
+
+Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
+a file cannot be read or written.`,
+		Example: `  landwaiter platform init fleet --github-org example
+  landwaiter platform init fleet --layout groups --group infra-ops --group dev --cluster dev/iris-dev`,
+		Args: oneFolder,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given.Layout = scaffold.Layout(layout)
+			platform, found, err := settings(args[0])
+			if err != nil {
+				return err
+			}
+			if !found {
+				platform = scaffold.Platform{}
+			}
+			overlayPlatform(cmd, &platform, given)
+			tree, err := scaffold.NewPlatform(platform)
+			if err != nil {
+				return err
+			}
+			return flags.write(cmd, args[0], tree)
+		},
+	}
+	registerPlatform(cmd, &given, &layout)
+	flags.register(cmd)
+	return cmd
+}
+
+func registerPlatform(cmd *cobra.Command, p *scaffold.Platform, layout *string) {
+	flags := cmd.Flags()
+	flags.StringVar(layout, "layout", "", "flux, groups, arc or demo (empty: flux)")
+	flags.StringSliceVar(&p.Environments, "environment", nil, "environment with a cluster of its own, with --layout=flux (repeatable; none: staging, production)")
+	flags.StringSliceVar(&p.Groups, "group", nil, "group of clusters, with --layout=groups (repeatable; none: infra-ops, dev, test); infra-ops has no tenants")
+	flags.StringSliceVar(&p.Clusters, "cluster", nil, "cluster, with --layout=arc, or GROUP/CLUSTER, with --layout=groups (repeatable)")
+	flags.StringSliceVar(&p.Constraints, "constraints", nil, "set of constraints to install (repeatable; none: all)")
+	flags.StringVar(&p.Enforcement, "enforcement", "", "dryrun, warn or deny: what constraints do about violations (empty: dryrun)")
+	flags.StringVar(&p.GitHubOrg, "github-org", "", "organisation at GitHub that sources of teams must belong to")
+	flags.StringVar(&p.SOPSAge, "sops-age", "", "age recipient that Secrets in the tree are encrypted for; the cluster has the key in Secret flux-system/sops-age")
+	flags.BoolVar(&p.Operator, "operator", false, "install the operator, and keep only Tenants in Git, without the objects that they stand for")
+	flags.BoolVar(&p.SharedSource, "shared-source", false, "allow references across namespaces, which a source that teams share needs: any team can then use every source")
+	flags.StringVar(&p.Gatekeeper.URL, "gatekeeper-chart", "", "Helm repository (https), or chart in a registry (oci), of Gatekeeper (empty: Gatekeeper's own)")
+	flags.StringVar(&p.Gatekeeper.Version, "gatekeeper-version", "", "version of that chart (empty: the newest that is tested)")
+	flags.StringVar(&p.Landwaiter.URL, "landwaiter-chart", "", "Helm repository (https), or chart in a registry (oci), of Landwaiter (empty: oci://ghcr.io/landwaiter/charts/landwaiter)")
+	flags.StringVar(&p.Landwaiter.Version, "landwaiter-version", "", "version of that chart (empty: the program's own)")
+	flags.StringVar(&p.LandwaiterImage, "landwaiter-image", "", "image of Landwaiter without a tag, for mirrors (empty: the chart's)")
+	flags.StringVar(&p.CheckSHA256, "check-sha256", "", "checksum of the program that the workflow downloads, from SHA256SUMS of the release (empty: the repository variable LANDWAITER_SHA256)")
+}
+
+// overlayPlatform replaces what flags say in what an earlier run was told.
+func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Platform) {
+	set := cmd.Flags().Changed
+	if set("layout") && p.Layout != given.Layout {
+		// What another layout has means nothing in this one.
+		p.Layout, p.Environments, p.Groups, p.Clusters = given.Layout, nil, nil, nil
+	}
+	for flag, replace := range map[string]func(){
+		"environment":        func() { p.Environments = given.Environments },
+		"group":              func() { p.Groups = given.Groups },
+		"cluster":            func() { p.Clusters = given.Clusters },
+		"constraints":        func() { p.Constraints = given.Constraints },
+		"enforcement":        func() { p.Enforcement = given.Enforcement },
+		"github-org":         func() { p.GitHubOrg = given.GitHubOrg },
+		"sops-age":           func() { p.SOPSAge = given.SOPSAge },
+		"operator":           func() { p.Operator = given.Operator },
+		"shared-source":      func() { p.SharedSource = given.SharedSource },
+		"gatekeeper-chart":   func() { p.Gatekeeper.URL = given.Gatekeeper.URL },
+		"gatekeeper-version": func() { p.Gatekeeper.Version = given.Gatekeeper.Version },
+		"landwaiter-chart":   func() { p.Landwaiter.URL = given.Landwaiter.URL },
+		"landwaiter-version": func() { p.Landwaiter.Version = given.Landwaiter.Version },
+		"landwaiter-image":   func() { p.LandwaiterImage = given.LandwaiterImage },
+		"check-sha256":       func() { p.CheckSHA256 = given.CheckSHA256 },
+	} {
+		if set(flag) {
+			replace()
+		}
+	}
+}
+
+func newPlatformBootstrap() *cobra.Command {
+	var export, shared bool
+	var url, branch string
+	cmd := &cobra.Command{
+		Use:   "bootstrap --export",
+		Short: "Print what flux-multitenant-demo's bootstrap applies besides Flux itself",
+		Long: `Bootstrap prints the source that tenants share, and on standard error the command
+that installs Flux, locked down. It talks to no cluster.
+
+With the lockdown, a tenant's Kustomization cannot use a source of another namespace:
+landwaiter tenant add copies the source into the tenant's home. --shared-source leaves
+that part of the lockdown out, as the demo does; any team can then use every source.
+
+Exit codes: 0 everything is printed, 64 the command line is wrong, 69 the result cannot
+be written.`,
+		Example: `  landwaiter platform bootstrap --export --git-url https://github.com/example/demo > source.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !export {
+				return fmt.Errorf("bootstrap only prints: add --export, and apply what it prints; see %s --help", cmd.CommandPath())
+			}
+			text, command, err := scaffold.Bootstrap(url, branch, shared)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), command)
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+			return unavailable(err)
+		},
+	}
+	cmd.Flags().BoolVar(&export, "export", false, "print, and apply nothing; required")
+	cmd.Flags().StringVar(&url, "git-url", "", "repository that tenants share: https or ssh")
+	cmd.Flags().StringVar(&branch, "git-branch", "main", "branch of the repository")
+	cmd.Flags().BoolVar(&shared, "shared-source", false, "let Kustomizations of teams use sources of other namespaces")
+	return cmd
+}

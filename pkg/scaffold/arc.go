@@ -1,0 +1,108 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+)
+
+// inClusters adds the files of the layout arc: a folder for each cluster, application and
+// tenant.
+func (team Team) inClusters(t *Tree, set manifests) error {
+	app := team.App
+	if app == (App{}) {
+		for _, cluster := range team.Places {
+			folder := path.Join("clusters", cluster, team.Tenant.Name)
+			resources := team.files(t, folder, []list{{"namespace.yaml", slices.Concat(set.tenant, set.namespaces)}, {"role.yaml", set.rights}, {"sync.yaml", set.sync}})
+			team.inCluster(t, cluster, team.Tenant.Name, resources, nil)
+		}
+		return nil
+	}
+	if err := checkName("--app", app.Name); err != nil {
+		return err
+	}
+	account := onboard.Account(team.Tenant)
+	if account == "" {
+		return fmt.Errorf("--app %s: Flux installs it as the team's account, and Tenant %s has none; add --service-account %s", app.Name, team.Tenant.Name, team.Tenant.Name)
+	}
+	if app.Chart.URL == "" {
+		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
+	}
+	if app.Shared {
+		team.base(t)
+	}
+	for _, cluster := range team.Places {
+		folder := path.Join("clusters", cluster, app.Name, team.Tenant.Name)
+		lists := []list{{"namespace.yaml", slices.Concat(set.tenant, set.namespaces)}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
+		var patches []object
+		if !app.Shared {
+			source, release := app.release(team.Tenant.Spec.Home, team.Tenant.Name+"-"+app.Name)
+			release["spec"].(object)["serviceAccountName"] = account
+			release["spec"].(object)["values"] = object{"replicaCount": 1}
+			team.target(release["spec"].(object))
+			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
+		}
+		resources := team.files(t, folder, lists)
+		if app.Shared {
+			resources = append(resources, relative(folder, path.Join("base-deployments", app.Name)))
+			patches = team.shared(t, folder, account)
+		}
+		team.inCluster(t, cluster, path.Join(app.Name, team.Tenant.Name), resources, patches)
+	}
+	return nil
+}
+
+// target installs the application in the first namespace of the team other than home, if
+// home keeps no workloads.
+func (team Team) target(spec object) {
+	members := onboard.Members(team.Tenant, nil)
+	if len(members) > 1 {
+		spec["targetNamespace"] = members[1]
+	}
+}
+
+// inCluster adds a Tenant's folder to its cluster.
+func (team Team) inCluster(t *Tree, cluster, folder string, resources []string, patches []object) {
+	patches = append(patches, team.keepNamespaces()...)
+	t.add(path.Join("clusters", cluster, folder, "kustomization.yaml"), kustomization("", resources, withPatches(patches)))
+	t.Edits = append(t.Edits, Edit{Path: path.Join("clusters", cluster, "kustomization.yaml"), Resource: folder, Initial: tenantList()})
+}
+
+// release is the source and the HelmRelease of an application.
+func (a App) release(namespace, releaseName string) (source, release object) {
+	source, from := chartSource(a.Chart, a.Name, namespace, a.Name)
+	spec := object{"interval": "10m"}
+	if releaseName != "" {
+		spec["releaseName"] = releaseName
+	}
+	for field, value := range from {
+		spec[field] = value
+	}
+	return source, object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(namespace, a.Name), "spec": spec}
+}
+
+// base adds the application that tenants share. The platform owns it: the first tenant
+// makes it, and the others leave it as it is.
+func (team Team) base(t *Tree) {
+	source, release := team.App.release("", "")
+	release["spec"].(object)["values"] = object{"replicaCount": 2}
+	folder := path.Join("base-deployments", team.App.Name)
+	t.seed(path.Join(folder, team.App.Name+"-base-release.yaml"), document("Every tenant's "+team.App.Name+" begins with this.", source, release))
+	t.seed(path.Join(folder, "kustomization.yaml"), kustomization("", []string{team.App.Name + "-base-release.yaml"}, nil))
+}
+
+// shared returns the patches that make the shared application this Tenant's.
+func (team Team) shared(t *Tree, folder, account string) []object {
+	file := team.App.Name + "-patch.yaml"
+	spec := object{"releaseName": team.Tenant.Name + "-" + team.App.Name, "serviceAccountName": account, "values": object{"replicaCount": 1}}
+	team.target(spec)
+	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+		"metadata": object{"name": team.App.Name}, "spec": spec}))
+	return []object{{"path": file}, {
+		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository)"},
+		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.Home}}),
+	}}
+}

@@ -1,0 +1,302 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+)
+
+// built is the result of one folder.
+type built struct {
+	objects []*unstructured.Unstructured
+	text    string
+	failed  bool
+}
+
+// kustomizationNames are what kustomize calls its file.
+func kustomizationNames() []string {
+	return []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+}
+
+// kustomizationFile returns the file of a folder, "" if it has none.
+func (c *checker) kustomizationFile(folder string) string {
+	for _, name := range kustomizationNames() {
+		if _, ok := c.files[path.Join(folder, name)]; ok {
+			return path.Join(folder, name)
+		}
+	}
+	return ""
+}
+
+// isFile reports whether the tree has a file.
+func (c *checker) isFile(name string) bool {
+	_, ok := c.files[name]
+	return ok
+}
+
+// isFolder reports whether the tree has files below a path.
+func (c *checker) isFolder(folder string) bool {
+	for name := range c.files {
+		if folder == "." || within(name, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+// build builds a folder as Flux does, without plugins, Helm, remote bases or a disk. A
+// folder without a kustomization.yaml gets the one that Flux would make.
+func (c *checker) build(folder string) *built {
+	folder = path.Clean(folder)
+	if b, ok := c.builds[folder]; ok {
+		return b
+	}
+	b := &built{failed: true}
+	c.builds[folder] = b // also ends a cycle
+	if c.kustomizationFile(folder) == "" {
+		if err := c.complete(folder); err != nil {
+			c.find(folder, "it does not build: %v", err)
+			return b
+		}
+	}
+	visit := visiting{weights: map[string]int{}, within: map[string]bool{}}
+	if weight := c.reach(folder, &visit); visit.refused || weight > maxBuiltFiles {
+		if weight > maxBuiltFiles {
+			c.find(c.at(folder), "it includes more than %d files, counted as often as they are included: it is not built", maxBuiltFiles)
+		}
+		return b
+	}
+	text, err := c.run(folder)
+	if err != nil {
+		c.find(c.at(folder), "it does not build: %s", strings.ReplaceAll(err.Error(), "'/", "'"))
+		return b
+	}
+	b.text, b.failed = text, false
+	if b.objects, err = decode(text); err != nil {
+		b.failed = true
+		c.find(c.at(folder), "what it builds cannot be read: %v", err)
+	}
+	return b
+}
+
+// at is where a finding about a folder is reported.
+func (c *checker) at(folder string) string {
+	if name := c.kustomizationFile(folder); name != "" {
+		return name
+	}
+	return folder
+}
+
+// run lets kustomize build a folder of the files in memory. It recovers, because it is
+// given what nobody has looked at.
+func (c *checker) run(folder string) (text string, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("kustomize failed: %v", caught)
+		}
+	}()
+	options := krusty.MakeDefaultOptions()
+	options.LoadRestrictions = types.LoadRestrictionsNone // Flux allows files of the whole repository, and there is nothing else in memory
+	options.PluginConfig = types.DisabledPluginConfig()
+	made, err := krusty.MakeKustomizer(options).Run(c.memory, path.Join("/", folder))
+	if err != nil {
+		return "", fmt.Errorf("build: %w", err)
+	}
+	content, err := made.AsYaml()
+	if err != nil {
+		return "", fmt.Errorf("write what was built: %w", err)
+	}
+	return string(content), nil
+}
+
+// keep puts a file among those that kustomize reads.
+func (c *checker) keep(name, content string) error {
+	c.files[name] = []byte(content)
+	if err := c.memory.WriteFile("/"+name, []byte(content)); err != nil {
+		return fmt.Errorf("keep %s in memory: %w", name, err)
+	}
+	return nil
+}
+
+// complete adds the kustomization.yaml that Flux makes for a folder without one: all
+// manifests below it, and folders with a kustomization of their own as a whole.
+func (c *checker) complete(folder string) error {
+	var resources []string
+	for name := range c.files {
+		if folder != "." && !within(name, folder) || !manifest(name) {
+			continue
+		}
+		resource := strings.TrimPrefix(name, folder+"/")
+		for parent := path.Dir(name); parent != folder && parent != "."; parent = path.Dir(parent) {
+			if c.kustomizationFile(parent) != "" {
+				resource = strings.TrimPrefix(parent, folder+"/")
+			}
+		}
+		if !slices.Contains(resources, resource) {
+			resources = append(resources, resource)
+		}
+	}
+	slices.Sort(resources)
+	return c.keep(path.Join(folder, "kustomization.yaml"), kustomization("", resources, nil))
+}
+
+// visiting is one walk through what a folder includes.
+type visiting struct {
+	weights map[string]int
+	within  map[string]bool
+	refused bool
+}
+
+// reach walks through what a folder includes, before kustomize does: it refuses whatever
+// would be fetched or run, marks files as reached, and returns how many files a build reads.
+func (c *checker) reach(folder string, visit *visiting) int {
+	if weight, known := visit.weights[folder]; known {
+		return weight
+	}
+	file := c.kustomizationFile(folder)
+	if visit.within[folder] || c.bad[file] {
+		visit.refused = true
+		return 0
+	}
+	visit.within[folder] = true
+	defer delete(visit.within, folder)
+	var k types.Kustomization
+	if err := k.Unmarshal(c.files[file]); err != nil {
+		c.find(file, "it is no kustomization: %v", firstLine(err))
+		visit.refused = true
+		return 0
+	}
+	c.reached[file] = true
+	if refused := unsupported(k); refused != "" {
+		c.find(file, "%s runs programs or fetches charts: it is not built; use resources and patches", refused)
+		visit.refused = true
+	}
+	weight := 1
+	for _, name := range references(k) {
+		if remote(name) {
+			c.find(file, "%s is fetched from elsewhere: copy it into the tree, or make it a Flux source", name)
+			visit.refused = true
+			continue
+		}
+		target := path.Join(folder, name)
+		switch {
+		case c.isFile(target):
+			c.reached[target] = true
+			visit.refused = visit.refused || c.bad[target]
+			weight++
+		case c.kustomizationFile(target) != "":
+			weight += c.reach(target, visit)
+		}
+		weight = min(weight, maxBuiltFiles+1)
+	}
+	visit.weights[folder] = weight
+	return weight
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// unsupported names a field that makes kustomize run programs, or read paths that
+// [references] does not know.
+func unsupported(k types.Kustomization) string {
+	switch {
+	case len(k.Generators) > 0:
+		return "generators"
+	case len(k.Transformers) > 0:
+		return "transformers"
+	case len(k.Validators) > 0:
+		return "validators"
+	case len(k.HelmCharts) > 0, len(k.HelmChartInflationGenerator) > 0, k.HelmGlobals != nil:
+		return "helmCharts"
+	}
+	return ""
+}
+
+// references lists everything that kustomize loads for a kustomization.
+func references(k types.Kustomization) []string {
+	names := slices.Concat(k.Resources, k.Components, k.Bases, k.Crds, k.Configurations) //nolint:staticcheck // deprecated fields are loaded too
+	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) {                  //nolint:staticcheck // as above
+		names = append(names, patch.Path)
+	}
+	for _, patch := range k.PatchesStrategicMerge { //nolint:staticcheck // as above
+		if !strings.Contains(string(patch), "\n") {
+			names = append(names, string(patch))
+		}
+	}
+	for _, replacement := range k.Replacements {
+		names = append(names, replacement.Path)
+	}
+	names = append(names, k.OpenAPI["path"])
+	var sources []types.KvPairSources
+	for _, generator := range k.ConfigMapGenerator {
+		sources = append(sources, generator.KvPairSources)
+	}
+	for _, generator := range k.SecretGenerator {
+		sources = append(sources, generator.KvPairSources)
+	}
+	for _, source := range sources {
+		names = append(append(names, source.EnvSources...), source.EnvSource)
+		for _, file := range source.FileSources {
+			if _, after, ok := strings.Cut(file, "="); ok {
+				file = after
+			}
+			names = append(names, file)
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// remote reports whether kustomize might fetch a name. It refuses more than kustomize
+// would fetch: kustomize takes what looks like a repository as one even where such a
+// folder exists.
+func remote(name string) bool {
+	return strings.ContainsAny(name, ":@?") || githubHost.MatchString(name)
+}
+
+var githubHost = regexp.MustCompile(`(?i)github\.com`)
+
+// decode returns the objects of a build.
+func decode(text string) ([]*unstructured.Unstructured, error) {
+	documents, err := parse([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("read what was built: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, document := range documents {
+		var content map[string]any
+		if err := document.Decode(&content); err != nil {
+			return nil, fmt.Errorf("read an object: %w", err)
+		}
+		if len(content) > 0 {
+			objects = append(objects, &unstructured.Unstructured{Object: jsonTypes(content).(map[string]any)})
+		}
+	}
+	return objects, nil
+}
+
+// jsonTypes turns the numbers of YAML into those that objects have.
+func jsonTypes(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			v[key] = jsonTypes(inner)
+		}
+	case []any:
+		for i, inner := range v {
+			v[i] = jsonTypes(inner)
+		}
+	case int:
+		return int64(v)
+	case uint64:
+		return int64(v) //nolint:gosec // larger numbers are in no manifest
+	}
+	return value
+}

@@ -1,0 +1,135 @@
+package scaffold
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// CheckOptions are what a check needs from others.
+type CheckOptions struct {
+	// Resources checks resources of landwaiter.dev as one cluster has them, given as YAML,
+	// and returns what is wrong with them. Nil leaves them unchecked.
+	Resources func(ctx context.Context, text string) ([]string, error)
+}
+
+// CheckReport is what was built and found.
+type CheckReport struct {
+	// Kustomizations counts the folders that were built.
+	Kustomizations int
+	// Clusters are the folders that Flux begins with, and the cluster of each.
+	Clusters []string
+	Findings []Finding
+}
+
+// Check checks a platform's repository: it builds every kustomization, follows Flux from
+// each cluster's folder through everything that the tree applies there, and looks into
+// each file for Secrets. It reads files only, follows no link, runs nothing and fetches
+// nothing, whatever is in the tree. It fails if the tree cannot be read; what is wrong
+// with it is a finding.
+func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error) {
+	scheme, err := builtin()
+	if err != nil {
+		return CheckReport{}, err
+	}
+	c := &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[Finding]bool{},
+		builds: map[string]*built{}, reached: map[string]bool{}, options: o, scheme: scheme, flavours: fluxFields()}
+	if err := c.load(dir); err != nil {
+		return CheckReport{}, err
+	}
+	c.inspect()
+	if text, ok := c.files[SettingsFile]; ok {
+		settings, err := ReadPlatform(text)
+		if err != nil {
+			c.find(SettingsFile, "%v", err)
+		} else {
+			c.settings = &settings
+		}
+	}
+	given := c.folders()
+	var report CheckReport
+	for _, cluster := range c.clusters() {
+		if err := ctx.Err(); err != nil {
+			return CheckReport{}, err
+		}
+		report.Clusters = append(report.Clusters, cluster.name())
+		if err := c.cluster(ctx, cluster); err != nil {
+			return CheckReport{}, err
+		}
+	}
+	for _, folder := range given {
+		if err := ctx.Err(); err != nil {
+			return CheckReport{}, err
+		}
+		if c.buildable(folder) {
+			c.objects(folder, c.build(folder).objects)
+		}
+	}
+	c.lockdowns()
+	c.orphans()
+	for _, b := range c.builds {
+		if !b.failed {
+			report.Kustomizations++
+		}
+	}
+	for finding := range c.findings {
+		report.Findings = append(report.Findings, finding)
+	}
+	slices.SortFunc(report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
+	return report, nil
+}
+
+// folders are those with a kustomization of their own.
+func (c *checker) folders() []string {
+	var folders []string
+	for name := range c.files {
+		if slices.Contains(kustomizationNames(), path.Base(name)) {
+			folders = append(folders, path.Dir(name))
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+// buildable reports whether a folder is built by itself; a component is not.
+func (c *checker) buildable(folder string) bool {
+	documents, err := parse(c.files[c.kustomizationFile(folder)])
+	return err != nil || len(documents) == 0 || textOf(documents[0], "kind") != "Component"
+}
+
+// orphans are manifests that no kustomization names: Flux never applies them.
+func (c *checker) orphans() {
+	for name, content := range c.files {
+		if !manifest(name) || c.reached[name] || c.bad[name] || hidden(name) || slices.Contains(kustomizationNames(), path.Base(name)) {
+			continue
+		}
+		documents, err := parse(content)
+		if err != nil {
+			continue
+		}
+		for _, document := range documents {
+			if textOf(document, "apiVersion") != "" && textOf(document, "kind") != "" {
+				c.find(name, "no kustomization names it, so nothing applies it: add it to one, or remove it")
+				break
+			}
+		}
+	}
+}
+
+// hidden reports whether a path is of a tool, such as .github.
+func hidden(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
+}
+
+// identity names an object in findings.
+func identity(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+}

@@ -1,0 +1,287 @@
+package scaffold
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// cluster is where Flux begins in one cluster.
+type cluster struct {
+	root string
+	// variables are what the cluster's own ConfigMap has.
+	variables map[string]string
+}
+
+func (c cluster) name() string {
+	if name := c.variables["cluster_name"]; name != "" {
+		return c.root + " (" + name + ")"
+	}
+	return c.root
+}
+
+// clusters are the folders above those that flux bootstrap writes; in groups, once for
+// each cluster of the group.
+func (c *checker) clusters() []cluster {
+	var found []cluster
+	for _, folder := range c.folders() {
+		if path.Base(folder) != "flux-system" {
+			continue
+		}
+		root := path.Dir(folder)
+		var names []string
+		if c.settings != nil && c.settings.Layout == LayoutGroups {
+			for _, name := range c.settings.Clusters {
+				if path.Dir(name) == path.Base(root) {
+					names = append(names, path.Base(name))
+				}
+			}
+		}
+		for _, name := range names {
+			found = append(found, cluster{root, map[string]string{"cluster_name": name}})
+		}
+		if len(names) == 0 {
+			found = append(found, cluster{root, nil})
+		}
+	}
+	return found
+}
+
+// applied is an object that Flux applies in a cluster, and from which folder.
+type applied struct {
+	*unstructured.Unstructured
+	folder string
+}
+
+// closure is everything that Flux applies in a cluster from this tree.
+type closure struct {
+	cluster
+	objects []applied
+	seen    map[string]bool
+}
+
+// cluster follows Flux through the tree, and checks what one cluster then has.
+func (c *checker) cluster(ctx context.Context, from cluster) error {
+	all := &closure{cluster: from, seen: map[string]bool{}}
+	c.follow(all, from.root, nil)
+	c.flux(all)
+	c.twice(all)
+	return c.resources(ctx, all)
+}
+
+// follow builds a folder, and the folders of the Flux Kustomizations in it.
+func (c *checker) follow(all *closure, folder string, variables map[string]string) {
+	key := folder + " " + fmt.Sprint(variables != nil)
+	if all.seen[key] {
+		return
+	}
+	all.seen[key] = true
+	b := c.build(folder)
+	objects := b.objects
+	if variables != nil && !b.failed {
+		var err error
+		if objects, err = decode(substitute(b.text, variables)); err != nil {
+			c.find(c.at(folder), "it cannot be read once variables are replaced: %v", err)
+			return
+		}
+	}
+	c.objects(folder, objects)
+	for _, o := range objects {
+		all.objects = append(all.objects, applied{o, folder})
+		if !isFlux(o, "Kustomization") || !ofPlatform(o) {
+			continue
+		}
+		target, _, _ := unstructured.NestedString(o.Object, "spec", "path")
+		next := path.Clean(strings.TrimPrefix(path.Join("/", target), "/"))
+		switch {
+		case next == "":
+			next = "."
+		case strings.Contains(next, "${"):
+			c.find(c.at(folder), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
+			continue
+		}
+		if !c.isFolder(next) {
+			c.find(c.at(folder), "%s: spec.path %s is not there", identity(o), target)
+			continue
+		}
+		c.follow(all, next, all.replaced(o))
+	}
+}
+
+// replaced returns the variables of a Kustomization, nil if it replaces none.
+func (all *closure) replaced(o *unstructured.Unstructured) map[string]string {
+	build, found, _ := unstructured.NestedMap(o.Object, "spec", "postBuild")
+	if !found {
+		return nil
+	}
+	variables := map[string]string{}
+	if sources, _, _ := unstructured.NestedSlice(build, "substituteFrom"); len(sources) > 0 {
+		maps.Copy(variables, all.variables)
+	}
+	own, _, _ := unstructured.NestedStringMap(build, "substitute")
+	maps.Copy(variables, own)
+	return variables
+}
+
+var variable = regexp.MustCompile(`\$\{([_a-zA-Z][_a-zA-Z0-9]*)(?::=([^}]*))?\}`)
+
+// substitute replaces variables as Flux does after a build. One without a value becomes
+// its default, or empty.
+func substitute(text string, variables map[string]string) string {
+	return variable.ReplaceAllStringFunc(text, func(match string) string {
+		found := variable.FindStringSubmatch(match)
+		if value, ok := variables[found[1]]; ok {
+			return value
+		}
+		return found[2]
+	})
+}
+
+func isFlux(o *unstructured.Unstructured, kind string) bool {
+	return o.GetKind() == kind && strings.HasSuffix(o.GroupVersionKind().Group, ".toolkit.fluxcd.io")
+}
+
+// ofPlatform reports whether a Kustomization applies this repository.
+func ofPlatform(o *unstructured.Unstructured) bool {
+	kind, name, namespace := reference(o, "spec", "sourceRef")
+	return kind == "GitRepository" && name == platformSource && namespace == fluxNamespace
+}
+
+// reference returns what a field names; the namespace is the object's own if none is given.
+func reference(o *unstructured.Unstructured, fields ...string) (kind, name, namespace string) {
+	ref, _, _ := unstructured.NestedMap(o.Object, fields...)
+	kind, _, _ = unstructured.NestedString(ref, "kind")
+	name, _, _ = unstructured.NestedString(ref, "name")
+	namespace, _, _ = unstructured.NestedString(ref, "namespace")
+	if namespace == "" {
+		namespace = o.GetNamespace()
+	}
+	return kind, name, namespace
+}
+
+// flux checks the Flux objects of one cluster against each other.
+func (c *checker) flux(all *closure) {
+	present := map[string]bool{"GitRepository " + fluxNamespace + "/" + platformSource: true}
+	order := map[string][]string{}
+	for _, o := range all.objects {
+		present[identity(o.Unstructured)] = true
+	}
+	for _, o := range all.objects {
+		if !isFlux(o.Unstructured, "Kustomization") && !isFlux(o.Unstructured, "HelmRelease") {
+			continue
+		}
+		at := c.at(o.folder)
+		account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName")
+		if account == "" {
+			c.find(at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no rights: name the account that it acts as", identity(o.Unstructured))
+		}
+		c.sources(at, o.Unstructured, present)
+		after, _, _ := unstructured.NestedSlice(o.Object, "spec", "dependsOn")
+		for _, entry := range after {
+			ref, _ := entry.(map[string]any)
+			name, _ := ref["name"].(string)
+			namespace, _ := ref["namespace"].(string)
+			if namespace == "" {
+				namespace = o.GetNamespace()
+			}
+			target := o.GetKind() + " " + namespace + "/" + name
+			if !present[target] {
+				c.find(at, "%s: spec.dependsOn names %s, which is not there", identity(o.Unstructured), target)
+			}
+			order[identity(o.Unstructured)] = append(order[identity(o.Unstructured)], target)
+		}
+	}
+	if circle := cycle(order); circle != nil {
+		c.find(c.at(all.root), "spec.dependsOn goes in a circle, so none of these is ever applied: %s", strings.Join(circle, ", "))
+	}
+}
+
+// sources finds sources that the cluster does not have.
+func (c *checker) sources(at string, o *unstructured.Unstructured, present map[string]bool) {
+	for _, fields := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
+		kind, name, namespace := reference(o, fields...)
+		if name != "" && !present[kind+" "+namespace+"/"+name] {
+			c.find(at, "%s: %s names %s %s/%s, which is not there", identity(o), strings.Join(fields, "."), kind, namespace, name)
+		}
+	}
+}
+
+// cycle returns objects that wait for each other, nil if there are none.
+func cycle(order map[string][]string) []string {
+	left := maps.Clone(order)
+	for {
+		before := len(left)
+		for name, after := range left {
+			if !slices.ContainsFunc(after, func(target string) bool { return left[target] != nil }) {
+				delete(left, name)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if len(left) == before {
+			return slices.Sorted(maps.Keys(left))
+		}
+	}
+}
+
+// twice finds objects that two Flux Kustomizations apply: each takes them from the other.
+func (c *checker) twice(all *closure) {
+	first := map[string]string{}
+	for _, o := range all.objects {
+		id := o.GroupVersionKind().Group + " " + identity(o.Unstructured)
+		if folder, ok := first[id]; ok && folder != o.folder && !(isFlux(o.Unstructured, "Kustomization") && o.GetName() == "flux-system") {
+			c.find(c.at(o.folder), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
+			continue
+		}
+		first[id] = o.folder
+	}
+}
+
+// resources lets the caller check all resources of landwaiter.dev that a cluster has, so
+// that conflicts between Tenants show.
+func (c *checker) resources(ctx context.Context, all *closure) error {
+	if c.options.Resources == nil {
+		return nil
+	}
+	var text strings.Builder
+	for _, o := range all.objects {
+		if o.GroupVersionKind().Group != "landwaiter.dev" {
+			continue
+		}
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", identity(o.Unstructured), err)
+		}
+		text.WriteString("---\n")
+		text.Write(document)
+	}
+	if text.Len() == 0 {
+		return nil
+	}
+	found, err := c.options.Resources(ctx, text.String())
+	if err != nil {
+		return fmt.Errorf("check the resources of %s: %w", all.name(), err)
+	}
+	for _, message := range found {
+		c.find(c.where(all, message), "%s", message)
+	}
+	return nil
+}
+
+// where returns the folder that a message about "Kind name: …" is about.
+func (c *checker) where(all *closure, message string) string {
+	for _, o := range all.objects {
+		if o.GroupVersionKind().Group == "landwaiter.dev" && strings.HasPrefix(message, identity(o.Unstructured)+":") {
+			return c.at(o.folder)
+		}
+	}
+	return c.at(all.root)
+}

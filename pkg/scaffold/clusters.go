@@ -1,0 +1,218 @@
+package scaffold
+
+import (
+	"path"
+)
+
+// step is one Flux Kustomization of the platform.
+type step struct {
+	name, path string
+	after      []string
+	more       object
+}
+
+// steps are the order in which a cluster comes up: definitions, controllers, templates,
+// constraints, guardrails. Flux starts each once those before it are ready.
+func (p Platform) steps() []step {
+	steps := []step{
+		// Without prune: deleting a definition deletes all resources of its kind.
+		{"crds", "./infrastructure/crds", nil, object{"prune": false}},
+		{"gatekeeper", "./infrastructure/gatekeeper", []string{"crds"}, nil},
+		{"landwaiter", "./infrastructure/landwaiter", []string{"crds", "gatekeeper"}, nil},
+		{"templates", "./infrastructure/templates", []string{"gatekeeper", "landwaiter"}, object{"healthCheckExprs": []object{{
+			"apiVersion": "templates.gatekeeper.sh/v1", "kind": "ConstraintTemplate",
+			"current": "has(status.created) && status.created",
+		}}}},
+		{"policies", "./infrastructure/policies", []string{"templates"}, nil},
+	}
+	if !p.Operator {
+		steps = append(steps, step{"guardrails", "./infrastructure/guardrails", []string{"crds", "policies"}, nil})
+	}
+	return steps
+}
+
+// beforeTenants are the steps that tenants wait for: nothing of theirs runs before what
+// restricts it.
+func (p Platform) beforeTenants() []string {
+	if p.Operator {
+		return []string{"landwaiter", "policies"}
+	}
+	return []string{"policies", "guardrails"}
+}
+
+// tenantsStep applies the tenants of a cluster.
+func (p Platform) tenantsStep(folder string, more object) step {
+	s := step{"tenants", folder, p.beforeTenants(), object{}}
+	if p.SOPSAge != "" {
+		s.more["decryption"] = object{"provider": "sops", "secretRef": object{"name": "sops-age"}}
+	}
+	for field, value := range more {
+		s.more[field] = value
+	}
+	return s
+}
+
+// object returns the Flux Kustomization of a step.
+func (s step) object() object {
+	spec := object{
+		"interval": "10m", "retryInterval": "1m", "timeout": "5m", "path": s.path, "prune": true, "wait": true,
+		"sourceRef": object{"kind": "GitRepository", "name": platformSource},
+		// With the lockdown, Flux acts as the account default where none is named.
+		"serviceAccountName": "kustomize-controller",
+	}
+	if len(s.after) > 0 {
+		var after []object
+		for _, name := range s.after {
+			after = append(after, object{"name": name})
+		}
+		spec["dependsOn"] = after
+	}
+	for field, value := range s.more {
+		spec[field] = value
+	}
+	return object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": named(fluxNamespace, s.name), "spec": spec}
+}
+
+func objectsOf(steps ...step) []object {
+	var objects []object
+	for _, s := range steps {
+		objects = append(objects, s.object())
+	}
+	return objects
+}
+
+const infrastructureComment = "Definitions, controllers, templates, constraints, guardrails: each waits for those before it."
+
+// entry adds the folder that flux bootstrap writes into, with the lockdown over its files.
+func entry(t *Tree, folder string) {
+	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"gotk-components.yaml", "gotk-sync.yaml"},
+		object{"components": []string{relative(folder, "components/flux-lockdown")}}))
+	for _, name := range []string{"gotk-components.yaml", "gotk-sync.yaml"} {
+		t.seed(path.Join(folder, name), "# flux bootstrap replaces this file.\n")
+	}
+}
+
+// relative returns the path from one folder of the tree to another.
+func relative(from, to string) string {
+	up := ""
+	for from = path.Clean(from); from != "." && !within(to, from); from = path.Dir(from) {
+		up += "../"
+	}
+	if from == "." {
+		return up + to
+	}
+	return up + to[len(from)+1:]
+}
+
+// within reports whether a path is below a folder.
+func within(name, folder string) bool {
+	return len(name) > len(folder) && name[:len(folder)] == folder && name[len(folder)] == '/'
+}
+
+// flux adds the layout of flux2-multi-tenancy: a folder for each environment, which flux
+// bootstrap --path names.
+func (p Platform) flux(t *Tree) {
+	for _, environment := range p.Environments {
+		folder := path.Join("clusters", environment)
+		entry(t, path.Join(folder, "flux-system"))
+		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(p.steps()...)...))
+		t.add(path.Join(folder, "tenants.yaml"), document("Tenants wait for what restricts them.",
+			p.tenantsStep("./tenants/"+environment, nil).object()))
+		t.seed(path.Join("tenants", environment, "kustomization.yaml"), tenantList())
+	}
+}
+
+// tenantList is the list that `tenant scaffold` adds to.
+func tenantList() string {
+	return kustomization("Teams of this cluster; landwaiter tenant scaffold adds to the list.", nil, nil)
+}
+
+// clusterVariables is the ConfigMap in flux-system that says which cluster this is.
+const clusterVariables = "cluster-vars"
+
+// substitution replaces ${cluster_name} in what a step applies.
+func substitution() object {
+	return object{"postBuild": object{"substituteFrom": []object{{"kind": "ConfigMap", "name": clusterVariables}}}}
+}
+
+// groups adds the layout of Flux with TMC. All clusters of a group have one entry, which
+// leads each to its own folder.
+func (p Platform) groups(t *Tree) {
+	for _, group := range p.Groups {
+		folder := path.Join("clustergroups", group)
+		entry(t, path.Join(folder, "flux-system"))
+		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"flux-system", "group.yaml"}, nil))
+		t.add(path.Join(folder, "group.yaml"), document("Leads each cluster of the group to its folder; bootstrap/README.md says where the name comes from.",
+			step{"group", "./" + path.Join(folder, "cluster"), nil, substitution()}.object()))
+		t.add(path.Join(folder, "cluster", "kustomization.yaml"), kustomization("", []string{"cluster.yaml"}, nil))
+		t.add(path.Join(folder, "cluster", "cluster.yaml"), document("", step{"cluster", "./clusters/${cluster_name}", nil, object{"wait": false}}.object()))
+		if group != GroupOps {
+			t.seed(path.Join("tenants", group, "kustomization.yaml"), tenantList())
+		}
+	}
+	for _, cluster := range p.Clusters {
+		group, name := path.Dir(cluster), path.Base(cluster)
+		folder := path.Join("clusters", name)
+		steps, resources := append(p.steps(), externalSecrets()), []string{"infrastructure.yaml"}
+		t.add(path.Join(folder, "infrastructure.yaml"), document(infrastructureComment, objectsOf(steps...)...))
+		if group != GroupOps {
+			resources = append(resources, "tenants.yaml")
+			t.add(path.Join(folder, "tenants.yaml"), document("Tenants wait for what restricts them.",
+				p.tenantsStep("./tenants/"+group, substitution()).object()))
+		}
+		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", resources, nil))
+	}
+	release(t, "external-secrets", "external-secrets", Chart{URL: "https://charts.external-secrets.io", Version: "0.20.x"},
+		object{"pod-security.kubernetes.io/enforce": "restricted"}, object{},
+		"One ClusterSecretStore serves all teams; the constraints of the set secrets keep each to its own keys.")
+	t.seed("apps/README.md", "Applications that several clusters share. A Kustomization in clusters/NAME applies them.\n")
+	t.add("bootstrap/README.md", groupsReadme)
+}
+
+func externalSecrets() step {
+	return step{"external-secrets", "./infrastructure/external-secrets", nil, nil}
+}
+
+const groupsReadme = `# Bootstrap a cluster
+
+Every cluster of a group uses the same path, and reads its name from a ConfigMap:
+
+    kubectl create namespace flux-system
+    kubectl --namespace flux-system create configmap cluster-vars --from-literal=cluster_name=iris-dev
+    flux bootstrap git --path=clustergroups/dev …
+
+Replace iris-dev and dev by the cluster and its group.
+`
+
+// arc adds the layout of soft multi-tenancy with Arc: everything of a cluster in one
+// folder, and applications that tenants share in base-deployments.
+func (p Platform) arc(t *Tree) {
+	for _, cluster := range p.Clusters {
+		folder := path.Join("clusters", cluster)
+		entry(t, path.Join(folder, "platform", "flux-system"))
+		t.add(path.Join(folder, "platform", "infrastructure.yaml"), document(infrastructureComment, objectsOf(p.steps()...)...))
+		t.add(path.Join(folder, "platform", "tenants.yaml"), document("Tenants wait for what restricts them.",
+			p.tenantsStep("./"+folder, nil).object()))
+		t.seed(path.Join(folder, "kustomization.yaml"), tenantList())
+	}
+	t.add("arc/README.md", arcReadme)
+	t.Files = append(t.Files, File{Path: "scripts/scaffold-tenant.sh", Executable: true, Text: arcScript})
+}
+
+const arcScript = `#!/bin/sh
+# Adds a tenant: scripts/scaffold-tenant.sh NAME --cluster CLUSTER --app APP …
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+exec landwaiter tenant scaffold --repo "$root" "$@"
+`
+
+const arcReadme = `# What makes each cluster watch its folder
+
+With Azure, a policy assignment gives each cluster of a resource group a Flux configuration
+that watches clusters/NAME. This tree does without: bootstrap each cluster at its own path,
+
+    flux bootstrap git --path=clusters/cluster1/platform …
+
+and the Flux Kustomization flux-system there stands for the assignment. Where clusters are
+assigned by Azure Policy, let the assignment name the same path.
+`

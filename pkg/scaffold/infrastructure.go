@@ -1,0 +1,235 @@
+package scaffold
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/config"
+	"github.com/landwaiter/landwaiter/config/crd"
+	"github.com/landwaiter/landwaiter/library"
+)
+
+// Folders of the library that hold no template.
+const (
+	libraryConstraints = "constraints"
+	imagesSet          = "images"
+)
+
+// infrastructure adds what every cluster of the platform installs, a folder for each step.
+func (p Platform) infrastructure(t *Tree) error {
+	for _, add := range []func(*Tree) error{p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails} {
+		if err := add(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copied returns a file of this program as it is written into a tree.
+func copied(files fs.FS, name string) (string, error) {
+	text, err := fs.ReadFile(files, name)
+	if err != nil {
+		return "", fmt.Errorf("read the program's own %s: %w", name, err)
+	}
+	return string(text), nil
+}
+
+// definitions come first and apart from the chart, so that an upgrade changes them before
+// any program that needs them.
+func (p Platform) definitions(t *Tree) error {
+	names, err := fs.Glob(crd.Files, "*.yaml")
+	if err != nil {
+		return fmt.Errorf("list the definitions: %w", err)
+	}
+	for _, name := range names {
+		text, err := copied(crd.Files, name)
+		if err != nil {
+			return err
+		}
+		t.add(path.Join("infrastructure/crds", name), text)
+	}
+	t.add("infrastructure/crds/kustomization.yaml", kustomization("Definitions of landwaiter.dev.", names, nil))
+	return nil
+}
+
+func (p Platform) gatekeeper(t *Tree) error {
+	text, err := copied(config.Files, "gatekeeper/values.yaml")
+	if err != nil {
+		return err
+	}
+	var values object
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		return fmt.Errorf("read the values of Gatekeeper: %w", err)
+	}
+	release(t, "gatekeeper", "gatekeeper-system", p.Gatekeeper, object{
+		"admission.gatekeeper.sh/ignore": "no-self-managing", "pod-security.kubernetes.io/enforce": "restricted"}, values,
+		"Fails closed; docs/install.md of Landwaiter says what each value is for.")
+	return nil
+}
+
+func (p Platform) landwaiter(t *Tree) error {
+	values := object{
+		"crds":       object{"install": false},
+		"guardrails": object{"enabled": p.Operator},
+	}
+	if p.Operator {
+		values["operator"] = object{"enabled": true}
+	}
+	if p.LandwaiterImage != "" {
+		values["image"] = object{"repository": p.LandwaiterImage}
+	}
+	release(t, "landwaiter", "landwaiter-system", p.Landwaiter, object{
+		"admission.gatekeeper.sh/ignore": "landwaiter", "pod-security.kubernetes.io/enforce": "restricted"}, values,
+		"The definitions are in ../crds, so that they are upgraded first.")
+	return nil
+}
+
+// release adds a chart with its source and its namespace.
+func release(t *Tree, name, namespace string, chart Chart, labels, values object, comment string) {
+	folder := path.Join("infrastructure", name)
+	t.add(path.Join(folder, "namespace.yaml"), document("", object{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace, "labels": labels}}))
+	source, from := chartSource(chart, name, fluxNamespace, name)
+	t.add(path.Join(folder, "source.yaml"), document("", source))
+	spec := object{
+		"interval": "10m", "releaseName": name, "targetNamespace": namespace, "storageNamespace": namespace,
+		// Flux then acts with the rights of its own controller, as it does without an account.
+		"serviceAccountName": "helm-controller",
+		"install":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
+		"upgrade":            object{"crds": "CreateReplace", "remediation": object{"retries": 3}},
+		"values":             values,
+	}
+	for field, value := range from {
+		spec[field] = value
+	}
+	t.add(path.Join(folder, "release.yaml"), document(comment, object{
+		"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": named(fluxNamespace, name), "spec": spec}))
+	t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"namespace.yaml", "source.yaml", "release.yaml"}, nil))
+}
+
+// chartSource returns the source of a chart, and the fields of a HelmRelease that name it.
+func chartSource(chart Chart, name, namespace, chartName string) (source, from object) {
+	if strings.HasPrefix(chart.URL, "oci://") {
+		ref := object{"tag": chart.Version}
+		if !exactVersion.MatchString(chart.Version) {
+			ref = object{"semver": chart.Version}
+		}
+		return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository", "metadata": named(namespace, name),
+				"spec": object{"interval": "1h", "url": strings.TrimSuffix(chart.URL, "/"), "ref": ref,
+					"layerSelector": object{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"}}},
+			object{"chartRef": object{"kind": "OCIRepository", "name": name}}
+	}
+	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository", "metadata": named(namespace, name),
+			"spec": object{"interval": "1h", "url": chart.URL}},
+		object{"chart": object{"spec": object{"chart": chartName, "version": chart.Version,
+			"sourceRef": object{"kind": "HelmRepository", "name": name}}}}
+}
+
+var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
+
+// templates are a step of their own: the kind of a constraint exists only once Gatekeeper
+// has made it from its template, and until then a dry run of the constraint fails.
+func templates(t *Tree) error {
+	found, err := fs.Glob(library.Files, "*/template.yaml")
+	if err != nil {
+		return fmt.Errorf("list the templates: %w", err)
+	}
+	var resources []string
+	for _, name := range found {
+		text, err := copied(library.Files, name)
+		if err != nil {
+			return err
+		}
+		resources = append(resources, path.Dir(name)+".yaml")
+		t.add(path.Join("infrastructure/templates", path.Dir(name)+".yaml"), text)
+	}
+	t.add("infrastructure/templates/kustomization.yaml", kustomization("", resources, nil))
+	return nil
+}
+
+// constraintSets lists the sets of the library.
+func constraintSets() ([]string, error) {
+	found, err := fs.Glob(library.Files, libraryConstraints+"/*/kustomization.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list the sets of constraints: %w", err)
+	}
+	sets := []string{imagesSet}
+	for _, name := range found {
+		sets = append(sets, path.Base(path.Dir(name)))
+	}
+	slices.Sort(sets)
+	return slices.Compact(sets), nil
+}
+
+// policies adds the chosen sets of constraints, and one place that says how strict they
+// all are.
+func (p Platform) policies(t *Tree) error {
+	for _, set := range p.Constraints {
+		if err := constraintSet(t, set); err != nil {
+			return err
+		}
+	}
+	patches := []object{{
+		"target": object{"group": "constraints.gatekeeper.sh"},
+		"patch":  encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": p.Enforcement}}),
+	}}
+	if p.GitHubOrg != "" {
+		patches = append(patches, object{
+			"target": object{"group": "constraints.gatekeeper.sh", "kind": "FluxAllowedSources"},
+			"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": object{
+				"gitPrefixes":  []string{"https://github.com/" + p.GitHubOrg + "/", "ssh://git@github.com/" + p.GitHubOrg + "/"},
+				"ociPrefixes":  []string{"oci://ghcr.io/" + strings.ToLower(p.GitHubOrg) + "/"},
+				"helmPrefixes": []string{"https://" + strings.ToLower(p.GitHubOrg) + ".github.io/"},
+			}}}),
+		})
+	}
+	t.add("infrastructure/policies/kustomization.yaml",
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny.\n", p.Constraints, object{"patches": patches}))
+	return nil
+}
+
+func constraintSet(t *Tree, set string) error {
+	folder, from := path.Join("infrastructure/policies", set), path.Join(libraryConstraints, set)
+	if set == imagesSet {
+		text, err := copied(library.Files, "verified-images/samples/constraint-dryrun.yaml")
+		if err != nil {
+			return err
+		}
+		t.add(path.Join(folder, "verified-images.yaml"), text)
+		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"verified-images.yaml"}, nil))
+		return nil
+	}
+	files, err := fs.Glob(library.Files, from+"/*.yaml")
+	if err != nil {
+		return fmt.Errorf("list the constraints of %s: %w", set, err)
+	}
+	for _, name := range files {
+		text, err := copied(library.Files, name)
+		if err != nil {
+			return err
+		}
+		t.add(path.Join(folder, path.Base(name)), text)
+	}
+	return nil
+}
+
+// guardrails are in the tree unless the chart brings them for the operator, which does not
+// start without its fence.
+func (p Platform) guardrails(t *Tree) error {
+	if p.Operator {
+		return nil
+	}
+	text, err := copied(config.Files, "guardrails/guardrails.yaml")
+	if err != nil {
+		return err
+	}
+	t.add("infrastructure/guardrails/guardrails.yaml", text)
+	t.add("infrastructure/guardrails/kustomization.yaml", kustomization("", []string{"guardrails.yaml"}, nil))
+	return nil
+}

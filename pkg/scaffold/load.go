@@ -1,0 +1,214 @@
+package scaffold
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// Limits of what is checked. A repository is read before anybody has looked at it: that of
+// a pull request is a stranger's.
+const (
+	maxFiles      = 20_000
+	maxFileBytes  = 4 << 20   // the files of flux bootstrap are below 1 MiB
+	maxTreeBytes  = 128 << 20 // kept in memory as a whole
+	maxPathDepth  = 32
+	maxNodes      = 1_000_000 // of one file, with every alias expanded
+	maxBuiltFiles = 20_000    // files of one build, counted as often as they are included
+)
+
+// Finding is one thing that is wrong with a tree.
+type Finding struct {
+	// File is the path from the root of the tree.
+	File string
+	// Message says what is wrong, and what to do.
+	Message string
+}
+
+// checker collects what is found in one tree.
+type checker struct {
+	files    map[string][]byte
+	memory   filesys.FileSystem // the same files, for kustomize
+	bad      map[string]bool    // files that must not be parsed
+	findings map[Finding]bool
+	builds   map[string]*built
+	reached  map[string]bool // files that a kustomization names
+	settings *Platform       // nil without a SettingsFile
+	options  CheckOptions
+	scheme   *runtime.Scheme // kinds of Kubernetes
+	flavours map[string]struct{ known, required []string }
+}
+
+// find adds a finding, once.
+func (c *checker) find(file, format string, args ...any) {
+	c.findings[Finding{File: file, Message: fmt.Sprintf(format, args...)}] = true
+}
+
+// load reads the whole tree into memory, so that nothing of what follows touches a disk.
+func (c *checker) load(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open the tree: %w", err)
+	}
+	defer root.Close()
+	count, total := 0, int64(0)
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("read the tree: %w", err)
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case strings.Count(name, "/") > maxPathDepth:
+			c.find(name, "it is more than %d folders deep and is not checked", maxPathDepth)
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		case entry.Type()&fs.ModeSymlink != 0:
+			c.find(name, "it is a symbolic link, which Flux does not follow: replace it by a file, or by a resource of a kustomization")
+			return nil
+		case !entry.Type().IsRegular():
+			c.find(name, "it is no regular file: remove it")
+			return nil
+		}
+		if count++; count > maxFiles {
+			return fmt.Errorf("the tree has more than %d files: name the folder of the platform's repository", maxFiles)
+		}
+		content, err := readBounded(root, name)
+		if errors.Is(err, errTooLarge) {
+			c.find(name, "it has more than %d MiB and is not checked: keep it elsewhere", maxFileBytes>>20)
+			return nil
+		}
+		if total += int64(len(content)); total > maxTreeBytes {
+			return fmt.Errorf("the tree has more than %d MiB: name the folder of the platform's repository", maxTreeBytes>>20)
+		}
+		if err != nil {
+			return err
+		}
+		return c.keep(name, string(content))
+	})
+}
+
+var errTooLarge = errors.New("too large")
+
+func readBounded(root *os.Root, name string) ([]byte, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if len(content) > maxFileBytes {
+		return nil, errTooLarge
+	}
+	return content, nil
+}
+
+// manifest reports whether kustomize reads a file as objects.
+func manifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// parse returns the documents of a file.
+func parse(content []byte) ([]*yaml.Node, error) {
+	var documents []*yaml.Node
+	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(document.Content) == 1 {
+			documents = append(documents, document.Content[0])
+		}
+	}
+}
+
+// inspect looks at each file by itself, whether or not a kustomization names it: syntax,
+// size with all aliases, and Secrets.
+func (c *checker) inspect() {
+	for name, content := range c.files {
+		c.keys(name, content)
+		if !manifest(name) {
+			continue
+		}
+		documents, err := parse(content)
+		if err != nil {
+			c.bad[name] = true
+			c.find(name, "it is not YAML: %v", err)
+			continue
+		}
+		sizes := map[*yaml.Node]int{}
+		for _, document := range documents {
+			if expanded(document, sizes, 0) > maxNodes {
+				c.bad[name] = true
+				c.find(name, "it has more than %d values once its aliases are expanded: write it without them", maxNodes)
+				break
+			}
+			c.secrets(name, document, 0)
+		}
+	}
+}
+
+// expanded counts the nodes below a node, those of an alias as often as it is used. It
+// stops to count at the limit, so it takes as long as the text is, whatever the text says.
+func expanded(node *yaml.Node, sizes map[*yaml.Node]int, depth int) int {
+	if depth > maxPathDepth*4 {
+		return maxNodes + 1
+	}
+	if size, known := sizes[node]; known {
+		return size
+	}
+	sizes[node] = maxNodes + 1 // an alias within what it names
+	size := 1
+	if node.Kind == yaml.AliasNode {
+		size = expanded(node.Alias, sizes, depth+1)
+	}
+	for _, child := range node.Content {
+		size = min(size+expanded(child, sizes, depth+1), maxNodes+1)
+	}
+	sizes[node] = size
+	return size
+}
+
+// field returns the value of a key of a mapping, nil if there is none.
+func field(node *yaml.Node, key string) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			value := node.Content[i+1]
+			if value.Kind == yaml.AliasNode {
+				return value.Alias
+			}
+			return value
+		}
+	}
+	return nil
+}
+
+func textOf(node *yaml.Node, key string) string {
+	if value := field(node, key); value != nil {
+		return value.Value
+	}
+	return ""
+}

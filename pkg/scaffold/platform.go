@@ -1,0 +1,260 @@
+// Package scaffold makes and checks trees of files for Git: the platform's repository in
+// the layouts of four published designs, a Tenant's part of it, and a team's own
+// repository. It writes only below the folder that it is given, replaces only files that
+// nobody edited, and refuses to talk to a cluster or to fetch anything.
+package scaffold
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+)
+
+// Layout is how a platform's repository is laid out.
+type Layout string
+
+// The layouts, each after the design that it comes from.
+const (
+	// LayoutFlux is that of flux2-multi-tenancy: a folder for each environment.
+	LayoutFlux Layout = "flux"
+	// LayoutGroups is that of Flux with TMC: groups of clusters.
+	LayoutGroups Layout = "groups"
+	// LayoutArc is that of soft multi-tenancy with Arc: a folder for each app and tenant.
+	LayoutArc Layout = "arc"
+	// LayoutDemo is that of flux-multitenant-demo: one shared source.
+	LayoutDemo Layout = "demo"
+)
+
+// Chart says where Flux gets a Helm chart from.
+type Chart struct {
+	// URL of a Helm repository (https://…), or of the chart itself in a registry (oci://…).
+	URL string `json:"url"`
+	// Version of the chart; a range is possible.
+	Version string `json:"version"`
+}
+
+// Platform describes a platform's repository. [Platform.Complete] fills in what is empty.
+type Platform struct {
+	Layout Layout `json:"layout"`
+	// Environments of the layout flux, each with a cluster of its own.
+	Environments []string `json:"environments,omitempty"`
+	// Groups of clusters, for the layout groups. Those of [GroupOps] have no tenants.
+	Groups []string `json:"groups,omitempty"`
+	// Clusters of the layouts groups and arc; for groups as GROUP/NAME.
+	Clusters []string `json:"clusters,omitempty"`
+	// Constraints are the sets of constraints to install; nil means all that exist.
+	Constraints []string `json:"constraints,omitempty"`
+	// Enforcement is the enforcementAction of all constraints: dryrun, warn or deny.
+	Enforcement string `json:"enforcement,omitempty"`
+	// GitHubOrg limits the sources of tenants to one organisation.
+	GitHubOrg string `json:"githubOrg,omitempty"`
+	// SOPSAge is the age recipient that Secrets are encrypted for.
+	SOPSAge string `json:"sopsAge,omitempty"`
+	// Operator installs the operator; then the tree has Tenants, and not their objects.
+	Operator bool `json:"operator,omitempty"`
+	// SharedSource allows references across namespaces, which the demo's shared source needs.
+	SharedSource bool `json:"sharedSource,omitempty"`
+	// Gatekeeper and Landwaiter are the charts to install.
+	Gatekeeper Chart `json:"gatekeeper"`
+	Landwaiter Chart `json:"landwaiter"`
+	// LandwaiterImage replaces the chart's image repository, for mirrors.
+	LandwaiterImage string `json:"landwaiterImage,omitempty"`
+	// CheckSHA256 is the checksum of the program that the workflow runs.
+	CheckSHA256 string `json:"checkSHA256,omitempty"`
+}
+
+// Names that are the same in every tree.
+const (
+	// SettingsFile has the [Platform] that a tree was made with.
+	SettingsFile = ".landwaiter.yaml"
+	// GroupOps is the group of the platform's own clusters.
+	GroupOps = "infra-ops"
+	// LandwaiterVersion is that of the chart, the definitions and the workflow's program,
+	// which belong together.
+	LandwaiterVersion = "0.1.0"
+	gatekeeperVersion = "3.23.1"
+	fluxNamespace     = "flux-system"
+	// platformSource is the GitRepository of the platform, as flux bootstrap names it.
+	platformSource = "flux-system"
+)
+
+// Complete returns the platform with defaults, or says which value cannot be used.
+func (p Platform) Complete() (Platform, error) {
+	fill(&p.Layout, LayoutFlux)
+	fill(&p.Enforcement, "dryrun")
+	fill(&p.Gatekeeper.URL, "https://open-policy-agent.github.io/gatekeeper/charts")
+	fill(&p.Gatekeeper.Version, gatekeeperVersion)
+	fill(&p.Landwaiter.URL, "oci://ghcr.io/landwaiter/charts/landwaiter")
+	fill(&p.Landwaiter.Version, LandwaiterVersion)
+	switch p.Layout {
+	case LayoutFlux:
+		fillList(&p.Environments, "staging", "production")
+	case LayoutGroups:
+		fillList(&p.Groups, GroupOps, "dev", "test")
+		fillList(&p.Clusters, GroupOps+"/infra-ops", "dev/iris-dev", "test/iris-test")
+	case LayoutArc:
+		fillList(&p.Clusters, "cluster1")
+	case LayoutDemo:
+	default:
+		return p, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", p.Layout)
+	}
+	if p.Constraints == nil {
+		sets, err := constraintSets()
+		if err != nil {
+			return p, err
+		}
+		p.Constraints = sets
+	}
+	return p, p.check()
+}
+
+func fill[T ~string](value *T, byDefault T) {
+	if *value == "" {
+		*value = byDefault
+	}
+}
+
+func fillList(list *[]string, byDefault ...string) {
+	if len(*list) == 0 {
+		*list = byDefault
+	}
+}
+
+// check refuses values that would leave the tree, or that mean nothing in the layout.
+func (p Platform) check() error {
+	for _, list := range []struct {
+		flag    string
+		names   []string
+		layouts []Layout
+	}{
+		{"environment", p.Environments, []Layout{LayoutFlux}},
+		{"group", p.Groups, []Layout{LayoutGroups}},
+		{"cluster", p.Clusters, []Layout{LayoutGroups, LayoutArc}},
+	} {
+		if len(list.names) > 0 && !slices.Contains(list.layouts, p.Layout) {
+			return fmt.Errorf("--%s means nothing with --layout=%s", list.flag, p.Layout)
+		}
+		for i, name := range list.names {
+			for part := range strings.SplitSeq(name, "/") {
+				if err := checkName("--"+list.flag, part); err != nil {
+					return err
+				}
+			}
+			if slices.Contains(list.names[:i], name) {
+				return fmt.Errorf("--%s %s is given twice", list.flag, name)
+			}
+		}
+	}
+	if err := p.checkClusters(); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"dryrun", "warn", "deny"}, p.Enforcement) {
+		return fmt.Errorf("--enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
+	}
+	for _, pattern := range []struct{ flag, value, pattern, example string }{
+		{"github-org", p.GitHubOrg, `^$|^[A-Za-z0-9](-?[A-Za-z0-9]){0,38}$`, "example-org"},
+		{"sops-age", p.SOPSAge, `^$|^age1[02-9ac-hj-np-z]{58}$`, "age1 and 58 characters, as age-keygen prints"},
+		{"check-sha256", p.CheckSHA256, `^$|^[0-9a-f]{64}$`, "64 hexadecimal digits"},
+		{"gatekeeper-chart", p.Gatekeeper.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/gatekeeper"},
+		{"landwaiter-chart", p.Landwaiter.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/landwaiter"},
+		{"gatekeeper-version", p.Gatekeeper.Version, chartVersion, gatekeeperVersion},
+		{"landwaiter-version", p.Landwaiter.Version, chartVersion, LandwaiterVersion},
+		{"landwaiter-image", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter"},
+	} {
+		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
+			return fmt.Errorf("--%s: %q cannot be used; give %s", pattern.flag, pattern.value, pattern.example)
+		}
+	}
+	return p.checkConstraints()
+}
+
+const (
+	chartURL     = `^(https|oci)://[A-Za-z0-9][A-Za-z0-9.:-]*(/[A-Za-z0-9._-]+)*/?$`
+	chartVersion = `^[0-9A-Za-z.*<>=^~ +-]{1,64}$`
+)
+
+func (p Platform) checkClusters() error {
+	for _, cluster := range p.Clusters {
+		group, name, ok := strings.Cut(cluster, "/")
+		switch {
+		case p.Layout != LayoutGroups && ok:
+			return fmt.Errorf("--cluster %s: the layout %s has no groups; give the name alone", cluster, p.Layout)
+		case p.Layout != LayoutGroups:
+		case !ok || strings.Contains(name, "/"):
+			return fmt.Errorf("--cluster %s: give GROUP/NAME, such as dev/%s", cluster, group)
+		case !slices.Contains(p.Groups, group):
+			return fmt.Errorf("--cluster %s: there is no group %s; add --group %s", cluster, group, group)
+		}
+	}
+	return nil
+}
+
+func (p Platform) checkConstraints() error {
+	known, err := constraintSets()
+	if err != nil {
+		return err
+	}
+	for _, set := range p.Constraints {
+		if !slices.Contains(known, set) {
+			return fmt.Errorf("--constraints %s: there is no such set; use %s", set, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// checkName refuses what is no single folder.
+func checkName(what, name string) error {
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%s %q is not a name; use at most 63 lower-case letters, digits and dashes", what, name)
+	}
+	return nil
+}
+
+// ReadPlatform parses the content of a tree's [SettingsFile].
+func ReadPlatform(text []byte) (Platform, error) {
+	var p Platform
+	if err := yaml.UnmarshalStrict(text, &p); err != nil {
+		return p, fmt.Errorf("read %s: %w", SettingsFile, err)
+	}
+	complete, err := p.Complete()
+	if err != nil {
+		return p, fmt.Errorf("use %s: %w", SettingsFile, err)
+	}
+	return complete, nil
+}
+
+// NewPlatform returns the tree of a platform's repository.
+func NewPlatform(p Platform) (Tree, error) {
+	p, err := p.Complete()
+	if err != nil {
+		return Tree{}, err
+	}
+	t := Tree{By: "platform init"}
+	t.add(SettingsFile, "# What landwaiter platform init was told; the next run starts from it.\n"+encode(p))
+	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
+	if p.SOPSAge != "" {
+		t.add(".sops.yaml", sopsRules(p.SOPSAge))
+	}
+	if p.Layout == LayoutDemo {
+		p.demo(&t)
+		return t, t.sort()
+	}
+	if err := p.infrastructure(&t); err != nil {
+		return Tree{}, err
+	}
+	t.add(".github/workflows/check.yaml", p.workflow())
+	switch p.Layout {
+	case LayoutFlux:
+		p.flux(&t)
+	case LayoutGroups:
+		p.groups(&t)
+	case LayoutArc:
+		p.arc(&t)
+	case LayoutDemo:
+	}
+	return t, t.sort()
+}

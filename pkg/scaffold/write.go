@@ -1,0 +1,282 @@
+package scaffold
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Result says what becomes of a file.
+type Result string
+
+// What becomes of files.
+const (
+	Created   Result = "created"
+	Changed   Result = "changed"
+	Unchanged Result = "unchanged"
+	// Edited is a file that a person wrote or changed, and that is left alone.
+	Edited Result = "edited"
+	// Stale is a file that an earlier run generated and this one does not.
+	Stale Result = "no longer generated"
+)
+
+// Outcome is what became of one file.
+type Outcome struct {
+	Path   string
+	Result Result
+}
+
+// EditedError lists the files that a person edited. Nothing was written.
+type EditedError struct {
+	Paths []string
+}
+
+// Error names the files.
+func (e *EditedError) Error() string {
+	return fmt.Sprintf("nothing was written: %s changed since landwaiter wrote it, or somebody else wrote it; keep your version by moving it away, or replace it with --force", strings.Join(e.Paths, ", "))
+}
+
+// maxExisting bounds a file that is compared with what is generated.
+const maxExisting = 4 << 20
+
+// WriteOptions say how a tree is written.
+type WriteOptions struct {
+	// Force replaces files that a person edited.
+	Force bool
+	// DryRun only says what would be done.
+	DryRun bool
+}
+
+// Write brings the folder dir to the tree. It replaces only files that are as an earlier
+// run left them; if a person edited one of the others, and there is no Force, it writes
+// nothing and returns an [EditedError]. Nothing outside of dir is written, whatever
+// symbolic links are in it, and each file is replaced at once.
+func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
+	if err := tree.sort(); err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			return nil, fmt.Errorf("make the folder of the tree: %w", err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) && o.DryRun {
+		return allCreated(tree)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	defer root.Close()
+	outcomes, edited, err := plan(root, tree, o.Force)
+	if err != nil {
+		return nil, err
+	}
+	if len(edited) > 0 {
+		return outcomes, &EditedError{Paths: edited}
+	}
+	lists, texts, err := planEdits(root, tree)
+	if err != nil {
+		return nil, err
+	}
+	if !o.DryRun {
+		for i, file := range tree.Files {
+			if err := putChanged(root, outcomes[i], tree.text(file), file.Executable); err != nil {
+				return nil, err
+			}
+		}
+		for i, text := range texts {
+			if err := putChanged(root, lists[i], text, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	stale, err := staleFiles(root, tree)
+	return slices.Concat(outcomes, lists, stale), err
+}
+
+func putChanged(root *os.Root, outcome Outcome, text string, executable bool) error {
+	if outcome.Result != Created && outcome.Result != Changed {
+		return nil
+	}
+	return put(root, outcome.Path, text, executable)
+}
+
+// planEdits returns the texts of the lists with the entries of the tree. A list that
+// nobody else edited keeps a hash that says so.
+func planEdits(root *os.Root, tree Tree) (outcomes []Outcome, texts []string, err error) {
+	for _, edit := range tree.Edits {
+		result := Changed
+		present, err := readExisting(root, edit.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			present, result, err = File{Path: edit.Path, Text: edit.Initial}.Stamped("platform init"), Created, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		text, err := edit.apply(present)
+		if err != nil {
+			return nil, nil, fmt.Errorf("add to the list %s: %w", edit.Path, err)
+		}
+		if s := readStamp(present); s.intact {
+			_, rest, _ := strings.Cut(text, "\n")
+			text = File{Path: edit.Path, Text: rest}.Stamped(s.by)
+		}
+		if text == present && result == Changed {
+			result = Unchanged
+		}
+		outcomes, texts = append(outcomes, Outcome{Path: edit.Path, Result: result}), append(texts, text)
+	}
+	return outcomes, texts, nil
+}
+
+// allCreated is the outcome of a dry run in a folder that does not exist.
+func allCreated(tree Tree) ([]Outcome, error) {
+	var outcomes []Outcome
+	for _, file := range tree.Files {
+		outcomes = append(outcomes, Outcome{Path: file.Path, Result: Created})
+	}
+	for _, edit := range tree.Edits {
+		outcomes = append(outcomes, Outcome{Path: edit.Path, Result: Created})
+	}
+	return outcomes, nil
+}
+
+// text is what is written for a file.
+func (t Tree) text(f File) string { return f.Stamped(t.By) }
+
+// plan compares the tree with what is there. The outcomes are in the order of the files.
+func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []string, err error) {
+	for _, file := range tree.Files {
+		result, err := compare(root, tree, file)
+		if err != nil {
+			return nil, nil, err
+		}
+		if result == Edited && force {
+			result = Changed
+		}
+		if result == Edited {
+			edited = append(edited, file.Path)
+		}
+		outcomes = append(outcomes, Outcome{Path: file.Path, Result: result})
+	}
+	return outcomes, edited, nil
+}
+
+func compare(root *os.Root, tree Tree, file File) (Result, error) {
+	present, err := readExisting(root, file.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Created, nil
+	case err != nil:
+		return "", err
+	case file.Seed || present == tree.text(file):
+		return Unchanged, nil
+	case readStamp(present).intact:
+		return Changed, nil
+	}
+	return Edited, nil
+}
+
+// readExisting reads a regular file. It refuses links: replacing one would replace the
+// link, and what it names is not part of the tree.
+func readExisting(root *os.Root, name string) (string, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file: move it away", name)
+	}
+	if info.Size() > maxExisting {
+		return "", fmt.Errorf("%s has more than %d bytes: no file of the tree is that large; move it away", name, maxExisting)
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("open %s: %w", name, err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxExisting))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	return string(text), nil
+}
+
+// put writes a file beside its place and renames it, so that nobody sees half of it.
+func put(root *os.Root, name, text string, executable bool) error {
+	mode := fs.FileMode(0o644)
+	if executable {
+		mode = 0o755
+	}
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("make the folder of %s: %w", name, err)
+	}
+	unique := make([]byte, 8)
+	if _, err := rand.Read(unique); err != nil {
+		return fmt.Errorf("name a temporary file: %w", err)
+	}
+	temporary := path.Join(path.Dir(name), ".landwaiter-"+hex.EncodeToString(unique))
+	err := root.WriteFile(temporary, []byte(text), mode)
+	if err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), ignoreMissing(root.Remove(temporary)))
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// staleFiles lists files of the same command that this run did not generate.
+func staleFiles(root *os.Root, tree Tree) ([]Outcome, error) {
+	generated := map[string]bool{}
+	for _, file := range tree.Files {
+		generated[file.Path] = true
+	}
+	var stale []Outcome
+	err := fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("look for files that are no longer generated: %w", err)
+		case entry.IsDir() && entry.Name() == ".git":
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || generated[name]:
+			return nil
+		}
+		by, err := generatedBy(root, name)
+		if err == nil && by == tree.By {
+			stale = append(stale, Outcome{Path: name, Result: Stale})
+		}
+		return err
+	})
+	return stale, err
+}
+
+// generatedBy reads no more of a file than its first lines.
+func generatedBy(root *os.Root, name string) (string, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("open %s: %w", name, err)
+	}
+	defer file.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(file, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	return readStamp(string(head[:n])).by, nil
+}

@@ -222,9 +222,10 @@ func enforced(t *testing.T, path, name string, match, parameters map[string]any)
 // denied waits until objects are denied by a constraint for a reason.
 func denied(t *testing.T, constraint, reason string, ask func(context.Context) error) {
 	t.Helper()
+	var err error
+	defer func() { t.Log(err) }()
 	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
-		err := ask(ctx)
-		if err == nil || !strings.Contains(err.Error(), "["+constraint+"]") || !strings.Contains(err.Error(), reason) {
+		if err = ask(ctx); err == nil || !strings.Contains(err.Error(), "["+constraint+"]") || !strings.Contains(err.Error(), reason) {
 			return fmt.Errorf("not denied by %s because %q: %w", constraint, reason, err)
 		}
 		return nil

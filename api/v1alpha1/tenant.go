@@ -24,6 +24,8 @@ const (
 	AnnotationMade = Group + "/made"
 	// AnnotationAdopted marks a namespace that existed before its Tenant.
 	AnnotationAdopted = Group + "/adopted"
+	// AnnotationForm of a Tenant names its objects as another tool does.
+	AnnotationForm = Group + "/form"
 )
 
 // OnDelete says what happens to the namespaces of a deleted Tenant.

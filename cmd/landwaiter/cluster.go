@@ -32,6 +32,7 @@ type clusterFlags struct {
 	kubeconfig, ownNamespace string
 	leaderElect              bool
 	materialRole             string
+	operatedRole             string
 	warmUp                   bool
 	warmUpInterval           time.Duration
 
@@ -49,6 +50,7 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&c.ownNamespace, "own-namespace", "", "namespace of this pod, for its lease and its certificate")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
 	f.StringVar(&c.materialRole, "material-role", "landwaiter-material", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
+	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the fence of the operator (empty: none)")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
@@ -68,8 +70,8 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	switch {
 	case len(files.ClientCAFiles)+len(c.clientCASecrets) == 0 && !options.InsecureNoClientAuth:
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
-	case noCluster && (c.kubeconfig != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
-		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
+	case noCluster && (c.kubeconfig != "" || c.operatedRole != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
+		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --operated-tenants-role, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
 	case noCluster && c.warmUp:
 		return errors.New("--warm-up needs the Kubernetes API, which --config-dir means to do without")
 	case c.warmUpInterval != 0 && !c.warmUp:
@@ -143,7 +145,7 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 }
 
 func (c *clusterFlags) options(s *service.Service, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
-	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, Forget: forget, External: s.External(), Duties: duties}
+	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, OperatedRole: c.operatedRole, Forget: forget, External: s.External(), Duties: duties}
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

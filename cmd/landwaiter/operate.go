@@ -40,8 +40,9 @@ It never labels a namespace that exists: taking one over is an admin's own act, 
 tenant add --adopt.
 
 Its account may bind roles, so a guardrail (a ValidatingAdmissionPolicy) confines it to
-namespaces of Tenants. At its start and every minute it asks the API server, by a dry
-run, for a binding that must be refused. It ends if anything else is the answer.`,
+namespaces of Tenants, and another to what each Tenant says. At its start and every
+minute it asks the API server, by dry runs, for what they must refuse. It ends if
+anything else is the answer.`,
 		Example: `  landwaiter operate --own-namespace landwaiter-system`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,6 +70,7 @@ func (o *operateFlags) register(cmd *cobra.Command) {
 	f.StringVar(&o.options.MetricsAddress, "metrics-address", ":8082", "where to serve /metrics (empty: nowhere)")
 	f.StringSliceVar(&o.options.Reserved, "reserved-namespace", nil, "namespace that no Tenant may have, besides those of the system (repeatable)")
 	f.StringVar(&o.options.Fence.Policy, "fence", "landwaiter-operator-fence", "ValidatingAdmissionPolicy that confines this account to namespaces of Tenants")
+	f.StringVar(&o.options.Fence.Tenants, "fence-tenants", "landwaiter-operator-tenants", "ValidatingAdmissionPolicy that confines this account to what each Tenant says")
 	f.DurationVar(&o.options.Fence.Interval, "fence-interval", fenceInterval, "how often to ask whether the fence is in force")
 	f.BoolVar(&o.options.InsecureNoFence, "insecure-no-fence", false, "work without the fence: who takes over this account has every namespace")
 }

@@ -133,9 +133,12 @@ func tenantObject(tenant *v1alpha1.Tenant) (*unstructured.Unstructured, error) {
 			delete(spec, field)
 		}
 	}
+	metadata := map[string]any{"name": tenant.Name}
+	if form := tenant.Annotations[v1alpha1.AnnotationForm]; form != "" {
+		metadata["annotations"] = map[string]any{v1alpha1.AnnotationForm: form}
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant,
-		"metadata": map[string]any{"name": tenant.Name}, "spec": spec}}, nil
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant, "metadata": metadata, "spec": spec}}, nil
 }
 
 // yamlOf returns objects as documents of one file.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 )
 
@@ -59,12 +60,16 @@ replaced, and what no flag mentions stays. --filename replaces the whole Tenant.
 A namespace that exists and that no Tenant has is only taken over with --adopt.
 Without it nothing is written.
 
+--tenant-namespace and --tenant-name make the objects of flux-multitenant-demo, by its
+names. Without --git-url the Tenant gets a copy of GitRepository flux-system/default.
+
 Exit codes: 0 everything is as the Tenant says, 1 something is not, 64 the command line
 is wrong, 69 the Kubernetes API does not answer.`,
 		Example: `  landwaiter tenant add iris-green --prefix iris-green- --namespace iris-green-web \
     --admin-group iris-green-admins --git-url https://github.com/example/iris-green
   landwaiter tenant add -f tenants/ --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			flags.demoSource = func() (*v1alpha1.TenantSource, error) { return demoSource(cmd.Context(), &admin) }
 			tenants, err := flags.tenants(cmd, args)
 			if err != nil {
 				return err
@@ -77,11 +82,17 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			defer cancel()
 			printed, problems := printedAdded{Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
 			for _, asked := range tenants {
+				if asked.Annotations[v1alpha1.AnnotationForm] == onboard.FormDemoShared {
+					warnShared(cmd.ErrOrStderr(), asked.Name)
+				}
 				added, found, err := addTenant(ctx, engine, asked, len(flags.files) > 0)
 				if err != nil {
 					return err
 				}
 				problems = append(problems, found...)
+				if admin.dryRun && added.Tenant != "" {
+					engine.Assume(asked)
+				}
 				if added.Tenant != "" {
 					printed.Tenants = append(printed.Tenants, added)
 				}

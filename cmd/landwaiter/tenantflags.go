@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,11 @@ type tenantFlags struct {
 	adopt                       bool
 	onDelete, decides           string
 	demoName, demoNamespace     string
+	sharedSource                bool
 	files                       []string
+	// demoSource finds the demo's own repository. It is nil for commands without a
+	// cluster.
+	demoSource func() (*v1alpha1.TenantSource, error)
 }
 
 // register declares the flags that describe a Tenant.
@@ -58,7 +63,8 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.onDelete, "on-delete", "", "Keep, or DeleteMade to delete the namespaces that were made for the Tenant with it (empty: Keep)")
 	flags.StringVar(&f.decides, "decides", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
 	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
-	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home, as ctrl.py of flux-multitenant-demo has it: the account has the same name")
+	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home, as ctrl.py of flux-multitenant-demo has it: the objects have the names and labels of the demo")
+	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the one source of all tenants, as the demo does, instead of a copy in home; needs Flux with --no-cross-namespace-refs=false")
 	flags.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Tenant, or - for standard input, instead of the flags that describe one (repeatable)")
 }
 
@@ -177,42 +183,47 @@ func (f *tenantFlags) fromFlags(name string) (*v1alpha1.Tenant, error) {
 		return nil, err
 	}
 	home := firstOf(f.home, f.demoNamespace, name)
+	level := v1alpha1.PodSecurity(f.podSecurity)
+	if f.demoNamespace != "" && level == "" {
+		level = v1alpha1.PodSecurityBaseline // the demo's pod runs as root
+	}
 	return &v1alpha1.Tenant{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindTenant},
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: f.form()},
 		Spec: v1alpha1.TenantSpec{
 			Home: home, Namespaces: slices.DeleteFunc(slices.Clone(f.namespaces), func(n string) bool { return n == home }), NamespacePrefix: f.prefix,
 			Adopt: f.adopt, OnDelete: v1alpha1.OnDelete(f.onDelete),
 			People:     v1alpha1.TenantPeople{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
 			Reconciler: reconciler,
-			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurity(f.podSecurity), Network: v1alpha1.NetworkIsolation(f.network),
+			Isolation: v1alpha1.TenantIsolation{PodSecurity: level, Network: v1alpha1.NetworkIsolation(f.network),
 				Quota: quota, Registries: f.registries},
 			Verification: v1alpha1.TenantVerification{Decides: v1alpha1.DecidingLevel(f.decides)},
 		},
 	}, nil
 }
 
+// form returns the annotations of a Tenant whose objects have the names of the demo.
+func (f *tenantFlags) form() map[string]string {
+	switch {
+	case f.demoNamespace == "":
+		return nil
+	case f.sharedSource:
+		return map[string]string{v1alpha1.AnnotationForm: onboard.FormDemoShared}
+	}
+	return map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}
+}
+
 // reconciler is nil if no flag asks for a Git account.
 func (f *tenantFlags) reconciler(name string) (*v1alpha1.TenantReconciler, error) {
-	if f.gitURL == "" {
-		for flag, value := range map[string]string{"git-branch": f.gitBranch, "git-secret": f.gitSecret, "path": f.path} {
-			if value != "" {
-				return nil, fmt.Errorf("--%s means nothing without --git-url", flag)
-			}
-		}
+	source, err := f.source()
+	if err != nil {
+		return nil, err
 	}
-	reconciler := &v1alpha1.TenantReconciler{ServiceAccount: firstOf(f.serviceAccount, f.demoNamespace), ClusterRole: f.clusterRole, CreateNamespaces: f.createNamespaces, Path: f.path}
-	if f.gitURL != "" {
-		reconciler.Source = &v1alpha1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
-		if f.gitSecret != "" {
-			reconciler.Source.SecretRef = &v1alpha1.SecretRef{Name: f.gitSecret}
-		}
-	}
+	reconciler := &v1alpha1.TenantReconciler{ServiceAccount: firstOf(f.serviceAccount, f.demoNamespace), ClusterRole: f.clusterRole,
+		CreateNamespaces: f.createNamespaces, Path: f.path, Source: source}
 	variables := map[string]v1alpha1.Variable{}
 	if f.demoNamespace != "" {
-		// What ctrl.py substitutes in the demo's manifests.
-		variables["PER_TENANT_SUBST"] = v1alpha1.Variable(fmt.Sprintf("This tenant name is %q", name))
-		variables["SUBST_LITERAL"] = v1alpha1.Variable(name)
+		variables, reconciler.Path = onboard.DemoVariables(name), firstOf(f.path, onboard.DemoPath)
 	}
 	for key, value := range f.variables {
 		variables[key] = v1alpha1.Variable(value)
@@ -224,6 +235,38 @@ func (f *tenantFlags) reconciler(name string) (*v1alpha1.TenantReconciler, error
 		return nil, nil // a Tenant without a Git account
 	}
 	return reconciler, nil
+}
+
+// source is nil if Flux fetches nothing for this Tenant alone.
+func (f *tenantFlags) source() (*v1alpha1.TenantSource, error) {
+	switch {
+	case f.sharedSource && f.demoNamespace == "":
+		return nil, errors.New("--shared-source means nothing without --tenant-namespace")
+	case f.sharedSource && f.gitURL != "":
+		return nil, errors.New("--shared-source and --git-url are two sources for one Tenant: use one")
+	case f.gitURL != "":
+		source := &v1alpha1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
+		if f.gitSecret != "" {
+			source.SecretRef = &v1alpha1.SecretRef{Name: f.gitSecret}
+		}
+		return source, nil
+	}
+	needs := map[string]string{"git-branch": f.gitBranch, "git-secret": f.gitSecret}
+	if f.demoNamespace == "" {
+		needs["path"] = f.path
+	}
+	for flag, value := range needs {
+		if value != "" {
+			return nil, fmt.Errorf("--%s means nothing without --git-url", flag)
+		}
+	}
+	switch {
+	case f.demoNamespace == "" || f.sharedSource:
+		return nil, nil
+	case f.demoSource == nil:
+		return nil, errors.New("--tenant-namespace needs --git-url: the repository that Flux fetches for this Tenant; or --shared-source")
+	}
+	return f.demoSource()
 }
 
 func parseQuota(amounts map[string]string) (map[corev1.ResourceName]resource.Quantity, error) {

@@ -57,7 +57,12 @@ tenant-name label of flux-multitenant-demo, as that demo does.
 Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answer.`,
 		Example: `  landwaiter tenant list
   landwaiter tenant list --namespaces -o json`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("list takes no name: for one Tenant, run landwaiter tenant check %s", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, engine, err := admin.connect(operator.Options{})
 			if err != nil {

@@ -99,7 +99,7 @@ func TestRefusesCommandsThatItDoesNotKnow(t *testing.T) {
 
 func TestBuildsWithNothingOfTheMachine(t *testing.T) {
 	arguments := strings.Join(buildArguments(variants()["full"], "v1", "abc", "out"), " ")
-	for _, part := range []string{"-trimpath", "-buildvcs=false", "-buildid=", "-tags aws,azure,gcp", "main.version=v1", "main.revision=abc"} {
+	for _, part := range []string{"-trimpath", "-buildvcs=false", "-buildid=", "-tags kustomize_disable_go_plugin_support,aws,azure,gcp", "main.version=v1", "main.revision=abc"} {
 		require.Contains(t, arguments, part)
 	}
 	environment := buildEnvironment(platform{"linux", "arm64"})

@@ -168,7 +168,7 @@ func TestDockerfileAgreesWithTheImage(t *testing.T) {
 	require.Contains(t, string(text), "COPY --from=build /out/"+rootsPath+" /"+rootsPath+"\n")
 	flags := buildArguments(variant{tags: "$TAGS"}, "$VERSION", "$REVISION", "/out/landwaiter")
 	command := "go " + strings.Join(flags, " ")
-	command = strings.NewReplacer("-tags $TAGS", `-tags "$TAGS"`, "-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION", `"-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION"`).Replace(command)
+	command = strings.NewReplacer("-tags "+withoutPlugins+",$TAGS", `-tags "`+withoutPlugins+`,$TAGS"`, "-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION", `"-s -w -buildid= -X main.version=$VERSION -X main.revision=$REVISION"`).Replace(command)
 	require.Contains(t, strings.ReplaceAll(string(text), "\\\n    ", ""), "CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH "+command+"\n")
 }
 

@@ -11,10 +11,14 @@ judged if {
 # Whoever stops an object may do so; resuming one is judged.
 standing if {
   input.review.operation == "UPDATE"
-  stops := ["suspend", "deletionPolicy"]
-  object.remove(input.review.object.spec, stops) == object.remove(input.review.oldObject.spec, stops)
+  is_object(input.review.oldObject.metadata)
+  work(input.review.object) == work(input.review.oldObject)
   not resumed
 }
+
+work(given) := object.remove(given.spec, ["suspend", "deletionPolicy"]) if is_object(given.spec)
+
+else := null
 
 resumed if {
   input.review.oldObject.spec.suspend == true

@@ -39,7 +39,7 @@ official(host, path) := concat("", ["library/", path]) if {
 else := path
 
 # A reference is under a prefix if it goes on after a boundary. Only after a repository can
-# that be a tag or digest: after a host a colon begins a port.
+# that be a tag or a digest: after a host, a colon begins a port.
 under(image, prefix) if {
   normal := normalised(prefix)
   some start in starts(normal)
@@ -48,9 +48,8 @@ under(image, prefix) if {
 
 under(image, prefix) if image == normalised(prefix)
 
-normalised(prefix) := server(prefix) if not contains(prefix, "/")
-
-else := concat("/", [host, official(host, path)]) if {
+# A host alone becomes one with a slash.
+normalised(prefix) := concat("/", [host, official(host, path)]) if {
   first := split(prefix, "/")[0]
   host := server(first)
   path := substring(prefix, count(first) + 1, -1)
@@ -58,9 +57,7 @@ else := concat("/", [host, official(host, path)]) if {
 
 starts(prefix) := {prefix} if endswith(prefix, "/")
 
-else := {concat("", [prefix, boundary]) | some boundary in ["/", ":", "@"]} if contains(prefix, "/")
-
-else := {concat("", [prefix, "/"])}
+else := {concat("", [prefix, boundary]) | some boundary in ["/", ":", "@"]}
 
 # Images that a constraint exempts are compared as text: exactly, or below a path that ends in "/*".
 exempt(image, patterns) if {

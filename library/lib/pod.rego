@@ -16,43 +16,60 @@ templates["before"] := same if {
   same == template(review.objects.before)
 }
 
-template(object) := object if {
+template(given) := given if {
   input.review.kind.kind == "Pod"
-  is_object(object.spec)
+  is_object(given.spec)
 }
 
-template(object) := object.spec.template if {
+template(given) := given.spec.template if {
   input.review.kind.kind in {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"}
-  is_object(object.spec.template.spec)
+  is_object(given.spec.template.spec)
 }
 
-template(object) := object.spec.jobTemplate.spec.template if {
+template(given) := given.spec.jobTemplate.spec.template if {
   input.review.kind.kind == "CronJob"
-  is_object(object.spec.jobTemplate.spec.template.spec)
+  is_object(given.spec.jobTemplate.spec.template.spec)
 }
 
 # What cannot be judged is a problem of its own.
 unreadable["now"] contains msg if {
   not review.deleting
-  not templates.now
+  not found
+  not unchanged
   kind := object.get(input, ["review", "kind", "kind"], "unknown")
   msg := sprintf("cannot find the pods of kind %v; limit the constraint's match to kinds that have some", [kind])
 }
 
-unreadable[side] contains sprintf("%s is not a list of containers", [field]) if {
+found if template(review.objects.now)
+
+unchanged if review.objects.now == review.objects.before
+
+unreadable[side] contains sprintf("%s cannot be read: it is not a list of objects", [field]) if {
   some side, template in templates
-  some field, _ in fields
+  some field in object.keys(fields) | {"volumes"}
   list := template.spec[field]
   list != null
-  not is_array(list)
+  not objects(list)
 }
 
-unreadable[side] contains sprintf("%s[%d] is not a container", [field, i]) if {
-  some side, template in templates
-  some field, _ in fields
-  is_array(template.spec[field])
-  some i, container in template.spec[field]
-  not is_object(container)
+unreadable[side] contains "the securityContext of the pod cannot be read" if {
+  context := templates[side].spec.securityContext
+  not context_like(context)
+}
+
+unreadable[side] contains sprintf("the securityContext of %s cannot be read", [container.named]) if {
+  some container in containers[side]
+  context := container.spec.securityContext
+  not context_like(context)
+}
+
+context_like(null)
+
+context_like(value) if is_object(value)
+
+objects(list) if {
+  is_array(list)
+  every item in list { is_object(item) }
 }
 
 # Every container, with words that name it.

@@ -2,7 +2,7 @@
 package lib.review
 
 # The objects to judge: "now", and "before" where an update may keep what it has.
-objects["now"] := input.review.object if not deleting
+objects["now"] := object.get(input, ["review", "object"], null) if not deleting
 
 objects["before"] := input.review.oldObject if {
   input.review.operation == "UPDATE"

@@ -3,9 +3,9 @@
 # function does not cover its arguments.
 package lib.tenant
 
-# Gatekeeper 3.22 and later adds the namespace, and an empty object for one that it does not
-# know, as gator does. Then the inventory may have it.
-namespace := input.review.namespaceObject if count(input.review.namespaceObject) > 0
+# Gatekeeper 3.22 and later adds the namespace; gator, which has {} there, and older versions
+# take it from the inventory.
+namespace := input.review.namespaceObject if is_object(input.review.namespaceObject.metadata)
 
 else := data.inventory.cluster.v1.Namespace[input.review.namespace]
 

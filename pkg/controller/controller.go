@@ -46,6 +46,9 @@ type Options struct {
 	// MaterialRole is the ClusterRole that a condition tells users to bind if
 	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-material".
 	MaterialRole string
+	// OperatedRole is the ClusterRole in which the leader lists the Tenants that there
+	// are, for the fence of the operator. Empty means none.
+	OperatedRole string
 	// Forget is called after a namespace was deleted, to drop its cached data.
 	Forget func(verify.Namespace)
 	// External fetches external data; nil leaves it unknown. The controller sets what
@@ -75,7 +78,7 @@ type Controller struct {
 	clients  kubernetes.Interface
 	manager  manager.Manager
 	reader   objectReader
-	writer   client.StatusClient
+	writer   client.Client
 	events   recorder.EventRecorder
 	synced   func(context.Context) bool // waits until the cache has synced
 	secrets  *secretWatches

@@ -70,6 +70,9 @@ func (c *Controller) term(ctx context.Context, lock resourcelock.Interface) erro
 func (c *Controller) duties(ctx context.Context) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.retry(ctx, "write statuses", c.writeStatuses) })
+	if c.options.OperatedRole != "" {
+		group.Go(func() error { return c.retry(ctx, "list the Tenants for the operator", c.listOperated) })
+	}
 	for _, duty := range c.options.Duties {
 		group.Go(func() error { return c.retry(ctx, duty.Name, duty.Run) })
 	}

@@ -39,7 +39,7 @@ func Complete(tenant *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
 			fillIn(&source.Branch, branch)
 		}
 	}
-	for _, check := range []func(*v1alpha1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices} {
+	for _, check := range []func(*v1alpha1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices, checkForm} {
 		if err := check(c); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", v1alpha1.KindTenant, tenant.Name, err)
 		}

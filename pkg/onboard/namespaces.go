@@ -55,6 +55,9 @@ func (r *rendering) namespace(name string) {
 	if name == r.Spec.Home && !alone(r.Tenant) {
 		labels[LabelHome] = r.Name
 	}
+	if isDemo(r.Tenant) {
+		labels[LabelDemo] = r.Name
+	}
 	r.add(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
@@ -125,13 +128,14 @@ func (r *rendering) summary() {
 	r.configMap(r.Spec.Home, SummaryName, map[string]string{"tenant": r.Name, "home": r.Spec.Home, "namespaces": strings.Join(r.members, "\n")})
 }
 
-// registries limits the team's pods to its own registries.
+// registries limits the team's pods, and their ephemeral containers, to its own
+// registries.
 func (r *rendering) registries() {
 	if len(r.Spec.Isolation.Registries) == 0 {
 		return
 	}
 	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "TenantAllowedRegistries",
+		"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": KindRegistries,
 		"metadata": map[string]any{"name": r.Name, "labels": texts(r.owned())},
 		"spec": map[string]any{
 			"enforcementAction": "deny",

@@ -30,6 +30,9 @@ const (
 	SummaryName = "landwaiter-tenant"
 	// QuotaName is the ResourceQuota of each member.
 	QuotaName = "tenant"
+	// KindRegistries is the kind of the constraint that limits a team's registries. The
+	// template tenant-allowed-registries of the library makes it known.
+	KindRegistries = "TenantAllowedRegistries"
 )
 
 // LabelHome marks a home that keeps no workloads, because its Tenant has other namespaces
@@ -72,15 +75,15 @@ func Objects(tenant *v1alpha1.Tenant, o Options) ([]*unstructured.Unstructured, 
 		}
 	}
 	r.summary()
+	if o.Constraints {
+		r.registries()
+	}
 	r.account()
 	for _, namespace := range r.members {
 		r.bindings(namespace)
 	}
 	if o.NamespaceMaker {
 		r.namespaceMaker()
-	}
-	if o.Constraints {
-		r.registries()
 	}
 	if !o.WithoutFlux {
 		r.sync()

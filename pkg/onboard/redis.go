@@ -21,7 +21,9 @@ const redisReads = "+get +strlen +ttl +exists +ping +hello +auth +select"
 func RedisACL(tenant *v1alpha1.Tenant, members []string) []string {
 	user := tenant.Name
 	if slices.Contains([]string{"default", "landwaiter"}, user) {
-		user = "tenant-" + user // those users exist, and one of them is Landwaiter's own
+		// Those users exist, and one of them is Landwaiter's own. No Tenant's name has an
+		// underscore, so this one is nobody else's.
+		user = "tenant_" + user
 	}
 	var patterns []string
 	for _, namespace := range Members(tenant, members) {

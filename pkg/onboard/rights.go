@@ -21,7 +21,7 @@ func (r *rendering) account() {
 // gets any in home.
 func (r *rendering) bindings(namespace string) {
 	if r.Spec.Reconciler != nil {
-		r.bind(namespace, r.Name+"-reconciler", r.Spec.Reconciler.ClusterRole, r.reconciler())
+		r.bind(namespace, r.bindingName(), r.Spec.Reconciler.ClusterRole, r.reconciler())
 	}
 	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.People.Admins)...)
 	if namespace == r.Spec.Home {

@@ -22,17 +22,21 @@ const (
 
 // sync makes Flux apply the team's repository as the team's account.
 func (r *rendering) sync() {
+	if isDemo(r.Tenant) {
+		r.demo()
+		return
+	}
 	if r.Spec.Reconciler == nil || r.Spec.Reconciler.Source == nil {
 		return
 	}
-	kind := r.source(r.Spec.Reconciler.Source)
+	kind := r.source(r.Name, r.Spec.Reconciler.Source)
 	spec := map[string]any{
 		"force": false, "interval": applyInterval, "path": r.Spec.Reconciler.Path, "prune": true,
 		"serviceAccountName": accountName(r.Tenant),
 		"sourceRef":          map[string]any{"kind": kind, "name": r.Name},
 	}
 	if len(r.Spec.Reconciler.Variables) > 0 {
-		spec["postBuild"] = map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": VariablesName, "optional": false}}}
+		spec["postBuild"] = map[string]any{"substituteFrom": substituteFrom()}
 	}
 	if alone(r.Tenant) {
 		spec["targetNamespace"] = r.Spec.Home
@@ -40,11 +44,11 @@ func (r *rendering) sync() {
 	if r.Spec.Reconciler.CreateNamespaces {
 		spec["patches"] = []any{map[string]any{"patch": r.forceLabels(), "target": map[string]any{"kind": "Namespace", "version": "v1"}}}
 	}
-	r.flux(fluxKustomize, "Kustomization", spec)
+	r.flux(fluxKustomize, "Kustomization", r.Name, spec)
 }
 
 // source renders where Flux fetches from, and returns its kind.
-func (r *rendering) source(source *v1alpha1.TenantSource) string {
+func (r *rendering) source(name string, source *v1alpha1.TenantSource) string {
 	spec := map[string]any{"interval": short(source.Interval.Duration), "timeout": fetchTimeout, "url": source.URL}
 	if source.SecretRef != nil {
 		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
@@ -56,7 +60,7 @@ func (r *rendering) source(source *v1alpha1.TenantSource) string {
 	} else {
 		spec["ref"] = map[string]any{"branch": source.Branch}
 	}
-	r.flux(fluxSource, kind, spec)
+	r.flux(fluxSource, kind, name, spec)
 	return kind
 }
 
@@ -74,10 +78,10 @@ func short(d time.Duration) string {
 
 func isArtifact(source *v1alpha1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }
 
-func (r *rendering) flux(version, kind string, spec map[string]any) {
+func (r *rendering) flux(version, kind, name string, spec map[string]any) {
 	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version, "kind": kind,
-		"metadata": map[string]any{"namespace": r.Spec.Home, "name": r.Name, "labels": texts(r.owned())},
+		"metadata": map[string]any{"namespace": r.Spec.Home, "name": name, "labels": texts(r.owned())},
 		"spec":     spec,
 	}})
 }

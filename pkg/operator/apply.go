@@ -2,10 +2,9 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -54,8 +52,15 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, e
 		return nil, err
 	}
 	for _, object := range rendered {
+		if report.withholds(object, existing) {
+			continue
+		}
+		problems := len(report.Problems)
 		if err := e.put(ctx, tenant, members, object, existing, report); err != nil {
 			return report, err
+		}
+		if len(report.Problems) > problems {
+			report.failed(object)
 		}
 	}
 	if len(members) == 0 {
@@ -139,8 +144,9 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 			err = e.apply(ctx, sent, ours)
 		}
 	}
+	narrowed := false
 	if err == nil {
-		err = e.narrow(ctx, object, sent)
+		narrowed, err = e.narrow(ctx, object, sent)
 	}
 	if err != nil {
 		return e.refused(err, object, report)
@@ -148,7 +154,7 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	switch {
 	case before == "":
 		report.add(object, Created)
-	case live == nil && before != sent.GetResourceVersion(), live != nil && !sameContent(live, sent):
+	case narrowed, live == nil && before != sent.GetResourceVersion(), live != nil && !sameContent(live, sent):
 		report.add(object, Changed)
 	default:
 		report.add(object, Unchanged)
@@ -194,25 +200,6 @@ func (e *Engine) apply(ctx context.Context, object *unstructured.Unstructured, f
 	return e.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
 
-// narrow takes out of a network policy what somebody else allowed in it: applying keeps
-// fields that it does not name.
-func (e *Engine) narrow(ctx context.Context, object, live *unstructured.Unstructured) error {
-	wanted, _, _ := unstructured.NestedMap(object.Object, "spec")
-	there, _, _ := unstructured.NestedMap(live.Object, "spec")
-	maps.DeleteFunc(there, func(field string, _ any) bool { _, ok := wanted[field]; return ok })
-	if object.GetKind() != kindNetworkPolicy || len(there) == 0 || e.options.DryRun {
-		return nil
-	}
-	for field := range there {
-		there[field] = nil
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": live.GetUID()}, "spec": there})
-	if err != nil {
-		return err
-	}
-	return e.client.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager))
-}
-
 // find returns what there is of an object, without a resource version if there is nothing.
 func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
@@ -223,12 +210,19 @@ func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*
 
 const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over"
 
+// unlisted is what the fence says of a Tenant that Landwaiter has not listed.
+const unlisted = "-operated-tenants does not list Tenant "
+
 // refused turns what the API server refuses for good into a Problem.
 func (e *Engine) refused(err error, object *unstructured.Unstructured, report *Report) error {
 	ref := refOf(object)
 	switch {
-	case meta.IsNoMatchError(err):
+	// A definition that is gone is still known for a while.
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
+		report.unlisted = true
+		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator's fence (do its pods run, with --operated-tenants-role?)", ref)
 	case apierrors.IsForbidden(err):
 		report.problem(policy.ReasonAccessDenied, ref, "%s cannot be applied: %s%s", ref, err, bindItself(object))
 	case apierrors.IsConflict(err):
@@ -246,8 +240,8 @@ func installs(kind string) string {
 	switch kind {
 	case "GitRepository", "OCIRepository", "Kustomization":
 		return "install Flux, or leave out spec.reconciler.source"
-	case "TenantAllowedRegistries":
-		return "install the template tenant-allowed-registries of the library, or leave out spec.isolation.registries"
+	case onboard.KindRegistries:
+		return "install its template, library/tenant-allowed-registries/template.yaml, or leave out spec.isolation.registries; until then nobody gets new rights in the Tenant"
 	}
 	return "install Gatekeeper"
 }
@@ -287,21 +281,4 @@ func (e *Engine) expectBinding(ctx context.Context, object *unstructured.Unstruc
 		report.problem(policy.ReasonAccessDenied, refOf(object), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(object))
 	}
 	return nil
-}
-
-// hasField reports whether managed fields have a path.
-func hasField(raw []byte, path ...string) bool {
-	var level map[string]json.RawMessage
-	for _, name := range path {
-		level = nil
-		if json.Unmarshal(raw, &level) != nil {
-			return false
-		}
-		next, ok := level[name]
-		if !ok {
-			return false
-		}
-		raw = next
-	}
-	return true
 }

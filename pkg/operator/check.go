@@ -12,9 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -30,6 +28,7 @@ const (
 	findingUnguardedLabels = "UnguardedLabels"
 	findingHomeHasPods     = "HomeHasPods"
 	findingSharedSource    = "SharedSource"
+	findingOtherAccount    = "OtherAccount"
 )
 
 // guardLabels is the suffix of the policy that guards the labels of namespaces.
@@ -121,7 +120,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 		}
 	}
 	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {
-		for _, check := range []func(context.Context, *v1alpha1.Tenant, string) error{c.trust, c.bindings, c.pods, c.sources} {
+		for _, check := range []func(context.Context, *v1alpha1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
 			if err := check(ctx, tenant, namespace); err != nil {
 				return err
 			}
@@ -256,27 +255,6 @@ func (c *checker) pods(ctx context.Context, tenant *v1alpha1.Tenant, namespace s
 	if len(list.Items) > 0 {
 		c.add(tenant.Name, findingHomeHasPods, policy.ObjectRef{Kind: "Pod", Namespace: namespace, Name: list.Items[0].Name},
 			"runs where the team's keys and Git account are (%d in all): move it to another namespace", len(list.Items))
-	}
-	return nil
-}
-
-// sources finds Kustomizations that apply a source of another namespace.
-func (c *checker) sources(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kinds()[0].GroupVersion().WithKind(kindKustomization + "List"))
-	err := c.client.List(ctx, list, client.InNamespace(namespace))
-	if meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list Kustomizations of namespace %s: %w", namespace, err)
-	}
-	for i := range list.Items {
-		other, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "sourceRef", "namespace")
-		if other != "" && other != namespace {
-			c.add(tenant.Name, findingSharedSource, policy.ObjectRef{Kind: kindKustomization, Namespace: namespace, Name: list.Items[i].GetName()},
-				"applies a source of namespace %s, which needs Flux without --no-cross-namespace-refs: copy the source into home", other)
-		}
 	}
 	return nil
 }

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
 
 // ErrNoFence says that the API server would let the operator's account do what the
@@ -24,16 +28,21 @@ const (
 	// fenceRetry is the pause after a question that was not answered.
 	fenceRetry = 5 * time.Second
 	// startTries and startPause give the API server a moment to load a fence that was
-	// just installed. Nothing is written before.
+	// just installed, or a Tenant that was just made.
 	startTries = 5
-	startPause = 500 * time.Millisecond
+	// askedTenants is how many Tenants are looked at for one that the fence knows.
+	askedTenants = 20
+	startPause   = 500 * time.Millisecond
 )
 
-// Fence is the ValidatingAdmissionPolicy that confines the operator's account to
-// namespaces of Tenants. Its rights alone would let it make anybody admin anywhere.
+// Fence are the ValidatingAdmissionPolicies that confine the operator's account: the first
+// to namespaces of Tenants, the second to what each Tenant says. Its rights alone would let
+// it make anybody admin anywhere.
 type Fence struct {
-	// Policy is its name.
+	// Policy is the name of the first.
 	Policy string
+	// Tenants is the name of the second.
+	Tenants string
 	// Interval is how often it is looked at while the operator runs.
 	Interval time.Duration
 
@@ -41,9 +50,9 @@ type Fence struct {
 	log    *logrus.Logger
 }
 
-// Prove asks the API server, by a dry run, for a binding that the fence must refuse. The
-// error is [ErrNoFence] if anything else happens than its refusal, and another one if
-// there was no answer.
+// Prove asks the API server, by dry runs, for what each policy must refuse. The error is
+// [ErrNoFence] if anything else happens than its refusal, and another one if there was no
+// answer. Without Tenants the second policy has nothing to refuse.
 func (f *Fence) Prove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
@@ -52,15 +61,51 @@ func (f *Fence) Prove(ctx context.Context) error {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "landwaiter-operator-fence"}},
 	}
+	if err := f.refuses(ctx, f.Policy, forbidden, "make anybody admin in "+metav1.NamespaceSystem); err != nil {
+		return err
+	}
+	var tenants v1alpha1.TenantList
+	if err := f.client.List(ctx, &tenants, client.Limit(askedTenants)); err != nil {
+		return fmt.Errorf("list Tenants to see whether the fence is in force: %w", err)
+	}
+	for i := range tenants.Items {
+		tenant := &tenants.Items[i]
+		err := f.refuses(ctx, f.Tenants, stray(tenant), "give a namespace to a Tenant that does not have it")
+		if err != nil && strings.Contains(err.Error(), unlisted) {
+			continue // the first policy refuses everything for this one
+		}
+		if errors.Is(err, ErrNoFence) && apierrors.IsNotFound(f.client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant)) {
+			continue // it went after it was listed
+		}
+		return err
+	}
+	return nil
+}
+
+// stray is a namespace with the label of a Tenant that does not have it.
+func stray(tenant *v1alpha1.Tenant) *corev1.Namespace {
+	name := "a-landwaiter-operator-fence"
+	if strings.HasPrefix(name, tenant.Spec.NamespacePrefix) && tenant.Spec.NamespacePrefix != "" {
+		name = "b" + name
+	}
+	for name == tenant.Spec.Home || slices.Contains(tenant.Spec.Namespaces, name) {
+		name += "x"
+	}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		v1alpha1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
+}
+
+// refuses asks for an object that a policy must refuse.
+func (f *Fence) refuses(ctx context.Context, policy string, forbidden client.Object, it string) error {
 	err := f.client.Create(ctx, forbidden, client.DryRunAll)
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w: it may make anybody admin in %s; install the chart with guardrails.enabled=true", ErrNoFence, metav1.NamespaceSystem)
-	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+f.Policy+"' "):
+		return fmt.Errorf("%w: it may %s; install the chart with guardrails.enabled=true", ErrNoFence, it)
+	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"' "):
 		return nil
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsTimeout(err):
-		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse a forbidden binding, but the answer was: %w", ErrNoFence, f.Policy, err)
+		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse what it must, but the answer was: %w", ErrNoFence, policy, err)
 	}
 	return fmt.Errorf("ask whether the fence is in force: %w", err)
 }
@@ -70,7 +115,7 @@ func (f *Fence) await(ctx context.Context) error {
 	err := f.Prove(ctx)
 	for try := 1; try < startTries && errors.Is(err, ErrNoFence); try++ {
 		select {
-		case <-time.After(startPause):
+		case <-time.After(min(startPause, f.Interval)):
 			err = f.Prove(ctx)
 		case <-ctx.Done():
 			return err
@@ -91,7 +136,7 @@ func (f *Fence) Start(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		}
-		err := f.Prove(ctx)
+		err := f.await(ctx)
 		if ctx.Err() != nil {
 			err = nil // stopped
 		}

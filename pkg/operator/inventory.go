@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -22,6 +23,7 @@ const (
 	kindClusterRoleBinding = "ClusterRoleBinding"
 	kindKustomization      = "Kustomization"
 	kindNetworkPolicy      = "NetworkPolicy"
+	kindResourceQuota      = "ResourceQuota"
 )
 
 // kind is one that a Tenant's objects have.
@@ -54,7 +56,7 @@ func kinds() []kind {
 		{GroupVersionKind: of("source.toolkit.fluxcd.io", "v1", "OCIRepository"), optional: true},
 		{GroupVersionKind: of("mutations.gatekeeper.sh", "v1", "Assign"), optional: true, mutation: true},
 		{GroupVersionKind: providerKind(), optional: true, mutation: true},
-		{GroupVersionKind: of("constraints.gatekeeper.sh", "v1beta1", "TenantAllowedRegistries"), optional: true},
+		{GroupVersionKind: of("constraints.gatekeeper.sh", "v1beta1", onboard.KindRegistries), optional: true},
 		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindClusterRoleBinding), optional: true},
 		{GroupVersionKind: of("rbac.authorization.k8s.io", "v1", kindRoleBinding)},
 		{GroupVersionKind: of("", "v1", "ServiceAccount")},

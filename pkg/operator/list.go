@@ -11,11 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
-
-// LabelDemo is the label by which flux-multitenant-demo finds a tenant's namespace. Its
-// value need not be unique, nor the name of a Tenant.
-const LabelDemo = "flux-multitenant-demo.ringerc.github.com/tenant-name"
 
 // Row is one Tenant of a list.
 type Row struct {
@@ -81,7 +78,7 @@ func (e *Engine) Namespaces(ctx context.Context) ([]NamespaceRow, error) {
 	for i := range namespaces.Items {
 		n := &namespaces.Items[i]
 		row := NamespaceRow{Namespace: n.Name, Tenant: n.Labels[v1alpha1.LabelTenant], Status: string(n.Status.Phase)}
-		if row.Name = cmp.Or(n.Labels[LabelDemo], row.Tenant); row.Name != "" {
+		if row.Name = cmp.Or(n.Labels[onboard.LabelDemo], row.Tenant); row.Name != "" {
 			rows = append(rows, row)
 		}
 	}

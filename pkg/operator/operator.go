@@ -60,6 +60,8 @@ type Engine struct {
 	client  client.Client
 	reader  client.Reader
 	options Options
+	// assumed are Tenants that a dry run did not write.
+	assumed []*v1alpha1.Tenant
 }
 
 // NewClient returns a client for an Engine.
@@ -127,6 +129,11 @@ type Report struct {
 	Members  []string
 	Outcomes []Outcome
 	Problems []Problem
+
+	// unlisted says that the fence does not know the Tenant yet.
+	unlisted bool
+	// unrestricted are namespaces, "" for all, with the restriction that they lack.
+	unrestricted map[string]policy.ObjectRef
 }
 
 // Count returns how many objects have a result.
@@ -159,6 +166,16 @@ type world struct {
 	namespaces []corev1.Namespace
 }
 
+// Assume makes a dry run go on as if a Tenant had been written, so that what comes after
+// it is judged as it would be.
+func (e *Engine) Assume(tenant *v1alpha1.Tenant) {
+	tenant = tenant.DeepCopy()
+	if tenant.CreationTimestamp.IsZero() {
+		tenant.CreationTimestamp = metav1.Now()
+	}
+	e.assumed = append(e.assumed, tenant)
+}
+
 // look reads Tenants and namespaces. The given Tenant takes the place of the one of its
 // name, or is the youngest.
 func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1alpha1.Tenant, error) {
@@ -170,9 +187,12 @@ func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1
 	if err := e.reader.List(ctx, &namespaces); err != nil {
 		return nil, nil, fmt.Errorf("list namespaces: %w", err)
 	}
-	var all []*v1alpha1.Tenant
+	all := slices.DeleteFunc(slices.Clone(e.assumed), func(t *v1alpha1.Tenant) bool { return tenant != nil && t.Name == tenant.Name })
 	created := metav1.NewTime(time.Now())
 	for i := range tenants.Items {
+		if slices.ContainsFunc(all, func(t *v1alpha1.Tenant) bool { return t.Name == tenants.Items[i].Name }) {
+			continue
+		}
 		if tenant != nil && tenants.Items[i].Name == tenant.Name {
 			created = tenants.Items[i].CreationTimestamp
 			continue

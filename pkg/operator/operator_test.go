@@ -45,55 +45,6 @@ func namespaceOf(tenant, name string) *corev1.Namespace {
 	return n
 }
 
-// The fence is proven by nothing but its own refusal: every other answer is as good as
-// none.
-func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
-	const name = "landwaiter-operator-fence"
-	bindings := schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}
-	refusal := func(policy string) error {
-		return apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
-	}
-	for about, c := range map[string]struct {
-		answer      error
-		ok, noFence bool
-	}{
-		"refused by the fence":               {refusal(name), true, false},
-		"allowed":                            {nil, false, true},
-		"refused by another policy":          {refusal("somebody-elses"), false, true},
-		"refused by one of a longer name":    {refusal(name + "-2"), false, true},
-		"refused for want of rights":         {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, true},
-		"a namespace that is not there":      {apierrors.NewNotFound(bindings, name), false, true},
-		"invalid":                            {apierrors.NewBadRequest("no"), false, true},
-		"too many requests":                  {apierrors.NewTooManyRequests("later", 1), false, false},
-		"an API server that is starting":     {apierrors.NewServiceUnavailable("later"), false, false},
-		"an API server that does not answer": {context.DeadlineExceeded, false, false},
-	} {
-		t.Run(about, func(t *testing.T) {
-			var asked *rbacv1.RoleBinding
-			f := Fence{Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
-				asked, _ = object.(*rbacv1.RoleBinding)
-				require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
-				return c.answer
-			}})}
-			err := f.Prove(t.Context())
-			require.Equal(t, c.ok, err == nil, "%v", err)
-			require.Equal(t, c.noFence, errors.Is(err, ErrNoFence), "%v", err)
-			require.Equal(t, "kube-system/admin", asked.Namespace+"/"+asked.RoleRef.Name)
-		})
-	}
-}
-
-func TestTheOperatorEndsWhenItsFenceIsNotProven(t *testing.T) {
-	log, _ := test.NewNullLogger()
-	for about, answer := range map[string]error{"it is gone": nil, "nobody answers": context.DeadlineExceeded} {
-		t.Run(about, func(t *testing.T) {
-			f := Fence{Policy: "f", Interval: time.Millisecond, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
-			require.Error(t, f.Start(t.Context()))
-			require.False(t, f.NeedLeaderElection())
-		})
-	}
-}
-
 func TestMembersAreThoseThatMayBeEquipped(t *testing.T) {
 	ending := namespaceOf("green", "ending")
 	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: time.Now()}, []string{"kubernetes"}
@@ -317,10 +268,10 @@ func TestAChangeConcernsThoseThatClaimTheSameNamespaces(t *testing.T) {
 
 func TestListsNamespacesWithTheNameThatTheirTenantHasThere(t *testing.T) {
 	demo := namespaceOf("sometenant", "foo")
-	demo.Labels[LabelDemo] = "some tenant"
+	demo.Labels[onboard.LabelDemo] = "some tenant"
 	demo.Status.Phase = corev1.NamespaceActive
 	made := namespaceOf("", "bar")
-	made.Labels = map[string]string{LabelDemo: "other"}
+	made.Labels = map[string]string{onboard.LabelDemo: "other"}
 	rows, err := New(fakeClient(t, interceptor.Funcs{}, demo, made, namespaceOf("green", "green"), namespaceOf("", "default")), Options{}).Namespaces(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []NamespaceRow{{Namespace: "bar", Name: "other"}, {Namespace: "foo", Name: "some tenant", Tenant: "sometenant", Status: "Active"}, {Namespace: "green", Name: "green", Tenant: "green"}}, rows)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -80,8 +81,10 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespace, tenant string, report *Report) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
 	labels := []string{v1alpha1.LabelTenant, v1alpha1.LabelHome}
-	if namespace.Labels[v1alpha1.LabelFluxTenant] == tenant {
-		labels = append(labels, v1alpha1.LabelFluxTenant)
+	for _, name := range []string{v1alpha1.LabelFluxTenant, onboard.LabelDemo} {
+		if namespace.Labels[name] == tenant {
+			labels = append(labels, name)
+		}
 	}
 	return e.release(ctx, namespace, []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted}, report, labels...)
 }

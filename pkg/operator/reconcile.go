@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ type reconciler struct {
 	pins *pinner
 }
 
+var errUnlisted = errors.New("the operator's fence does not know the Tenant yet")
+
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	tenant := &v1alpha1.Tenant{}
@@ -66,7 +69,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		again = maxRetryPause // no watch tells when an admin has done what was missing
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
 	}
-	return reconcile.Result{RequeueAfter: again}, r.condition(ctx, tenant, condition)
+	if err := r.condition(ctx, tenant, condition); err != nil || !report.unlisted {
+		return reconcile.Result{RequeueAfter: again}, err
+	}
+	return reconcile.Result{}, errUnlisted // a matter of moments: tried again soon, then less and less often
 }
 
 // delete takes away what a Tenant stands for, then lets the Tenant go.

@@ -93,6 +93,13 @@ func TestTheProgramCarriesNothingOfTheTests(t *testing.T) {
 	require.Empty(t, forTests(deps))
 }
 
+// Built as the Makefile, the Dockerfile and releases build it, it has no loader of Go plugins.
+func TestTheProgramLoadsNoCode(t *testing.T) {
+	deps := readDeps(t, "-tags=kustomize_disable_go_plugin_support", "./cmd/landwaiter")["cmd/landwaiter"]
+	require.NotEmpty(t, deps)
+	require.NotContains(t, deps, "plugin")
+}
+
 func TestRefusesTestCodeInTheProgram(t *testing.T) {
 	for dep, refused := range map[string]bool{
 		module + "/test/kit/fixture":                          true,

@@ -5,18 +5,24 @@ package gator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/open-policy-agent/frameworks/constraint/pkg/client"
 	"github.com/open-policy-agent/frameworks/constraint/pkg/core/templates"
 	"github.com/open-policy-agent/frameworks/constraint/pkg/types"
+	"github.com/open-policy-agent/gatekeeper/v3/apis"
 	"github.com/open-policy-agent/gatekeeper/v3/pkg/gator"
+	"github.com/open-policy-agent/gatekeeper/v3/pkg/gator/reader"
 	"github.com/open-policy-agent/gatekeeper/v3/pkg/gator/verify"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const library = "../../library"
@@ -91,10 +97,7 @@ func clients(ctx context.Context) func(...gator.Opt) (gator.Client, error) {
 
 func TestEverySuitePasses(t *testing.T) {
 	files := os.DirFS(library)
-	paths, err := filepath.Glob(library + "/*/suite.yaml")
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	for _, name := range paths {
+	for _, name := range find(t, "*/suite.yaml") {
 		folder := filepath.Base(filepath.Dir(name))
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
@@ -118,4 +121,64 @@ func TestEverySuitePasses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// blocks are the constraints on a page.
+var blocks = regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+
+// Samples, sets and the examples of pages fit the schemas of their templates. A template that
+// asks a provider does not compile here; its constraints are applied by the tests with a real
+// Gatekeeper.
+func TestEveryConstraintIsValid(t *testing.T) {
+	files := os.DirFS(library)
+	compiling, err := gator.NewOPAClient(false)
+	require.NoError(t, err)
+	scheme := runtime.NewScheme()
+	require.NoError(t, apis.AddToScheme(scheme))
+	without := map[string]bool{}
+	for _, name := range find(t, "*/template.yaml") {
+		template, err := reader.ReadTemplate(scheme, files, name)
+		require.NoError(t, err, name)
+		_, err = compiling.AddTemplate(t.Context(), template)
+		if err != nil {
+			require.ErrorContains(t, err, "external_data", name)
+			without[template.Spec.CRD.Spec.Names.Kind] = true
+		}
+	}
+	texts := map[string]string{}
+	for _, pattern := range []string{"*/samples/constraint*.yaml", "constraints/*/*.yaml", "*/README.md"} {
+		for _, name := range find(t, pattern) {
+			text, err := os.ReadFile(filepath.Join(library, name))
+			require.NoError(t, err)
+			if filepath.Ext(name) == ".yaml" {
+				texts[name] = string(text)
+			}
+			for i, block := range blocks.FindAllStringSubmatch(string(text), -1) {
+				texts[fmt.Sprintf("%s, block %d", name, i)] = block[1]
+			}
+		}
+	}
+	checked := 0
+	for name, text := range texts {
+		objects, err := reader.ReadUnstructureds([]byte(text))
+		require.NoError(t, err, name)
+		for _, object := range objects {
+			if object.GroupVersionKind().Group != "constraints.gatekeeper.sh" || without[object.GetKind()] {
+				continue
+			}
+			_, err := compiling.AddConstraint(t.Context(), object)
+			require.NoError(t, err, name)
+			checked++
+		}
+	}
+	require.Greater(t, checked, 20)
+}
+
+// find returns the files of the library that a pattern matches.
+func find(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := fs.Glob(os.DirFS(library), pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	return found
 }

@@ -71,13 +71,16 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"the operator binds the account":                        {operator(), create(roleBinding, "iris-green-web", "landwaiter-reconciler", "{kind: ServiceAccount, namespace: iris-green, name: iris-green}")},
 		"the operator lets Landwaiter read what is in home":     {operator(), create(roleBinding, "iris-green", "landwaiter-material", "{kind: ServiceAccount, namespace: landwaiter-system, name: landwaiter}")},
 		"the operator changes a network policy":                 {operator(), change("NetworkPolicy", "iris-green-web", "default-deny", `{"spec":{"policyTypes":["Ingress"]}}`)},
-		"the operator makes a Kustomization":                    {operator(), create(kustomization, "iris-green", "iris-green")},
-		"the operator makes a Provider":                         {operator(), create(provider, "landwaiter-tenant-iris-green", own)},
-		"the operator makes the Provider of all others":         {operator(), create(provider, "landwaiter-mutate", "https://landwaiter.landwaiter-system.svc:443/v1/mutate")},
-		"the operator makes an Assign":                          {operator(), create(assign, "landwaiter-tenant-iris-green-pods-containers", image, asked)},
-		"the operator makes an Assign on templates":             {operator(), create(assign, "landwaiter-templates-containers", "spec.template.spec.initContainers[name:*].image", asked)},
-		"the operator makes an Assign on CronJobs":              {operator(), create(assign, "landwaiter-cronjobs", "spec.jobTemplate.spec.template.spec.containers[name:*].image", asked)},
-		"the garbage collector changes what nobody guards":      {accountOf("kube-system", "generic-garbage-collector"), remove("NetworkPolicy", "payments", "x")},
+		"the operator limits the registries of a Tenant": {operator(), change("TenantAllowedRegistries", "", "iris-green",
+			`{"spec":{"enforcementAction":"deny","match":{"kinds":[{"apiGroups":[""],"kinds":["Pod"]}],"namespaceSelector":{"matchLabels":{"landwaiter.dev/tenant":"iris-green"}}},"parameters":{"prefixes":["registry.example.com/green/"]}}}`)},
+		"the operator lifts a limit that the Tenant no longer has": {operator(), remove("TenantAllowedRegistries", "", "iris-red")},
+		"the operator makes a Kustomization":                       {operator(), create(kustomization, "iris-green", "iris-green")},
+		"the operator makes a Provider":                            {operator(), create(provider, "landwaiter-tenant-iris-green", own)},
+		"the operator makes the Provider of all others":            {operator(), create(provider, "landwaiter-mutate", "https://landwaiter.landwaiter-system.svc:443/v1/mutate")},
+		"the operator makes an Assign":                             {operator(), create(assign, "landwaiter-tenant-iris-green-pods-containers", image, asked)},
+		"the operator makes an Assign on templates":                {operator(), create(assign, "landwaiter-templates-containers", "spec.template.spec.initContainers[name:*].image", asked)},
+		"the operator makes an Assign on CronJobs":                 {operator(), create(assign, "landwaiter-cronjobs", "spec.jobTemplate.spec.template.spec.containers[name:*].image", asked)},
+		"the garbage collector changes what nobody guards":         {accountOf("kube-system", "generic-garbage-collector"), remove("NetworkPolicy", "payments", "x")},
 	} {
 		err := a.try(within(t), as(t, a.who))
 		require.NoError(t, client.IgnoreNotFound(err), name)

@@ -83,7 +83,7 @@ func versions() map[string]string {
 	return map[string]string{
 		"Namespace": v1, "ConfigMap": v1, "ResourceQuota": v1, "ServiceAccount": v1, "Secret": v1, "Pod": v1, "RoleBinding": rbac,
 		"NetworkPolicy": "networking.k8s.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1alpha1",
-		"Tenant": "landwaiter.dev/v1alpha1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
+		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1alpha1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
 	}
 }
 
@@ -189,6 +189,46 @@ func attacksOnNames() []attack {
 		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
 		{"delete a namespace that is older than its Tenant", green(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 		{"delete one that begins with the prefix", spawner(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
+	}
+}
+
+// The status says how many namespaces a Tenant has, and Landwaiter keeps it.
+func TestAnAccountMakesNoMoreNamespacesThanATenantMayHave(t *testing.T) {
+	allRefuse(t)
+	count := func(n int) {
+		t.Helper()
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"name":"iris-green-%d","state":"Member"}`, i)
+		}
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespaces":[`+strings.Join(list, ",")+`]}}`))
+		require.NoError(t, w.Client.SubResource("status").Patch(within(t), named("Tenant", "", "iris-green"), patch))
+	}
+	makes := create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green}}}")
+	count(256)
+	t.Cleanup(func() {
+		require.NoError(t, w.Client.SubResource("status").Patch(context.WithoutCancel(t.Context()), named("Tenant", "", "iris-green"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespaces":null}}`))))
+	})
+	eventually(t, "the account makes one more", func(ctx context.Context) error {
+		if err := makes(ctx, as(t, green())); err == nil || !strings.Contains(err.Error(), "Tenant iris-green has 256 namespaces") {
+			return fmt.Errorf("not refused: %w", err)
+		}
+		return nil
+	})
+	require.NoError(t, makes(within(t), as(t, platform())), "a cluster admin may")
+	count(255)
+	eventually(t, "there is room again", func(ctx context.Context) error { return makes(ctx, as(t, green())) })
+}
+
+// Who works in a team cannot take the default-deny away, whatever they may do otherwise.
+func TestDefaultDenyCannotBeRemoved(t *testing.T) {
+	allRefuse(t)
+	for _, who := range []persona{greenAdmin(), green()} {
+		for _, namespace := range []string{"iris-green", "iris-green-web"} {
+			err := as(t, who).Delete(within(t), named("NetworkPolicy", namespace, "default-deny"))
+			require.True(t, refusedBy(err, "platform-objects"), "%s: %v", who.user, err)
+			require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Namespace: namespace, Name: "default-deny"}, named("NetworkPolicy", namespace, "default-deny")))
+		}
 	}
 }
 

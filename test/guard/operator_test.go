@@ -2,15 +2,20 @@
 
 package guard
 
+import "strings"
+
 const (
 	roleBinding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: x}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [%s]}"
 	provider = "{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: %s}, spec: {url: %q, timeout: 1, caBundle: eA==}}"
 	assign   = "{apiVersion: mutations.gatekeeper.sh/v1, kind: Assign, metadata: {name: %s}, spec: {applyTo: [{groups: [''], kinds: [Pod], versions: [v1]}], " +
 		"location: %q, parameters: {assign: %s}}}"
-	own       = "https://landwaiter.landwaiter-system.svc:443/v1/namespaces/iris-green/mutate"
-	image     = "spec.containers[name:*].image"
-	asked     = "{externalData: {provider: landwaiter-tenant-iris-green, dataSource: ValueAtLocation, failurePolicy: Fail}}"
+	own   = "https://landwaiter.landwaiter-system.svc:443/v1/namespaces/iris-green/mutate"
+	image = "spec.containers[name:*].image"
+	asked = "{externalData: {provider: landwaiter-tenant-iris-green, dataSource: ValueAtLocation, failurePolicy: Fail}}"
+	// A constraint of a name and a label, with further fields of spec and of match, and its prefixes.
+	constraint = "{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: TenantAllowedRegistries, metadata: {name: %s, labels: {landwaiter.dev/owner: platform, landwaiter.dev/tenant: %s}}, " +
+		"spec: {enforcementAction: %s, match: {%skinds: [{apiGroups: [''], kinds: [Pod]}], namespaceSelector: {matchLabels: {landwaiter.dev/tenant: %s}}}, parameters: {prefixes: [%s]}}}"
 	namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s}}}"
 )
 
@@ -35,6 +40,17 @@ func attacksAsOperator() []attack {
 		{"make a namespace of nobody", operator(), rule, "", "no namespace that exists", create(namespace, "free", "")},
 		{"make one of the system", operator(), rule, "operator-tenants", "is one of the system", create(namespace, "kube-evil", team)},
 		{"change a Tenant", operator(), rule, "", "changes no Tenant", change("Tenant", "", "iris-green", `{"spec":{"people":{"admins":[{"kind":"User","name":"eve"}]}}}`)},
+		{"make a namespace of a Tenant that there is not", operator(), rule, "", "does not list Tenant ghost", create(namespace, "free", "landwaiter.dev/tenant: ghost, pod-security.kubernetes.io/enforce: restricted")},
+		{"bind edit in a namespace whose Tenant is gone", operator(), rule, "", "does not list Tenant gone", create(roleBinding, "orphan", "edit", "{kind: User, name: eve}")},
+		{"lower pod security there", operator(), rule, "", "does not list Tenant gone", change("Namespace", "", "orphan", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
+		{"let Flux act there", operator(), rule, "", "does not list Tenant gone",
+			create("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: orphan, name: x}, spec: {serviceAccountName: x}}")},
+		{"make a namespace without pod security", operator(), rule, "operator-tenants", "without the label pod-security", create(namespace, "iris-green-new", "landwaiter.dev/tenant: iris-green")},
+		{"limit the registries of everybody", operator(), rule, "", "nothing else", create(strings.ReplaceAll(constraint, "matchLabels", "matchExpressions: [], matchLabels"), "x", "x", "deny", "", "x", "evil.example.com/")},
+		{"limit those of another Tenant", operator(), rule, "", "nothing else", create(constraint, "x", "x", "deny", "", "iris-red", "evil.example.com/")},
+		{"a limit by another name", operator(), rule, "", "keeps no constraint x", create(constraint, "x", "iris-green", "deny", "", "x", "registry.example.com/green/")},
+		{"a limit that only warns", operator(), rule, "", "nothing else", create(constraint, "x", "x", "warn", "", "x", "registry.example.com/green/")},
+		{"a limit with an exception", operator(), rule, "", "nothing else", create(constraint, "x", "x", "deny", "excludedNamespaces: ['*'], ", "x", "registry.example.com/green/")},
 		{"a Kustomization with Flux's account", operator(), rule, "", "only in namespaces with the label",
 			create("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: x}, spec: {serviceAccountName: kustomize-controller}}")},
 	}
@@ -79,6 +95,9 @@ func attacksOnTenantsAsOperator() []attack {
 		{"a Kustomization with a kubeconfig", operator(), rule, "", "act as ServiceAccount iris-green", create(kustomization, "iris-green", "serviceAccountName: iris-green, kubeConfig: {secretRef: {name: x}}")},
 		{"a namespace that the Tenant does not have", operator(), rule, "", "has no namespace free", create(namespace, "free", "landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: restricted")},
 		{"lower pod security", operator(), rule, "", "asks for pod security Restricted", change("Namespace", "", "iris-green-web", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
+		{"a longer list of registries", operator(), rule, "", "another list of registries", change("TenantAllowedRegistries", "", "iris-green",
+			`{"spec":{"enforcementAction":"deny","match":{"kinds":[{"apiGroups":[""],"kinds":["Pod"]}],"namespaceSelector":{"matchLabels":{"landwaiter.dev/tenant":"iris-green"}}},"parameters":{"prefixes":["registry.example.com/green/","evil.example.com/"]}}}`)},
+		{"lift the limit of a Tenant's registries", operator(), rule, "", "another list of registries", remove("TenantAllowedRegistries", "", "iris-green")},
 		{"take pod security off", operator(), rule, "", "asks for pod security Restricted", change("Namespace", "", "iris-green-web", label("pod-security.kubernetes.io/enforce", "null"))},
 	}
 }

@@ -236,6 +236,8 @@ func people() []*unstructured.Unstructured {
 		binding("", "platform-all", "cluster-admin", group("platform-all")),
 		of("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: self-service}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, update, patch, delete]}]}"),
 		binding("", "self-service", "self-service", user("spawner")),
+		// As Landwaiter's leader lists them.
+		of("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue, iris-green, iris-red], verbs: [operate]}]}"),
 		binding("", "iris-green-namespace-maker", "landwaiter-namespace-maker", serviceAccount("iris-green", "iris-green")),
 		// Nobody should have this: what a Tenant's account has that may also change namespaces.
 		binding("", "red-namespace-maker", "landwaiter-namespace-maker", user("maker")),

@@ -20,7 +20,7 @@ const (
 
 // fluxReview is the admission review of a new object of Flux.
 func fluxReview(kind string, spec any) object {
-	input := kindReview(kind, "team-a", object{"spec": spec})
+	input := kindReview(kind, "team-a", object{"metadata": object{"name": "app"}, "spec": spec})
 	input["review"].(object)["name"] = "app" //nolint:forcetypeassert // kindReview made it
 	return input
 }
@@ -191,7 +191,7 @@ func artifactRequests() []scenario {
 	}
 	good, bad := repository(nil), repository(object{"ref": object{"tag": "v1"}})
 	suspended := repository(object{"ref": object{"tag": "v1"}, "suspend": true})
-	update := func(now, old any) object { return updating(fluxReview("OCIRepository", now), object{"spec": old}) }
+	update := func(now, old any) object { return updating(fluxReview("OCIRepository", now), object{"metadata": object{"finalizers": []any{"finalizers.fluxcd.io"}}, "spec": old}) }
 	audit := func(parameters object) object {
 		return with(review(good, func(r object) { r["operation"] = "" }), parameters)
 	}
@@ -208,7 +208,7 @@ func artifactRequests() []scenario {
 		{name: "delete", input: review(bad, func(r object) { r["operation"] = "DELETE" }), answer: denying},
 		{name: "no namespace", input: review(good, func(r object) { delete(r, "namespace") }), answer: passing, want: []string{"nothing can be verified without a namespace"}},
 		{name: "empty namespace", input: review(good, func(r object) { r["namespace"] = "" }), answer: passing, want: []string{"nothing can be verified without a namespace"}},
-		{name: "no review", input: object{}, want: []string{"this kind cannot be bound", "nothing can be verified without a namespace"}},
+		{name: "no review", input: object{}, want: []string{"nothing can be verified without a namespace", "this kind cannot be bound"}},
 		{name: "no operation", input: review(good, func(r object) { delete(r, "operation") }), answer: denying, asked: []string{artifactKey}, want: []string{denied}},
 		{name: "parameters of null", input: object{"review": fluxReview("OCIRepository", good)["review"], "parameters": nil}, answer: denying, asked: []string{artifactKey}, want: []string{denied}},
 		{name: "another provider", input: with(fluxReview("OCIRepository", good), object{"provider": "another"}), answer: passing, want: []string{missingProvider}},

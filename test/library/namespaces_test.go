@@ -10,11 +10,11 @@ func beyondGator(folder string) []testCase {
 		return object{"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": object{"name": "app", "namespace": "iris"}, "spec": object{
 			"secretStoreRef": object{"kind": "ClusterSecretStore", "name": "vault"}, "data": []any{object{"secretKey": "a", "remoteRef": object{"key": key}}}}}
 	}
-	reviewed := func(name string, given, namespace, parameters, inventory object, want ...string) testCase {
+	reviewed := func(name string, given, namespace object, parameters any, inventory object, want ...string) testCase {
 		review := reviewOf(given)
 		review["namespaceObject"] = namespace
-		made := testCase{name: "live: " + name, input: object{"review": review, "parameters": parameters}, inventory: inventory,
-			assertions: []assertion{{Violations: float64(len(want))}}}
+		made := testCase{name: "live: " + name, assertions: []assertion{{Violations: float64(len(want))}}}
+		made.ask(object{"review": review, "parameters": parameters}, inventory)
 		for _, message := range want {
 			made.assertions = append(made.assertions, assertion{Violations: float64(1), Message: message})
 		}
@@ -36,6 +36,7 @@ func beyondGator(folder string) []testCase {
 		return []testCase{
 			reviewed("account of the namespace's label", kustomization, labelled, object{}, object{}),
 			reviewed("namespace without labels", kustomization, namespace(nil), object{}, synced, "has no label"),
+			reviewed("account of another where there are no parameters", kustomization, namespace(object{"landwaiter.dev/tenant": "other"}), nil, object{}, "is not the account of tenant other"),
 			reviewed("label that is a number", kustomization, namespace(object{"landwaiter.dev/tenant": 7}), object{}, object{}, "has no label"),
 		}
 	default:

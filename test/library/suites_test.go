@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -13,7 +14,7 @@ import (
 
 // failure says what is wrong with the outcome of a case.
 func (c testCase) failure(ctx context.Context, e evaluator) error {
-	messages, err := e.messages(ctx, c.input, c.inventory)
+	messages, err := e.messages(ctx, c.parsed, c.inventory)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func TestEverySuitePassesWithoutGator(t *testing.T) {
 }
 
 func TestEveryTemplateIsDocumentedAndCanBeTriedWithoutDenying(t *testing.T) {
-	for _, s := range templates(t) {
+	for _, s := range allTemplates(t) {
 		t.Run(s.folder, func(t *testing.T) {
 			readme, err := os.ReadFile(filepath.Join(root, s.folder, "README.md"))
 			require.NoError(t, err)
@@ -53,13 +54,16 @@ func TestEveryTemplateIsDocumentedAndCanBeTriedWithoutDenying(t *testing.T) {
 			var all struct{ Resources []string }
 			load(t, filepath.Join(root, "kustomization.yaml"), &all)
 			require.Contains(t, all.Resources, s.folder+"/template.yaml")
-			var constraint struct {
-				Kind string
-				Spec struct{ EnforcementAction string }
-			}
-			load(t, filepath.Join(root, s.folder, "samples/constraint.yaml"), &constraint)
-			require.Equal(t, s.kind, constraint.Kind)
-			require.Equal(t, "dryrun", constraint.Spec.EnforcementAction)
+			samples, err := filepath.Glob(filepath.Join(root, s.folder, "samples/constraint*.yaml"))
+			require.NoError(t, err)
+			require.True(t, slices.ContainsFunc(samples, func(name string) bool {
+				var constraint struct {
+					Kind string
+					Spec struct{ EnforcementAction string }
+				}
+				load(t, name, &constraint)
+				return constraint.Kind == s.kind && constraint.Spec.EnforcementAction == "dryrun"
+			}), "no sample has enforcementAction: dryrun")
 		})
 	}
 }
@@ -77,24 +81,49 @@ func TestEveryRuleOfEveryTemplateIsNoticedByItsSuite(t *testing.T) {
 					require.Positive(t, n)
 					return
 				}
-				noticed(t, modules, cases, removed)
+				require.True(t, noticed(t, modules, cases), "no case of the suite fails without %s", removed)
 			}
 		})
 	}
 }
 
-// A rule of a library is needed if the suite of some template that uses it fails without it.
-func noticed(t *testing.T, modules []*ast.Module, cases []testCase, removed string) {
-	t.Helper()
-	e, err := newEvaluator(modules)
-	if err != nil {
-		t.Logf("does not compile without %s: %v", removed, err)
-		return
-	}
-	for _, c := range cases {
-		if c.failure(t.Context(), e) != nil {
-			return
+// A rule of a library is needed if the suite of some template that has it fails without it.
+func TestEveryRuleOfTheLibrariesIsNoticedByASuite(t *testing.T) {
+	having := map[string][]template{} // by the package of the library
+	for _, s := range templates(t) {
+		for _, module := range s.parse(t)[1:] {
+			having[module.Package.String()] = append(having[module.Package.String()], s)
 		}
 	}
-	t.Errorf("no case of the suite fails without %s", removed)
+	require.NotEmpty(t, having)
+	for library, users := range having {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			suites := map[string][]testCase{}
+			for _, s := range users {
+				suites[s.folder] = s.cases(t)
+			}
+			for n := 0; ; n++ {
+				removed := ""
+				needed := slices.ContainsFunc(users, func(s template) bool {
+					modules := s.parse(t)
+					at := slices.IndexFunc(modules, func(module *ast.Module) bool { return module.Package.String() == library })
+					removed = remove(modules[at], n)
+					return removed != "" && noticed(t, modules, suites[s.folder])
+				})
+				if removed == "" {
+					require.Positive(t, n)
+					return
+				}
+				require.True(t, needed, "no suite fails without %s", removed)
+			}
+		})
+	}
+}
+
+// noticed says whether a case fails with the modules, or whether they do not even compile.
+func noticed(t *testing.T, modules []*ast.Module, cases []testCase) bool {
+	t.Helper()
+	e, err := newEvaluator(modules)
+	return err != nil || slices.ContainsFunc(cases, func(c testCase) bool { return c.failure(t.Context(), e) != nil })
 }

@@ -76,7 +76,19 @@ func TestRightsStayUntilFluxHasFinished(t *testing.T) {
 	require.Empty(t, objectsOf(t, "synced"))
 }
 
+// The demo's bootstrap makes the source that all tenants share.
+func demoSource(t *testing.T) {
+	t.Helper()
+	makeNamespace(t, "flux-system", nil)
+	require.NoError(t, w.Client.Create(within(t), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+		"metadata": map[string]any{"namespace": "flux-system", "name": "default"}, "spec": map[string]any{"url": "https://github.com/example/demo", "ref": map[string]any{"branch": "trunk"}}}}))
+}
+
 func TestTheFormsOfTheDemo(t *testing.T) {
+	without := try(t, "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant")
+	require.NotEqual(t, 0, without.code)
+	require.Contains(t, without.stderr, "--git-url is missing, and there is no GitRepository flux-system/default to copy")
+	demoSource(t)
 	for _, team := range [][2]string{{"foo", "sometenant"}, {"tenant81", "anothertenant"}} {
 		gone(t, team[1])
 		must(t, "tenant", "add", "--tenant-namespace", team[0], "--tenant-name", team[1])
@@ -86,8 +98,16 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 		makeNamespace(t, name, map[string]string{"flux-multitenant-demo.ringerc.github.com/tenant-name": "shared"})
 	}
 	foo := objectsOf(t, "sometenant")
-	require.Contains(t, foo, "ServiceAccount foo/foo")
-	require.Contains(t, foo, "ConfigMap foo/tenant-vars")
+	for _, name := range []string{"Namespace /foo", "ServiceAccount foo/foo", "RoleBinding foo/foo-reconciler", "ConfigMap foo/tenant-vars", "Kustomization foo/dummy"} {
+		require.Contains(t, foo, name)
+	}
+	require.Equal(t, "sometenant", foo["Namespace /foo"].GetLabels()["flux-multitenant-demo.ringerc.github.com/tenant-name"])
+	branch, _, _ := unstructured.NestedString(foo["GitRepository foo/default"].Object, "spec", "ref", "branch")
+	require.Equal(t, "trunk", branch, "the source is a copy")
+	again := add(t, "--tenant-namespace", "foo", "--tenant-name", "sometenant")
+	require.Zero(t, again.Created+again.Changed+again.Removed, "the second time nothing changes")
+	require.Zero(t, add(t, "sometenant").Changed, "nor without the flags of the demo")
+	require.Equal(t, "0 findings\n", must(t, "tenant", "check", "sometenant"))
 	var lines []string
 	for line := range strings.Lines(must(t, "tenant", "list", "--namespaces")) {
 		if fields := strings.Fields(line); fields[0] == "NAMESPACE" || fields[1] == "sometenant" || fields[1] == "anothertenant" || fields[1] == "shared" {
@@ -122,4 +142,21 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// The document's own form works only where Flux is not locked down.
+func TestASharedSourceIsTheDemosAndIsReported(t *testing.T) {
+	gone(t, "sharing")
+	r := try(t, "tenant", "add", "--tenant-namespace", "shares", "--tenant-name", "sharing", "--shared-source")
+	require.Equal(t, 0, r.code, r.stderr)
+	require.Contains(t, r.stderr, "this works only where kustomize-controller runs with --no-cross-namespace-refs=false")
+	objects := objectsOf(t, "sharing")
+	namespace, _, _ := unstructured.NestedString(objects["Kustomization shares/dummy"].Object, "spec", "sourceRef", "namespace")
+	require.Equal(t, "flux-system", namespace)
+	require.NotContains(t, objects, "GitRepository shares/default")
+	require.Zero(t, add(t, "--tenant-namespace", "shares", "--tenant-name", "sharing", "--shared-source").Changed)
+	found := try(t, "tenant", "check", "sharing")
+	require.Equal(t, 1, found.code)
+	require.Contains(t, found.stdout, "SharedSource")
+	require.Contains(t, found.stdout, "1 finding\n")
 }

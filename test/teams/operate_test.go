@@ -36,7 +36,7 @@ func launch(t *testing.T, args ...string) (process *cluster.Process, health stri
 	kubeconfig := filepath.Join(t.TempDir(), "operator.kubeconfig")
 	require.NoError(t, w.AccountKubeconfig(within(t), landwaiter, "landwaiter-operator", kubeconfig))
 	own := append(w.operatorArgs(t), "--kubeconfig="+kubeconfig, fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))
-	process, err = cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator-" + strings.ToLower(t.Name()), Path: w.binary, Args: append(own, args...)})
+	process, err = cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator-" + strings.ReplaceAll(strings.ToLower(t.Name()), "/", "-"), Path: w.binary, Args: append(own, args...)})
 	require.NoError(t, err)
 	t.Cleanup(func() { process.Terminate(settle) }) // it releases its lease
 	return process, fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[0])
@@ -224,7 +224,7 @@ func withoutGuard(t *testing.T, name string) (remove func()) {
 			ctx, cancel := context.WithTimeout(context.Background(), settle)
 			defer cancel()
 			err := w.Client.Create(ctx, &binding)
-			if err == nil && name == fence { // the API server notices a moment later
+			if err == nil && strings.HasPrefix(name, "landwaiter-operator-") { // the API server notices a moment later
 				err = cluster.Until(ctx, fenced)
 			}
 			if err != nil {
@@ -277,19 +277,25 @@ func TestTheOperatorDoesNotStartWithoutItsFence(t *testing.T) {
 	require.Contains(t, said, "the fence of the operator is not in force: it may make anybody admin in kube-system; install the chart with guardrails.enabled=true")
 }
 
-func TestTheOperatorStopsWhenItsFenceIsTakenAway(t *testing.T) {
-	remove := withoutGuard(t, fence)
-	process := operate(t, "--fence-interval=1s")
-	require.Never(t, func() bool {
-		select {
-		case <-process.Ended():
-			return true
-		default:
-			return false
-		}
-	}, 3*time.Second, 500*time.Millisecond, "with the fence it runs")
-	remove()
-	require.Contains(t, ends(t, process), "the fence of the operator is not in force")
+func TestTheOperatorStopsWhenAPolicyOfItsFenceIsTakenAway(t *testing.T) {
+	for _, name := range []string{fence, "landwaiter-operator-tenants"} {
+		t.Run(name, func(t *testing.T) {
+			gone(t, "fenced")
+			add(t, "fenced") // a policy about Tenants shows itself where there is one
+			remove := withoutGuard(t, name)
+			process := operate(t, "--fence-interval=1s")
+			require.Never(t, func() bool {
+				select {
+				case <-process.Ended():
+					return true
+				default:
+					return false
+				}
+			}, 3*time.Second, 500*time.Millisecond, "with the fence it runs")
+			remove()
+			require.Contains(t, ends(t, process), "the fence of the operator is not in force")
+		})
+	}
 }
 
 func TestAReservedNamespaceIsNobodys(t *testing.T) {

@@ -120,7 +120,21 @@ func (w *world) install(ctx context.Context) error {
 	for _, name := range []string{landwaiter, cluster.GatekeeperNamespace} {
 		definitions = append(definitions, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}})
 	}
-	return w.Apply(ctx, append(definitions, w.rendered...)...)
+	if err := w.Apply(ctx, append(definitions, w.rendered...)...); err != nil {
+		return err
+	}
+	return w.listAll(ctx)
+}
+
+// listAll lists all Tenants for the operator's fence, those to come too: Landwaiter, which
+// lists them by name, does not run in most tests.
+func (w *world) listAll(ctx context.Context) error {
+	return w.list(ctx, map[string]any{"apiGroups": []any{"landwaiter.dev"}, "resources": []any{"tenants"}, "verbs": []any{"operate"}})
+}
+
+func (w *world) list(ctx context.Context, rules ...any) error {
+	return w.Apply(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"metadata": map[string]any{"name": "landwaiter-operated-tenants"}, "rules": append([]any{}, rules...)}})
 }
 
 // template renders a chart.

@@ -21,6 +21,9 @@
 - serve
 - --own-namespace=$(POD_NAMESPACE)
 - --material-role={{ include "landwaiter.fullname" . }}-material
+{{- if .Values.operator.enabled }}
+- --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants
+{{- end }}
 - --tls-secret={{ include "landwaiter.tlsSecret" . }}
 - --service-name={{ include "landwaiter.fullname" . }}
 {{- if .Values.tls.rotate }}

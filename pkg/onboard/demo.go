@@ -1,0 +1,92 @@
+package onboard
+
+import (
+	"fmt"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// LabelDemo is the label by which flux-multitenant-demo finds a tenant's namespace. Its
+// value need not be unique, nor the name of a Tenant.
+const LabelDemo = "flux-multitenant-demo.ringerc.github.com/tenant-name"
+
+// Values of the annotation [v1alpha1.AnnotationForm].
+const (
+	// FormDemo names objects as ctrl.py of flux-multitenant-demo does, with the source in
+	// home.
+	FormDemo = "flux-multitenant-demo"
+	// FormDemoShared is FormDemo with the source that all tenants of the demo share.
+	FormDemoShared = "flux-multitenant-demo-shared-source"
+)
+
+// What the demo calls its objects.
+const (
+	// DemoSource is the GitRepository, in [DemoNamespace] or in home.
+	DemoSource = "default"
+	// DemoNamespace has the shared source.
+	DemoNamespace = "flux-system"
+	// DemoPath is what the demo applies for each tenant.
+	DemoPath          = "./kustomizations/per-tenant"
+	demoKustomization = "dummy"
+	demoInterval      = "5m"
+	demoLiteral       = "SUBST_LITERAL"
+)
+
+// DemoVariables returns the content of the demo's ConfigMap.
+func DemoVariables(tenant string) map[string]v1alpha1.Variable {
+	return map[string]v1alpha1.Variable{"PER_TENANT_SUBST": v1alpha1.Variable(fmt.Sprintf("This tenant name is %q", tenant))}
+}
+
+// isDemo reports whether a Tenant's objects have the names of the demo.
+func isDemo(tenant *v1alpha1.Tenant) bool { return tenant.Annotations[v1alpha1.AnnotationForm] != "" }
+
+// checkForm refuses a form that nobody knows, and one without what it applies.
+func checkForm(t *v1alpha1.Tenant) error {
+	form := t.Annotations[v1alpha1.AnnotationForm]
+	reconciler := t.Spec.Reconciler
+	switch {
+	case form == "":
+		return nil
+	case form != FormDemo && form != FormDemoShared:
+		return fmt.Errorf("metadata.annotations: %s is %q; use %s or %s, or leave it out", v1alpha1.AnnotationForm, form, FormDemo, FormDemoShared)
+	case reconciler == nil:
+		return fmt.Errorf("metadata.annotations: %s needs spec.reconciler: the demo's Kustomization acts as its account", v1alpha1.AnnotationForm)
+	case form == FormDemo && (reconciler.Source == nil || isArtifact(reconciler.Source)):
+		return fmt.Errorf("spec.reconciler.source: the form %s needs the URL of a Git repository, which Flux then fetches for this Tenant alone", form)
+	case form == FormDemoShared && reconciler.Source != nil:
+		return fmt.Errorf("spec.reconciler.source: the form %s uses GitRepository %s/%s; leave out the source", form, DemoNamespace, DemoSource)
+	}
+	return nil
+}
+
+// bindingName is that of the binding of the team's account.
+func (r *rendering) bindingName() string {
+	if isDemo(r.Tenant) {
+		return r.Spec.Home + "-reconciler"
+	}
+	return r.Name + "-reconciler"
+}
+
+// demo renders the Kustomization of the demo, and its source unless that is shared. The
+// demo's own names no account, so it could change every namespace; this one acts as the
+// team's.
+func (r *rendering) demo() {
+	sourceRef := map[string]any{"kind": "GitRepository", "name": DemoSource}
+	if r.Annotations[v1alpha1.AnnotationForm] == FormDemoShared {
+		sourceRef["namespace"] = DemoNamespace
+	} else {
+		r.source(DemoSource, r.Spec.Reconciler.Source)
+	}
+	build := map[string]any{"substitute": map[string]any{demoLiteral: r.Name}}
+	if len(r.Spec.Reconciler.Variables) > 0 {
+		build["substituteFrom"] = substituteFrom()
+	}
+	r.flux(fluxKustomize, "Kustomization", demoKustomization, map[string]any{
+		"force": false, "interval": demoInterval, "path": r.Spec.Reconciler.Path, "prune": true,
+		"serviceAccountName": accountName(r.Tenant), "sourceRef": sourceRef, "targetNamespace": r.Spec.Home, "postBuild": build,
+	})
+}
+
+func substituteFrom() []any {
+	return []any{map[string]any{"kind": "ConfigMap", "name": VariablesName, "optional": false}}
+}

@@ -1,0 +1,50 @@
+package operator
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+func TestFindsWhatFluxAppliesAsAnotherAccountOrFromElsewhere(t *testing.T) {
+	for about, c := range map[string]struct {
+		namespace, spec string
+		findings        []string
+		says            string
+	}{
+		"the team's account, from home":        {"green", "{serviceAccountName: flux, sourceRef: {name: x}}", nil, ""},
+		"a source of its own namespace":        {"green", "{serviceAccountName: flux, sourceRef: {name: x, namespace: green}}", nil, ""},
+		"no account":                           {"web", "{sourceRef: {name: x}}", []string{findingOtherAccount}, "names no account"},
+		"another account in home":              {"green", "{serviceAccountName: admin}", []string{findingOtherAccount}, "set spec.serviceAccountName to flux"},
+		"an account that developers may use":   {"web", "{serviceAccountName: deployer}", []string{findingOtherAccount}, "move it to home green"},
+		"another cluster":                      {"green", "{serviceAccountName: flux, kubeConfig: {secretRef: {name: x}}}", []string{findingOtherAccount}, "spec.kubeConfig"},
+		"the source of the platform":           {"green", "{serviceAccountName: flux, sourceRef: {name: default, namespace: flux-system}}", []string{findingSharedSource}, "of namespace flux-system"},
+		"the chart of somebody else":           {"green", "{serviceAccountName: flux, chart: {spec: {sourceRef: {namespace: red}}}}", []string{findingSharedSource}, "of namespace red"},
+		"the artifact of somebody else":        {"green", "{serviceAccountName: flux, chartRef: {namespace: red}}", []string{findingSharedSource}, "of namespace red"},
+		"no account, and a source from beyond": {"green", "{sourceRef: {namespace: red}}", []string{findingSharedSource, findingOtherAccount}, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			tenant := team("green", "web")
+			tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: "flux"}
+			object := &unstructured.Unstructured{Object: map[string]any{"kind": "Kustomization"}}
+			spec := map[string]any{}
+			require.NoError(t, yaml.Unmarshal([]byte(c.spec), &spec))
+			object.Object["spec"] = spec
+			object.SetNamespace(c.namespace)
+			object.SetName("apps")
+			checks := &checker{}
+			checks.applier(tenant, object)
+			var findings []string
+			for _, f := range checks.found {
+				findings = append(findings, f.Finding)
+				require.Equal(t, "Kustomization "+c.namespace+"/apps", f.Where.String())
+				require.Contains(t, f.Fix, c.says)
+			}
+			require.Equal(t, c.findings, findings)
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// The fence is proven by nothing but its own refusal: every other answer is as good as
+// none.
+func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
+	const name = "landwaiter-operator-fence"
+	bindings := schema.GroupResource{Group: rbacv1.GroupName, Resource: "rolebindings"}
+	refusal := func(policy string) error {
+		return apierrors.NewForbidden(bindings, name, errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
+	}
+	for about, c := range map[string]struct {
+		answer      error
+		ok, noFence bool
+	}{
+		"refused by the fence":               {refusal(name), true, false},
+		"allowed":                            {nil, false, true},
+		"refused by another policy":          {refusal("somebody-elses"), false, true},
+		"refused by one of a longer name":    {refusal(name + "-2"), false, true},
+		"refused for want of rights":         {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, true},
+		"a namespace that is not there":      {apierrors.NewNotFound(bindings, name), false, true},
+		"invalid":                            {apierrors.NewBadRequest("no"), false, true},
+		"too many requests":                  {apierrors.NewTooManyRequests("later", 1), false, false},
+		"an API server that is starting":     {apierrors.NewServiceUnavailable("later"), false, false},
+		"an API server that does not answer": {context.DeadlineExceeded, false, false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			var asked *rbacv1.RoleBinding
+			f := Fence{Tenants: "unasked", Policy: name, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				asked, _ = object.(*rbacv1.RoleBinding)
+				require.Contains(t, options, client.DryRunAll, "the question must not make what it asks about")
+				return c.answer
+			}})}
+			err := f.Prove(t.Context())
+			require.Equal(t, c.ok, err == nil, "%v", err)
+			require.Equal(t, c.noFence, errors.Is(err, ErrNoFence), "%v", err)
+			require.Equal(t, "kube-system/admin", asked.Namespace+"/"+asked.RoleRef.Name)
+		})
+	}
+}
+
+// A fence without the policy about Tenants would let the operator bind whom it likes.
+func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
+	const fence, tenants = "landwaiter-operator-fence", "landwaiter-operator-tenants"
+	refusal := func(policy string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("ValidatingAdmissionPolicy '"+policy+"' with binding '"+policy+"' denied request: no"))
+	}
+	covering := team("green")
+	covering.Spec.NamespacePrefix = "a-"
+	for about, c := range map[string]struct {
+		tenant *v1alpha1.Tenant
+		answer error // to the request about the Tenant
+		asked  string
+		ok     bool
+	}{
+		"there are no Tenants":                  {nil, nil, "", true},
+		"the policy refuses":                    {team("green"), refusal(tenants), "a-landwaiter-operator-fence", true},
+		"it is not there":                       {team("green"), nil, "a-landwaiter-operator-fence", false},
+		"Landwaiter has not listed the Tenant":  {team("green"), errors.New("landwaiter-operated-tenants does not list Tenant green"), "a-landwaiter-operator-fence", true},
+		"another one refuses":                   {team("green"), refusal(fence), "a-landwaiter-operator-fence", false},
+		"the Tenant has the prefix of the name": {covering, refusal(tenants), "ba-landwaiter-operator-fence", true},
+		"the Tenant lists the name":             {team("green", "a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
+		"it is the name of home":                {team("a-landwaiter-operator-fence"), refusal(tenants), "a-landwaiter-operator-fencex", true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			var objects []client.Object
+			if c.tenant != nil {
+				objects = append(objects, c.tenant)
+			}
+			asked := ""
+			f := Fence{Policy: fence, Tenants: tenants, client: fakeClient(t, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				require.Contains(t, options, client.DryRunAll)
+				namespace, ok := object.(*corev1.Namespace)
+				if !ok {
+					return refusal(fence)
+				}
+				asked = namespace.Name
+				require.Equal(t, c.tenant.Name, namespace.Labels[v1alpha1.LabelTenant])
+				return c.answer
+			}}, objects...)}
+			err := f.Prove(t.Context())
+			require.Equal(t, c.ok, err == nil, "%v", err)
+			require.Equal(t, !c.ok, errors.Is(err, ErrNoFence), "%v", err)
+			require.Equal(t, c.asked, asked)
+		})
+	}
+}
+
+func TestTheOperatorEndsWhenItsFenceIsNotProven(t *testing.T) {
+	log, _ := test.NewNullLogger()
+	for about, answer := range map[string]error{"it is gone": nil, "nobody answers": context.DeadlineExceeded} {
+		t.Run(about, func(t *testing.T) {
+			f := Fence{Policy: "f", Interval: time.Millisecond, log: log, client: fakeClient(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return answer }})}
+			require.Error(t, f.Start(t.Context()))
+			require.False(t, f.NeedLeaderElection())
+		})
+	}
+}

@@ -1,0 +1,153 @@
+//go:build e2e
+
+package policies
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// judged is what one template denies and admits through the API server.
+type judged struct {
+	parameters map[string]any
+	match      map[string]any // instead of the namespace of the test
+	denied     string
+	reason     string
+	admitted   string
+	// debugger is an ephemeral container that is denied; by its subresource, in the admitted pod.
+	debugger *corev1.EphemeralContainer
+}
+
+func pod(spec string) string {
+	return "{apiVersion: v1, kind: Pod, metadata: {name: app, namespace: NS}, spec: {" + spec + "}}"
+}
+
+func kustomization(spec string) string {
+	return "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: NS}, spec: {interval: 10m, path: ./, prune: true, " + spec + "}}"
+}
+
+func debugger(image string, security *corev1.SecurityContext) *corev1.EphemeralContainer {
+	return &corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: image, SecurityContext: security}}
+}
+
+// library is every template that needs no provider. Those that do have tests of their own.
+func library() map[string]judged {
+	yes, zero := true, int64(0)
+	const container = "containers: [{name: app, image: registry.example.com/NS/app:v1"
+	const profiled = "seccompProfile: {type: RuntimeDefault}"
+	secret := func(key string) string {
+		return "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: app, namespace: NS}, spec: {secretStoreRef: {kind: ClusterSecretStore, name: vault}, data: [{secretKey: a, remoteRef: {key: " + key + "}}]}}"
+	}
+	source := func(url string) string {
+		return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: NS}, spec: {interval: 1m, url: " + url + "}}"
+	}
+	return map[string]judged{
+		"tenant-allowed-registries": {parameters: map[string]any{"prefixes": []any{"registry.example.com/live-tenant-allowed-registries/"}},
+			denied: pod("containers: [{name: app, image: registry.example.com/other/app:v1}]"), reason: "registry.example.com/other/app:v1", admitted: pod(container + "}]"),
+			debugger: debugger("registry.example.com/other/debug:v1", nil)},
+		"no-privileged-containers": {denied: pod(container + ", securityContext: {privileged: true}}]"), reason: "privileged", admitted: pod(container + "}]"),
+			debugger: debugger("debug", &corev1.SecurityContext{Privileged: &yes})},
+		"container-allowed-ports": {parameters: map[string]any{"ports": []any{int64(8080)}},
+			denied: pod(container + ", ports: [{containerPort: 22}]}]"), reason: "22", admitted: pod(container + ", ports: [{containerPort: 8080}]}]")},
+		"allowed-users-and-groups": {parameters: map[string]any{"runAsUser": map[string]any{"rule": "MustRunAsNonRoot"}},
+			denied: pod(container + ", securityContext: {runAsUser: 0}}]"), reason: "app", admitted: pod(container + ", securityContext: {runAsUser: 1000, runAsNonRoot: true}}]"),
+			debugger: debugger("debug", &corev1.SecurityContext{RunAsUser: &zero})},
+		"no-host-path-volumes": {denied: pod(container + "}], volumes: [{name: etc, hostPath: {path: /etc}}]"), reason: "/etc", admitted: pod(container + "}], volumes: [{name: etc, emptyDir: {}}]")},
+		"seccomp-profile": {denied: pod(container + "}]"), reason: "seccomp", admitted: pod(container + ", securityContext: {" + profiled + "}}]"),
+			debugger: debugger("debug", &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}})},
+		"apparmor-profile": {denied: pod(container + "}]"), reason: "AppArmor", admitted: pod(container + ", securityContext: {appArmorProfile: {type: RuntimeDefault}}}]"),
+			debugger: debugger("debug", &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}})},
+		"flux-service-account-required": {denied: kustomization("sourceRef: {kind: GitRepository, name: app}"), reason: "spec.serviceAccountName is empty",
+			admitted: kustomization("serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: app}")},
+		"flux-no-cross-namespace-refs": {denied: kustomization("sourceRef: {kind: GitRepository, name: app, namespace: flux-system}"), reason: "spec.sourceRef names namespace",
+			admitted: kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: live-member")},
+		"flux-allowed-sources": {denied: source("https://github.com/example-evil/app"), reason: "is not below an allowed prefix", admitted: source("https://github.com/example/app"),
+			parameters: map[string]any{"gitPrefixes": []any{"https://github.com/example/"}}},
+		"external-secret-tenant-keys": {denied: secret("iris-green-web-db"), reason: "belongs to tenant iris-green-web", admitted: secret("iris-green-db")},
+		"protected-namespace-labels": {denied: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {landwaiter.dev/tenant: iris-red}}}", reason: "which only the platform may do",
+			match: map[string]any{}, parameters: map[string]any{"allowedGroups": []any{"platform"}}, admitted: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {team: iris-red}}}"},
+	}
+}
+
+// withProvider are the templates that other tests here are about.
+func withProvider() []string { return []string{"verified-images", "verified-artifacts"} }
+
+func TestLibraryDeniesLive(t *testing.T) {
+	apply(t, "live-member", namespaceOf("iris-green"))
+	apply(t, "live-other", namespaceOf("iris-green-web"))
+	apply(t, "", syncset)
+	cases := library()
+	folders, err := filepath.Glob(root + "/library/*/template.yaml")
+	require.NoError(t, err)
+	seen := withProvider()
+	for _, path := range folders {
+		folder := filepath.Base(filepath.Dir(path))
+		c, found := cases[folder]
+		if !found {
+			require.Contains(t, seen, folder, "a template without a live test")
+			continue
+		}
+		t.Run(folder, func(t *testing.T) { c.show(t, folder) })
+	}
+}
+
+const syncset = `{apiVersion: syncset.gatekeeper.sh/v1alpha1, kind: SyncSet, metadata: {name: live}, spec: {gvks: [{group: "", version: v1, kind: Namespace}]}}`
+
+func namespaceOf(tenant string) string {
+	return "{apiVersion: v1, kind: Namespace, metadata: {name: NS, labels: {landwaiter.dev/tenant: " + tenant + "}}}"
+}
+
+// show has a template deny and admit, and admit a deletion.
+func (c judged) show(t *testing.T, folder string) {
+	ns := "live-" + folder
+	apply(t, ns, namespaceOf("iris-green"))
+	match := c.match
+	if match == nil {
+		match = map[string]any{"namespaces": []any{ns}}
+	}
+	violating, fine := decode(t, ns, c.denied), decode(t, ns, c.admitted)
+	enforced(t, root+"/library/"+folder+"/samples/constraint.yaml", ns, match, c.parameters)
+	denied(t, ns, c.reason, func(ctx context.Context) error { return try(ctx, violating) })
+	admitted(t, func(ctx context.Context) error { return try(ctx, fine) })
+	if c.debugger == nil {
+		return
+	}
+	require.NoError(t, w.Client.Create(within(t), fine[0].DeepCopy()))
+	running := &corev1.Pod{}
+	require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(fine[0]), running))
+	running.Spec.EphemeralContainers = append(running.Spec.EphemeralContainers, *c.debugger)
+	denied(t, ns, "debug", func(ctx context.Context) error {
+		return w.Client.SubResource("ephemeralcontainers").Update(ctx, running.DeepCopy())
+	})
+	zero := int64(0)
+	require.NoError(t, w.Client.Delete(within(t), running, &client.DeleteOptions{GracePeriodSeconds: &zero}))
+}
+
+func TestWhatWasThereBeforeTheConstraintCanBeDeleted(t *testing.T) {
+	const ns = "live-before"
+	apply(t, ns, namespaceOf("iris-green"))
+	apply(t, ns, kustomization("sourceRef: {kind: GitRepository, name: app}"))
+	object := decode(t, ns, kustomization("sourceRef: {kind: GitRepository, name: app}"))[0]
+	get := func() { require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(object), object)) }
+	get()
+	object.SetFinalizers([]string{"finalizers.fluxcd.io"})
+	require.NoError(t, w.Client.Update(within(t), object))
+	enforced(t, root+"/library/flux-service-account-required/samples/constraint.yaml", ns, map[string]any{"namespaces": []any{ns}}, nil)
+	denied(t, ns, "spec.serviceAccountName is empty", func(ctx context.Context) error {
+		changed := object.DeepCopy()
+		changed.Object["spec"].(map[string]any)["path"] = "./other" //nolint:forcetypeassert // read above
+		return w.Client.Update(ctx, changed, client.DryRunAll)
+	})
+	require.NoError(t, w.Client.Delete(within(t), object))
+	get()
+	require.NotNil(t, object.GetDeletionTimestamp())
+	object.SetFinalizers(nil)
+	require.NoError(t, w.Client.Update(within(t), object), "Flux removes its finalizer")
+	require.Error(t, w.Client.Get(within(t), client.ObjectKeyFromObject(object), object.DeepCopy()))
+}
+

@@ -1,0 +1,110 @@
+//go:build e2e
+
+package teams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+)
+
+// serve runs Landwaiter itself with the rights of its account.
+func serve(t *testing.T) {
+	t.Helper()
+	ports, err := cluster.FreePorts(3)
+	require.NoError(t, err)
+	kubeconfig := filepath.Join(t.TempDir(), "landwaiter.kubeconfig")
+	require.NoError(t, w.AccountKubeconfig(within(t), landwaiter, "landwaiter", kubeconfig))
+	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "serve", Path: w.binary, Args: []string{"serve", "--kubeconfig=" + kubeconfig,
+		"--own-namespace=" + landwaiter, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--operated-tenants-role=landwaiter-operated-tenants",
+		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2])}})
+	require.NoError(t, err)
+	t.Cleanup(func() { process.Terminate(settle) })
+}
+
+// listed are the names in the role.
+func listed(ctx context.Context) ([]string, error) {
+	var role rbacv1.ClusterRole
+	if err := w.Client.Get(ctx, client.ObjectKey{Name: "landwaiter-operated-tenants"}, &role); err != nil {
+		return nil, err
+	}
+	if len(role.Rules) == 0 {
+		return nil, nil
+	}
+	return role.Rules[0].ResourceNames, nil
+}
+
+// Whoever has the operator's account cannot say that there is a Tenant: another account
+// does.
+func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
+	require.NoError(t, w.list(within(t)))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), settle)
+		defer cancel()
+		if err := w.listAll(ctx); err != nil {
+			t.Errorf("list all Tenants again: %v", err)
+		}
+	})
+	operate(t)
+	gone(t, "listed")
+	tenant(t, "metadata: {name: listed}\nspec: {home: listed, people: {admins: [{kind: Group, name: a}]}}")
+	require.Contains(t, provisioned(t, "listed", metav1.ConditionFalse, "Unfinished"), "waits until Landwaiter has listed the Tenant")
+	require.False(t, exists(t, "listed"))
+
+	serve(t)
+	provisioned(t, "listed", metav1.ConditionTrue, "Provisioned")
+	require.Contains(t, objectsOf(t, "listed"), "RoleBinding listed/listed-admins")
+	names, err := listed(within(t))
+	require.NoError(t, err)
+	require.Contains(t, names, "listed")
+
+	account, err := w.NewClient(w.As("system:serviceaccount:" + landwaiter + ":landwaiter-operator"))
+	require.NoError(t, err)
+	ghost := func(tenant string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ghost", Labels: map[string]string{v1alpha1.LabelTenant: tenant, "pod-security.kubernetes.io/enforce": "restricted"}}}
+	}
+	require.ErrorContains(t, account.Create(within(t), ghost("no-such-team"), client.DryRunAll), "does not list Tenant no-such-team")
+
+	// The list ends with the Tenant.
+	must(t, "tenant", "delete", "listed", "--delete-namespaces", "--yes")
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+		if err := account.Create(ctx, ghost("listed"), client.DryRunAll); err == nil {
+			return errors.New("it may make a namespace of a Tenant that is gone")
+		}
+		return nil
+	}))
+}
+
+// Landwaiter's account may list Tenants for the fence, and give nobody any other right.
+func TestTheAccountThatListsTenantsGivesNoOtherRights(t *testing.T) {
+	account, err := w.NewClient(w.As("system:serviceaccount:" + landwaiter + ":landwaiter"))
+	require.NoError(t, err)
+	for about, c := range map[string]struct {
+		rule string
+		says string
+	}{
+		"to read Secrets":   {`{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}`, "attempting to grant RBAC permissions not currently held"},
+		"to bind roles":     {`{"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles"],"verbs":["bind"]}`, "attempting to grant"},
+		"to manage labels":  {`{"apiGroups":["landwaiter.dev"],"resources":["tenantlabels"],"verbs":["manage"]}`, "attempting to grant"},
+		"to change Tenants": {`{"apiGroups":["landwaiter.dev"],"resources":["tenants"],"verbs":["update"]}`, "attempting to grant"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-operated-tenants"}}
+			err := account.Patch(within(t), role, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[`+c.rule+`]}`)), client.DryRunAll)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}
+	require.ErrorContains(t, account.Patch(within(t), other, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[]}`)), client.DryRunAll), "cannot patch resource")
+}

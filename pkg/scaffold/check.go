@@ -43,6 +43,9 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	c.inspect()
 	if text, ok := c.files[SettingsFile]; ok {
 		settings, err := ReadPlatform(text)
+		if err == nil {
+			settings, err = settings.Complete()
+		}
 		if err != nil {
 			c.find(SettingsFile, "%v", err)
 		} else {

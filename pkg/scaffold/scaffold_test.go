@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/library"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
 )
 
@@ -146,10 +148,40 @@ func TestTreesWithEverySetBuild(t *testing.T) {
 	sets, err := constraintSets()
 	require.NoError(t, err)
 	require.Contains(t, sets, imagesSet)
-	dir := example{platform: &Platform{GitHubOrg: "example"}, teams: irises()}.write(t)
-	report, err := Check(t.Context(), dir, CheckOptions{})
+	for _, organisation := range []string{"", "Acme"} {
+		dir := example{platform: &Platform{GitHubOrg: organisation, Enforcement: "warn"}}.write(t)
+		report, err := Check(t.Context(), dir, CheckOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Findings)
+		text := loaded(t, dir).build("infrastructure/policies").text
+		require.Equal(t, organisation != "", strings.Contains(text, "https://github.com/Acme/"))
+		require.NotContains(t, text, "example", "values that stand for the platform's own")
+		require.NotContains(t, text, "enforcementAction: dryrun")
+		require.NotContains(t, text, "ProtectedNamespaceLabels")
+	}
+}
+
+func TestAllTemplatesAreInTheTree(t *testing.T) {
+	templates, err := fs.Glob(library.Files, "*/template.yaml")
 	require.NoError(t, err)
-	require.Empty(t, report.Findings)
+	require.NotEmpty(t, templates)
+	var kinds []string
+	for _, o := range loaded(t, examples()["flux"].write(t)).build("infrastructure/templates").objects {
+		kinds = append(kinds, o.GetName())
+	}
+	require.Len(t, kinds, len(templates))
+}
+
+func TestANewerProgramBringsItsOwnVersions(t *testing.T) {
+	text, err := NewPlatform(Platform{})
+	require.NoError(t, err)
+	for _, file := range text.Files {
+		if file.Path == SettingsFile {
+			require.NotContains(t, file.Text, LandwaiterVersion)
+			require.NotContains(t, file.Text, "constraints")
+			require.Contains(t, file.Text, "staging")
+		}
+	}
 }
 
 func TestASecondRunChangesNothing(t *testing.T) {

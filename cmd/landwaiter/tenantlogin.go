@@ -20,6 +20,9 @@ const (
 	authToken = "token"
 )
 
+// defaultLogin is the Secret's name if the Tenant names none.
+const defaultLogin = "git-auth"
+
 // loginFlags say with what Flux reads the team's repository.
 type loginFlags struct {
 	kind, tokenFile, knownHosts, out, recipient string
@@ -52,7 +55,7 @@ func (f *loginFlags) prepare(repo string, platform scaffold.Platform, team *scaf
 		return nil, err
 	}
 	if source.SecretRef == nil {
-		source.SecretRef = &v1alpha1.SecretRef{Name: "git-auth"}
+		source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
 	}
 	switch {
 	case f.recipient != "" && f.recipient != platform.SOPSAge:
@@ -117,6 +120,9 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 			return fmt.Errorf("read the login of an earlier run: %w", err)
 		}
 		team.Auth = string(text)
+	}
+	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
+		r.Source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
 	}
 	return nil
 }

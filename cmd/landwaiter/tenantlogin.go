@@ -112,14 +112,14 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 		if filepath.Base(file.Path) != scaffold.AuthFile {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(repo, filepath.FromSlash(file.Path)))
+		text, err := scaffold.ReadEncrypted(repo, file.Path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read the login of an earlier run: %w", err)
+			return unavailable(fmt.Errorf("read the login of an earlier run: %w", err))
 		}
-		team.Auth = string(text)
+		team.Auth = text
 	}
 	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
 		r.Source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}

@@ -54,12 +54,8 @@ type printedFile struct {
 // write writes a tree and prints what became of it.
 func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
 	outcomes, err := scaffold.Write(dir, tree, scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun})
-	var edited *scaffold.EditedError
-	if err != nil && !errors.As(err, &edited) {
-		return unavailable(err)
-	}
-	if edited != nil {
-		return &exitError{code: exitDenied, err: edited}
+	if err != nil {
+		return notWritten(err)
 	}
 	printed := printedTree{Folder: dir, DryRun: f.dryRun, Files: mapped(outcomes, func(o scaffold.Outcome) printedFile {
 		return printedFile{Path: o.Path, Result: string(o.Result)}
@@ -76,6 +72,15 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 		}
 	}
 	return f.output.print(cmd, printed, printed.print)
+}
+
+// notWritten tells files that somebody edited from those that cannot be written.
+func notWritten(err error) error {
+	var edited *scaffold.EditedError
+	if errors.As(err, &edited) {
+		return &exitError{code: exitDenied, err: edited}
+	}
+	return unavailable(err)
 }
 
 // print lists what is new or different, and counts the rest.

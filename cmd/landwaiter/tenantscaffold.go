@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
 )
 
@@ -13,54 +15,80 @@ import (
 type scaffoldFlags struct {
 	tenantFlags
 	writeFlags
-	repo        string
-	places      []string
-	app         scaffold.App
-	account     string
-	clusterList []string
+	loginFlags
+	repo, tenantRepo   string
+	layout             string
+	places             []string
+	app                scaffold.App
+	withoutHelm        bool
+	account            string
+	signingKey, images string
 }
 
 func newTenantScaffold() *cobra.Command {
 	var flags scaffoldFlags
 	cmd := &cobra.Command{
-		Use:   "scaffold NAME --repo DIR",
+		Use:   "scaffold NAME --repo DIR|--tenant-repo DIR",
 		Short: "Write a team's part of the platform's repository, or the team's own repository",
 		Long: `Scaffold writes a Tenant, and what it stands for, into the repository that landwaiter
 platform init made, in its layout, and adds it to the lists of its environments, groups
-or clusters. It talks to no cluster.
+or clusters. With --tenant-repo it writes the team's own repository instead, for the same
+layout. It talks to no cluster.
 
 It may be run again, and replaces only files that nobody edited. Other entries and
 comments of the lists stay.
 
+--git-auth makes the Secret that Flux reads the team's repository with: ssh makes a key
+and prints the public one, for the Git host, and token takes one from a file. The Secret
+goes to --git-auth-out, outside of the tree, for kubectl apply; in a tree that was made
+with --sops-age, the command sops encrypts it into the tree.
+
 Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
 a file cannot be read or written.`,
 		Example: `  landwaiter tenant scaffold iris-green --repo fleet --prefix iris-green- --git-url https://github.com/example/iris-green
-  landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --app web --app-chart oci://registry.example.com/charts/web`,
+  landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --service-account shop --app web --app-chart oci://registry.example.com/charts/web
+  landwaiter tenant scaffold iris-green --tenant-repo iris-green --namespace iris-green-web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tenant, err := flags.tenant(cmd, args)
 			if err != nil {
 				return err
 			}
-			return flags.intoPlatform(cmd, scaffold.Team{Tenant: tenant})
+			switch {
+			case (flags.repo == "") == (flags.tenantRepo == ""):
+				return errors.New("which repository? give --repo, the folder that landwaiter platform init wrote, or --tenant-repo, the folder of the team's own")
+			case flags.tenantRepo != "":
+				return flags.ownRepository(cmd, tenant)
+			}
+			return flags.intoPlatform(cmd, tenant)
 		},
 	}
 	flags.tenantFlags.register(cmd)
 	flags.writeFlags.register(cmd)
+	flags.loginFlags.register(cmd)
 	own := cmd.Flags()
-	own.StringVar(&flags.repo, "repo", "", "folder of the platform's repository")
-	own.StringSliceVar(&flags.places, "environment", nil, "environment, group or cluster that has the team (repeatable; none: all)")
+	own.StringVar(&flags.repo, "repo", "", "folder of the platform's repository (empty: --tenant-repo)")
+	own.StringVar(&flags.tenantRepo, "tenant-repo", "", "folder of the team's own repository (empty: --repo)")
+	own.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")
+	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team (repeatable; none: all)")
+	own.StringSliceVar(&flags.places, "group", nil, "group of clusters that has the team, in the layout groups (repeatable; none: all)")
+	own.StringSliceVar(&flags.places, "cluster", nil, "cluster that has the team, in the layout arc, and in the team's own repository (repeatable; none: all)")
 	own.StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
-	own.StringVar(&flags.app.Name, "app", "", "application that the platform installs for the team, in the layout arc")
-	own.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP")
-	own.StringVar(&flags.app.Chart.URL, "app-chart", "", "Helm repository (https), or chart in a registry (oci), of the application")
+	own.StringVar(&flags.app.Name, "app", "", "application: of the team, in its own repository, or installed by the platform, in the layout arc (empty: none, or podinfo)")
+	own.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
+	own.BoolVar(&flags.withoutHelm, "without-helm", false, "leave the application to the team's own repository, in the layout arc")
+	own.StringVar(&flags.app.Chart.URL, "app-chart", "", "Helm repository (https), or chart in a registry (oci), of the application (empty: none)")
 	own.StringVar(&flags.app.Chart.Version, "app-version", "*", "version of that chart")
+	own.StringVar(&flags.signingKey, "signing-key", "", "file with the public key that signs the team's images, for the team's own repository (empty: no rules of the team)")
+	own.StringVar(&flags.images, "images", "", "images that the key signs, such as registry.example.com/team/** (empty: no rules of the team)")
 	return cmd
 }
 
 // intoPlatform writes a team's part of the platform's repository.
-func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, team scaffold.Team) error {
-	if f.repo == "" {
-		return errors.New("which repository? give --repo, the folder that landwaiter platform init wrote")
+func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant) error {
+	for flag, given := range map[string]bool{"layout": f.layout != "", "signing-key": f.signingKey != "", "images": f.images != ""} {
+		if given {
+			return fmt.Errorf("--%s means nothing with --repo: it is for the team's own repository", flag)
+		}
 	}
 	platform, found, err := settings(f.repo)
 	if err != nil {
@@ -69,16 +97,56 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, team scaffold.Team) err
 	if !found {
 		return fmt.Errorf("%s has no %s: run landwaiter platform init %s first", f.repo, scaffold.SettingsFile, f.repo)
 	}
+	team := scaffold.Team{Tenant: tenant, Places: f.places}
 	if team.Landwaiter, err = parseAccount(f.account); err != nil {
 		return err
 	}
-	team.Places = f.places
-	if f.app.Name != "" {
+	if f.app.Name != "" && !f.withoutHelm {
 		team.App = f.app
+	} else if f.app.Shared {
+		return errors.New("--shared needs --app, and no --without-helm")
+	}
+	login, err := f.prepare(f.repo, platform, &team)
+	if err != nil {
+		return err
 	}
 	tree, err := scaffold.NewTeam(platform, team)
 	if err != nil {
 		return err
 	}
-	return f.writeFlags.write(cmd, f.repo, tree)
+	if login != nil && !f.dryRun {
+		// Before a key is made, everything that can be refused is.
+		if _, err := scaffold.Write(f.repo, tree, scaffold.WriteOptions{Force: f.force, DryRun: true}); err != nil {
+			return notWritten(err)
+		}
+		if team.Auth, err = f.make(cmd, *login, f.repo); err != nil {
+			return err
+		}
+		if tree, err = scaffold.NewTeam(platform, team); err != nil {
+			return err
+		}
+	}
+	return f.write(cmd, f.repo, tree)
+}
+
+// ownRepository writes the team's own repository.
+func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1alpha1.Tenant) error {
+	for flag, given := range map[string]bool{"git-auth": f.kind != "", "shared": f.app.Shared} {
+		if given {
+			return fmt.Errorf("--%s means nothing with --tenant-repo: it is for the platform's repository", flag)
+		}
+	}
+	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images}
+	if f.signingKey != "" {
+		key, err := os.ReadFile(f.signingKey)
+		if err != nil {
+			return fmt.Errorf("read --signing-key: %w", err)
+		}
+		repository.PublicKey = string(key)
+	}
+	tree, err := scaffold.NewRepository(repository)
+	if err != nil {
+		return err
+	}
+	return f.write(cmd, f.tenantRepo, tree)
 }

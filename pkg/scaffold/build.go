@@ -66,12 +66,18 @@ func (c *checker) build(folder string) *built {
 		}
 	}
 	visit := visiting{weights: map[string]int{}, within: map[string]bool{}}
-	if weight := c.reach(folder, &visit); visit.refused || weight > maxBuiltFiles {
-		if weight > maxBuiltFiles {
-			c.find(c.at(folder), "it includes more than %d files, counted as often as they are included: it is not built", maxBuiltFiles)
-		}
+	weight := c.reach(folder, &visit)
+	switch {
+	case visit.refused:
+		return b
+	case weight > maxBuiltFiles:
+		c.find(c.at(folder), "it includes more than %d files, counted as often as they are included: it is not built", maxBuiltFiles)
+		return b
+	case c.read+weight > maxBuilds:
+		c.find(c.at(folder), "all kustomizations together include more than %d files, counted as often as they are included: it is not built", maxBuilds)
 		return b
 	}
+	c.read += weight
 	text, err := c.run(folder)
 	if err != nil {
 		c.find(c.at(folder), "it does not build: %s", strings.ReplaceAll(err.Error(), "'/", "'"))
@@ -87,7 +93,7 @@ func (c *checker) build(folder string) *built {
 
 // at is where a finding about a folder is reported.
 func (c *checker) at(folder string) string {
-	if name := c.kustomizationFile(folder); name != "" {
+	if name := c.kustomizationFile(folder); name != "" && !c.virtual[name] {
 		return name
 	}
 	return folder
@@ -143,7 +149,9 @@ func (c *checker) complete(folder string) error {
 		}
 	}
 	slices.Sort(resources)
-	return c.keep(path.Join(folder, "kustomization.yaml"), kustomization("", resources, nil))
+	name := path.Join(folder, "kustomization.yaml")
+	c.virtual[name] = true
+	return c.keep(name, kustomization("", resources, nil))
 }
 
 // visiting is one walk through what a folder includes.
@@ -156,10 +164,13 @@ type visiting struct {
 // reach walks through what a folder includes, before kustomize does: it refuses whatever
 // would be fetched or run, marks files as reached, and returns how many files a build reads.
 func (c *checker) reach(folder string, visit *visiting) int {
-	if weight, known := visit.weights[folder]; known {
+	if weight, known := visit.weights[folder]; known && !visit.within[folder] {
 		return weight
 	}
 	file := c.kustomizationFile(folder)
+	if visit.within[folder] {
+		c.find(file, "it includes itself, so it does not build")
+	}
 	if visit.within[folder] || c.bad[file] {
 		visit.refused = true
 		return 0
@@ -177,6 +188,7 @@ func (c *checker) reach(folder string, visit *visiting) int {
 		c.find(file, "%s runs programs or fetches charts: it is not built; use resources and patches", refused)
 		visit.refused = true
 	}
+	c.generated(file, folder, k)
 	weight := 1
 	for _, name := range references(k) {
 		if remote(name) {

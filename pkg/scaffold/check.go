@@ -33,18 +33,19 @@ type CheckReport struct {
 // nothing, whatever is in the tree. It fails if the tree cannot be read; what is wrong
 // with it is a finding.
 func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error) {
-	scheme, err := builtin()
+	c, err := newChecker(o)
 	if err != nil {
 		return CheckReport{}, err
 	}
-	c := &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[Finding]bool{},
-		builds: map[string]*built{}, reached: map[string]bool{}, options: o, scheme: scheme, flavours: fluxFields()}
 	if err := c.load(dir); err != nil {
 		return CheckReport{}, err
 	}
 	c.inspect()
 	if text, ok := c.files[SettingsFile]; ok {
 		settings, err := ReadPlatform(text)
+		if err == nil {
+			settings, err = settings.Complete()
+		}
 		if err != nil {
 			c.find(SettingsFile, "%v", err)
 		} else {
@@ -82,6 +83,16 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 	}
 	slices.SortFunc(report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
 	return report, nil
+}
+
+func newChecker(o CheckOptions) (*checker, error) {
+	scheme, err := builtin()
+	if err != nil {
+		return nil, err
+	}
+	return &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[Finding]bool{},
+		places: map[string][]string{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
+		options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 
 // folders are those with a kustomization of their own.
@@ -124,6 +135,20 @@ func (c *checker) orphans() {
 // hidden reports whether a path is of a tool, such as .github.
 func hidden(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
+}
+
+// of returns the file that an object of a build is from: the one below the folder, or the
+// only one there is, if it has kind and name; else the kustomization.
+func (c *checker) of(folder string, o *unstructured.Unstructured) string {
+	candidates := c.places[o.GetKind()+" "+o.GetName()]
+	near := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !within(name, folder) })
+	switch {
+	case len(near) == 1:
+		return near[0]
+	case len(candidates) == 1:
+		return candidates[0]
+	}
+	return c.at(folder)
 }
 
 // identity names an object in findings.

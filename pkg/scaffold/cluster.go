@@ -78,11 +78,10 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 
 // follow builds a folder, and the folders of the Flux Kustomizations in it.
 func (c *checker) follow(all *closure, folder string, variables map[string]string) {
-	key := folder + " " + fmt.Sprint(variables != nil)
-	if all.seen[key] {
+	if all.seen[folder] {
 		return
 	}
-	all.seen[key] = true
+	all.seen[folder] = true
 	b := c.build(folder)
 	objects := b.objects
 	if variables != nil && !b.failed {
@@ -104,12 +103,15 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 		case next == "":
 			next = "."
 		case strings.Contains(next, "${"):
-			c.find(c.at(folder), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
+			c.find(c.of(folder, o), "%s: spec.path %s has a variable that nothing replaces: add postBuild.substituteFrom to the Kustomization that applies it", identity(o), target)
 			continue
 		}
 		if !c.isFolder(next) {
-			c.find(c.at(folder), "%s: spec.path %s is not there", identity(o), target)
+			c.find(c.of(folder, o), "%s: spec.path %s is not there", identity(o), target)
 			continue
+		}
+		if moved, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace"); all.seen[next] && moved == "" && o.GetName() != platformSource {
+			c.find(c.of(folder, o), "%s: spec.path %s is applied by another Kustomization too, and each takes the objects from the other: keep it in one place", identity(o), target)
 		}
 		c.follow(all, next, all.replaced(o))
 	}
@@ -177,7 +179,7 @@ func (c *checker) flux(all *closure) {
 		if !isFlux(o.Unstructured, "Kustomization") && !isFlux(o.Unstructured, "HelmRelease") {
 			continue
 		}
-		at := c.at(o.folder)
+		at := c.of(o.folder, o.Unstructured)
 		account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName")
 		if account == "" {
 			c.find(at, "%s: spec.serviceAccountName is missing, so Flux acts as the account default, which has no rights: name the account that it acts as", identity(o.Unstructured))
@@ -238,7 +240,7 @@ func (c *checker) twice(all *closure) {
 	for _, o := range all.objects {
 		id := o.GroupVersionKind().Group + " " + identity(o.Unstructured)
 		if folder, ok := first[id]; ok && folder != o.folder && !(isFlux(o.Unstructured, "Kustomization") && o.GetName() == "flux-system") {
-			c.find(c.at(o.folder), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
+			c.find(c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
 			continue
 		}
 		first[id] = o.folder
@@ -280,7 +282,7 @@ func (c *checker) resources(ctx context.Context, all *closure) error {
 func (c *checker) where(all *closure, message string) string {
 	for _, o := range all.objects {
 		if o.GroupVersionKind().Group == "landwaiter.dev" && strings.HasPrefix(message, identity(o.Unstructured)+":") {
-			return c.at(o.folder)
+			return c.of(o.folder, o.Unstructured)
 		}
 	}
 	return c.at(all.root)

@@ -170,28 +170,79 @@ func constraintSets() ([]string, error) {
 // policies adds the chosen sets of constraints, and one place that says how strict they
 // all are.
 func (p Platform) policies(t *Tree) error {
-	for _, set := range p.Constraints {
-		if err := constraintSet(t, set); err != nil {
+	sets, within := slices.Clone(p.Constraints), map[string]bool{}
+	for i := 0; i < len(sets); i++ {
+		others, err := setsWithin(sets[i])
+		if err != nil {
+			return err
+		}
+		for _, other := range others {
+			within[other] = true
+			if !slices.Contains(sets, other) {
+				sets = append(sets, other)
+			}
+		}
+		if err := constraintSet(t, sets[i]); err != nil {
 			return err
 		}
 	}
 	patches := []object{{
-		"target": object{"group": "constraints.gatekeeper.sh"},
+		"target": object{"group": constraintGroup},
 		"patch":  encode([]object{{"op": "add", "path": "/spec/enforcementAction", "value": p.Enforcement}}),
 	}}
-	if p.GitHubOrg != "" {
-		patches = append(patches, object{
-			"target": object{"group": "constraints.gatekeeper.sh", "kind": "FluxAllowedSources"},
-			"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": object{
-				"gitPrefixes":  []string{"https://github.com/" + p.GitHubOrg + "/", "ssh://git@github.com/" + p.GitHubOrg + "/"},
-				"ociPrefixes":  []string{"oci://ghcr.io/" + strings.ToLower(p.GitHubOrg) + "/"},
-				"helmPrefixes": []string{"https://" + strings.ToLower(p.GitHubOrg) + ".github.io/"},
-			}}}),
-		})
+	// The guardrails keep these labels, also while Gatekeeper is away.
+	patches = append(patches, withoutConstraint("ProtectedNamespaceLabels"))
+	if p.GitHubOrg == "" {
+		patches = append(patches, withoutConstraint("FluxAllowedSources"))
+	} else {
+		patches = append(patches, p.allowedSources())
 	}
+	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
 	t.add("infrastructure/policies/kustomization.yaml",
-		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny.\n", p.Constraints, object{"patches": patches}))
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", resources, object{"patches": patches}))
 	return nil
+}
+
+const constraintGroup = "constraints.gatekeeper.sh"
+
+func withoutConstraint(kind string) object {
+	return object{"target": object{"group": constraintGroup, "kind": kind},
+		"patch": encode(object{"$patch": "delete", "apiVersion": constraintGroup + "/v1beta1", "kind": kind, "metadata": object{"name": "any"}})}
+}
+
+// allowedSources limits the sources of teams to those of one organisation.
+func (p Platform) allowedSources() object {
+	organisation := strings.ToLower(p.GitHubOrg)
+	return object{"target": object{"group": constraintGroup, "kind": "FluxAllowedSources"},
+		"patch": encode([]object{{"op": "add", "path": "/spec/parameters", "value": object{
+			"gitPrefixes":  []string{"https://github.com/" + p.GitHubOrg + "/", "ssh://git@github.com/" + p.GitHubOrg + "/"},
+			"ociPrefixes":  []string{"oci://ghcr.io/" + organisation + "/"},
+			"helmPrefixes": []string{"https://" + organisation + ".github.io/"},
+		}}})}
+}
+
+// setsWithin returns the sets that a set includes.
+func setsWithin(set string) ([]string, error) {
+	if set == imagesSet {
+		return nil, nil
+	}
+	text, err := copied(library.Files, path.Join(libraryConstraints, set, "kustomization.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var k struct {
+		Resources []string `json:"resources"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &k); err != nil {
+		return nil, fmt.Errorf("read the set %s: %w", set, err)
+	}
+	var others []string
+	for _, resource := range k.Resources {
+		if name, ok := strings.CutPrefix(resource, "../"); ok {
+			others = append(others, name)
+		}
+	}
+	return others, nil
 }
 
 func constraintSet(t *Tree, set string) error {

@@ -53,10 +53,14 @@ func addEntry(text, field, entry, value string) (string, error) {
 	if has(fields[at+1], value) {
 		return text, nil
 	}
+	lines := strings.SplitAfter(text, "\n")
+	if empty := field + ": []\n"; lines[fields[at].Line-1] == empty {
+		lines[fields[at].Line-1] = field + ":\n- " + entry + "\n"
+		return strings.Join(lines, ""), nil
+	}
 	if fields[at+1].Kind != yaml.SequenceNode || len(fields[at+1].Content) == 0 || fields[at+1].Style&yaml.FlowStyle != 0 {
 		return "", fmt.Errorf("%s is not a list with one line for each entry: write it so, or add %q to it", field, value)
 	}
-	lines := strings.SplitAfter(text, "\n")
 	first := lines[fields[at+1].Content[0].Line-1]
 	indent := first[:len(first)-len(strings.TrimLeft(first, " "))]
 	// Below the field's own line, so that a comment above an entry stays with it.

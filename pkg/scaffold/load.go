@@ -24,7 +24,8 @@ const (
 	maxTreeBytes  = 128 << 20 // kept in memory as a whole
 	maxPathDepth  = 32
 	maxNodes      = 1_000_000 // of one file, with every alias expanded
-	maxBuiltFiles = 20_000    // files of one build, counted as often as they are included
+	maxBuiltFiles = 1_000     // files of one build, counted as often as they are included: kustomize takes seconds
+	maxBuilds     = 10_000    // the same, of all builds
 )
 
 // Finding is one thing that is wrong with a tree.
@@ -41,7 +42,10 @@ type checker struct {
 	memory   filesys.FileSystem // the same files, for kustomize
 	bad      map[string]bool    // files that must not be parsed
 	findings map[Finding]bool
+	places   map[string][]string // files by kind and name of the objects in them
+	virtual  map[string]bool     // kustomizations that Flux would make
 	builds   map[string]*built
+	read     int             // files that builds have read
 	reached  map[string]bool // files that a kustomization names
 	settings *Platform       // nil without a SettingsFile
 	options  CheckOptions
@@ -161,6 +165,10 @@ func (c *checker) inspect() {
 				break
 			}
 			c.secrets(name, document, 0)
+			if metadata := field(document, "metadata"); metadata != nil {
+				id := textOf(document, "kind") + " " + textOf(metadata, "name")
+				c.places[id] = append(c.places[id], name)
+			}
 		}
 	}
 }

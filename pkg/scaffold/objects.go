@@ -48,10 +48,9 @@ func fluxFields() map[string]struct{ known, required []string } {
 
 // objects checks each object of a build as far as that is possible without a cluster.
 func (c *checker) objects(folder string, objects []*unstructured.Unstructured) {
-	at := c.at(folder)
 	for _, o := range objects {
 		if message := c.object(o); message != "" {
-			c.find(at, "%s: %s", identity(o), message)
+			c.find(c.of(folder, o), "%s: %s", identity(o), message)
 		}
 	}
 }

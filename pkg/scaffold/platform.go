@@ -32,9 +32,9 @@ const (
 // Chart says where Flux gets a Helm chart from.
 type Chart struct {
 	// URL of a Helm repository (https://…), or of the chart itself in a registry (oci://…).
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
 	// Version of the chart; a range is possible.
-	Version string `json:"version"`
+	Version string `json:"version,omitempty"`
 }
 
 // Platform describes a platform's repository. [Platform.Complete] fills in what is empty.
@@ -59,8 +59,8 @@ type Platform struct {
 	// SharedSource allows references across namespaces, which the demo's shared source needs.
 	SharedSource bool `json:"sharedSource,omitempty"`
 	// Gatekeeper and Landwaiter are the charts to install.
-	Gatekeeper Chart `json:"gatekeeper"`
-	Landwaiter Chart `json:"landwaiter"`
+	Gatekeeper Chart `json:"gatekeeper,omitzero"`
+	Landwaiter Chart `json:"landwaiter,omitzero"`
 	// LandwaiterImage replaces the chart's image repository, for mirrors.
 	LandwaiterImage string `json:"landwaiterImage,omitempty"`
 	// CheckSHA256 is the checksum of the program that the workflow runs.
@@ -102,7 +102,7 @@ func (p Platform) Complete() (Platform, error) {
 	default:
 		return p, fmt.Errorf("--layout is %q, it must be flux, groups, arc or demo", p.Layout)
 	}
-	if p.Constraints == nil {
+	if p.Constraints == nil && p.Layout != LayoutDemo {
 		sets, err := constraintSets()
 		if err != nil {
 			return p, err
@@ -220,21 +220,27 @@ func ReadPlatform(text []byte) (Platform, error) {
 	if err := yaml.UnmarshalStrict(text, &p); err != nil {
 		return p, fmt.Errorf("read %s: %w", SettingsFile, err)
 	}
-	complete, err := p.Complete()
-	if err != nil {
+	if _, err := p.Complete(); err != nil {
 		return p, fmt.Errorf("use %s: %w", SettingsFile, err)
 	}
-	return complete, nil
+	return p, nil
+}
+
+// settings is what the next run starts from. It leaves out the versions and sets that
+// nobody chose, so that a newer program brings its own.
+func (p Platform) settings(complete Platform) string {
+	p.Layout, p.Environments, p.Groups, p.Clusters = complete.Layout, complete.Environments, complete.Groups, complete.Clusters
+	return "# What landwaiter platform init was told; the next run starts from it.\n" + encode(p)
 }
 
 // NewPlatform returns the tree of a platform's repository.
-func NewPlatform(p Platform) (Tree, error) {
-	p, err := p.Complete()
+func NewPlatform(given Platform) (Tree, error) {
+	p, err := given.Complete()
 	if err != nil {
 		return Tree{}, err
 	}
 	t := Tree{By: "platform init"}
-	t.add(SettingsFile, "# What landwaiter platform init was told; the next run starts from it.\n"+encode(p))
+	t.add(SettingsFile, given.settings(p))
 	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
 	if p.SOPSAge != "" {
 		t.add(".sops.yaml", sopsRules(p.SOPSAge))

@@ -1,9 +1,12 @@
 package scaffold
 
 import (
+	"bytes"
+	"path"
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/types"
 )
 
 // privateKey matches keys that are in no Secret, such as a file that somebody forgot.
@@ -80,5 +83,18 @@ func plainText(node *yaml.Node, depth int) (values int, plain bool) {
 			return 0, false
 		}
 		return 1, !sealed.MatchString(node.Value)
+	}
+}
+
+// generated finds Secrets that a kustomization makes from what is not encrypted.
+func (c *checker) generated(file, folder string, k types.Kustomization) {
+	for _, generator := range k.SecretGenerator {
+		plain := len(generator.LiteralSources) > 0
+		for _, name := range references(types.Kustomization{SecretGenerator: []types.SecretArgs{generator}}) {
+			plain = plain || !bytes.Contains(c.files[path.Join(folder, name)], []byte("ENC[AES256_GCM,data:"))
+		}
+		if plain {
+			c.find(file, "secretGenerator makes a Secret in plain text: encrypt its files with sops, or keep them out of the tree")
+		}
 	}
 }

@@ -131,13 +131,10 @@ func encode(value any) string {
 
 // kustomization is a kustomization.yaml with resources and further fields.
 func kustomization(comment string, resources []string, more object) string {
-	o := object{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-	if len(resources) > 0 {
-		o["resources"] = resources
-	} else {
-		// kustomize refuses a file without any field; this one changes nothing.
-		o["sortOptions"] = object{"order": "fifo"}
+	if resources == nil {
+		resources = []string{}
 	}
+	o := object{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources}
 	for field, value := range more {
 		o[field] = value
 	}

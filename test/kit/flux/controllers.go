@@ -43,6 +43,10 @@ type Options struct {
 	Dir string
 	// Helm starts helm-controller as well.
 	Helm bool
+	// HelmArgs are further arguments of helm-controller.
+	HelmArgs []string
+	// Env is added to the environment of the controllers.
+	Env []string
 	// Open leaves out the lockdown: Flux as it is installed by default.
 	Open bool
 }
@@ -120,6 +124,9 @@ func Run(ctx context.Context, c *cluster.Cluster, options Options) (_ *Flux, err
 		if !options.Open {
 			args = Lockdown(name)
 		}
+		if name == "helm-controller" {
+			args = append(args, options.HelmArgs...)
+		}
 		if err := f.start(ctx, name, []string{"SOURCE_CONTROLLER_LOCALHOST=" + artifacts}, args...); err != nil {
 			return nil, err
 		}
@@ -148,7 +155,7 @@ func (f *Flux) start(ctx context.Context, name string, env []string, args ...str
 			fmt.Sprintf("--metrics-addr=127.0.0.1:%d", ports[1]),
 			// What failed is tried again soon: nobody waits for a test as long as for a cluster.
 			"--requeue-dependency=1s", "--min-retry-delay=200ms", "--max-retry-delay=2s"}, args...),
-		Env: append([]string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + Namespace, "TMPDIR=" + scratch}, env...),
+		Env: append([]string{"KUBECONFIG=" + kubeconfig, "RUNTIME_NAMESPACE=" + Namespace, "TMPDIR=" + scratch}, append(env, f.options.Env...)...),
 	})
 	if err != nil {
 		return err

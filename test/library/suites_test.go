@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -47,6 +48,9 @@ func TestEveryTemplateIsDocumentedAndCanBeTriedWithoutDenying(t *testing.T) {
 			require.NoError(t, err)
 			for name := range s.parameters {
 				require.Contains(t, string(readme), "\n| `"+name+"` | ", "the table of parameters")
+			}
+			for _, link := range regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(string(readme), -1) {
+				require.FileExists(t, filepath.Join(root, s.folder, link[1]))
 			}
 			list, err := os.ReadFile(filepath.Join(root, "README.md"))
 			require.NoError(t, err)

@@ -11,8 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // judged is what one template denies and admits through the API server.
@@ -164,17 +162,6 @@ func (c judged) show(t *testing.T, folder string) {
 	})
 	zero := int64(0)
 	require.NoError(t, w.Client.Delete(within(t), running, &client.DeleteOptions{GracePeriodSeconds: &zero}))
-}
-
-// The samples that are not constraints are what the real definitions accept.
-func TestSamplesAreAccepted(t *testing.T) {
-	for path, namespace := range map[string]string{"samples/csi-provider-class.yaml": "iris-green-web", "verified-artifacts/samples/ocirepository.yaml": "team-a"} {
-		apply(t, namespace, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
-		objects, err := cluster.DecodeFile(root + "/library/" + path)
-		require.NoError(t, err)
-		require.NotEmpty(t, objects)
-		require.NoError(t, try(within(t), objects), path)
-	}
 }
 
 func TestWhatWasThereBeforeTheConstraintCanBeDeleted(t *testing.T) {

@@ -110,7 +110,7 @@ func (p printedTree) print(out io.Writer) error {
 
 // settings reads what an earlier platform init wrote into a folder; found is false if none did.
 func settings(dir string) (p scaffold.Platform, found bool, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, scaffold.SettingsFile))
+	text, err := os.ReadFile(filepath.Join(dir, scaffold.SettingsFile)) //nolint:gosec // the folder is the user's
 	if errors.Is(err, os.ErrNotExist) {
 		return scaffold.Platform{}, false, nil
 	}

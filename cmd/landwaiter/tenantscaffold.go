@@ -46,7 +46,7 @@ with --sops-age, the command sops encrypts it into the tree.
 Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
 a file cannot be read or written.`,
 		Example: `  landwaiter tenant scaffold iris-green --repo fleet --prefix iris-green- --git-url https://github.com/example/iris-green
-  landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --service-account shop --app web --app-chart oci://registry.example.com/charts/web
+  landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --app web --app-chart oci://registry.example.com/charts/web
   landwaiter tenant scaffold iris-green --tenant-repo iris-green --namespace iris-green-web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tenant, err := flags.tenant(cmd, args)

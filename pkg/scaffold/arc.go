@@ -2,7 +2,6 @@ package scaffold
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 
@@ -25,9 +24,6 @@ func (team Team) inClusters(t *Tree, set manifests) error {
 		return err
 	}
 	account := onboard.Account(team.Tenant)
-	if account == "" {
-		return fmt.Errorf("--app %s: Flux installs it as the team's account, and Tenant %s has none; add --service-account %s", app.Name, team.Tenant.Name, team.Tenant.Name)
-	}
 	if app.Chart.URL == "" {
 		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
 	}

@@ -113,7 +113,7 @@ func ReadEncrypted(dir, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open the folder of the tree: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // files are closed by themselves
 	text, err := readExisting(root, name)
 	if err != nil {
 		return "", err

@@ -61,7 +61,7 @@ func TestRefusesLoginsThatAnybodyCouldAnswer(t *testing.T) {
 func fakeSOPS(t *testing.T, script string) string {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "sops"), []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "DIR", dir)), 0o700)) //nolint:gosec // it must be executable
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sops"), []byte("#!/bin/sh\n"+strings.ReplaceAll(script, "DIR", dir)), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return dir
 }

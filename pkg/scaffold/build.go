@@ -70,11 +70,11 @@ func (c *checker) build(folder string) *built {
 	switch {
 	case visit.refused:
 		return b
-	case weight > maxBuiltFiles:
-		c.find(c.at(folder), "it includes more than %d files, counted as often as they are included: it is not built", maxBuiltFiles)
+	case weight > c.maxBuilt:
+		c.find(c.at(folder), "it includes more than %d objects, counted as often as they are included: it is not built", c.maxBuilt)
 		return b
 	case c.read+weight > maxBuilds:
-		c.find(c.at(folder), "all kustomizations together include more than %d files, counted as often as they are included: it is not built", maxBuilds)
+		c.find(c.at(folder), "all kustomizations together include more than %d objects, counted as often as they are included: it is not built", maxBuilds)
 		return b
 	}
 	c.read += weight
@@ -162,7 +162,7 @@ type visiting struct {
 }
 
 // reach walks through what a folder includes, before kustomize does: it refuses whatever
-// would be fetched or run, marks files as reached, and returns how many files a build reads.
+// would be fetched or run, marks files as reached, and returns how many objects a build reads.
 func (c *checker) reach(folder string, visit *visiting) int {
 	if weight, known := visit.weights[folder]; known && !visit.within[folder] {
 		return weight
@@ -201,11 +201,11 @@ func (c *checker) reach(folder string, visit *visiting) int {
 		case c.isFile(target):
 			c.reached[target] = true
 			visit.refused = visit.refused || c.bad[target]
-			weight++
+			weight += max(1, c.counts[target])
 		case c.kustomizationFile(target) != "":
 			weight += c.reach(target, visit)
 		}
-		weight = min(weight, maxBuiltFiles+1)
+		weight = min(weight, c.maxBuilt+1)
 	}
 	visit.weights[folder] = weight
 	return weight

@@ -92,7 +92,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 	}
 	return &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[Finding]bool{},
 		places: map[string][]string{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
-		options: o, scheme: scheme, flavours: fluxFields()}, nil
+		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 
 // folders are those with a kustomization of their own.

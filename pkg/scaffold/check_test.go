@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,7 +116,6 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [../y]\n"))
 			put1(t, dir, "y/kustomization.yaml", kustomize("resources: [../x]\n"))
 		}, "x/kustomization.yaml", "includes itself"},
-		"doubled thirty times": {func(t *testing.T, dir string) { doubled(t, dir, kustomize) }, "d0/kustomization.yaml", "includes more than"},
 		"missing file": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [gone.yaml]\n"))
 		}, "x/kustomization.yaml", "does not build"},
@@ -201,10 +201,13 @@ func small(t *testing.T) string {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "infrastructure", folder)))
 		put1(t, dir, "infrastructure/"+folder+"/kustomization.yaml", kustomization("", nil, nil))
 	}
-	report, err := Check(t.Context(), dir, CheckOptions{})
+	return dir
+}
+
+func TestASmallTreeIsSound(t *testing.T) {
+	report, err := Check(t.Context(), small(t), CheckOptions{})
 	require.NoError(t, err)
 	require.Empty(t, report.Findings)
-	return dir
 }
 
 // laughs is a small file whose aliases expand to ten billion values.
@@ -217,22 +220,37 @@ func laughs() string {
 	return text
 }
 
-// doubled makes thirty folders that each include the next one twice.
-func doubled(t *testing.T, dir string, kustomize func(string) string) {
-	t.Helper()
+// TestWhatDoublesIsNotBuilt has thirty folders that each include the next one twice.
+func TestWhatDoublesIsNotBuilt(t *testing.T) {
+	dir := t.TempDir()
 	for i := range 30 {
-		folder, next := "d"+itoa(i), "../d"+itoa(i+1)
 		for _, side := range []string{"l", "r"} {
-			put1(t, dir, folder+"/"+side+"/kustomization.yaml", kustomize("namePrefix: "+side+"-\nresources: [../"+next+"]\n"))
+			put1(t, dir, fmt.Sprintf("d%d/%s/kustomization.yaml", i, side), kustomization("", []string{fmt.Sprintf("../../d%d", i+1)}, object{"namePrefix": side + "-"}))
 		}
-		put1(t, dir, folder+"/kustomization.yaml", kustomize("resources: [l, r]\n"))
+		put1(t, dir, fmt.Sprintf("d%d/kustomization.yaml", i), kustomization("", []string{"l", "r"}, nil))
 	}
-	put1(t, dir, "d30/kustomization.yaml", kustomize("resources: [x.yaml]\n"))
+	put1(t, dir, "d30/kustomization.yaml", kustomization("", []string{"x.yaml"}, nil))
 	put1(t, dir, "d30/x.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+	c := loaded(t, dir)
+	c.inspect()
+	c.maxBuilt = 100
+	require.True(t, c.build("d0").failed)
+	require.False(t, c.build("d27").failed)
+	require.Len(t, c.build("d27").objects, 8)
+	require.Equal(t, map[Finding]bool{{"d0/kustomization.yaml", "it includes more than 100 objects, counted as often as they are included: it is not built"}: true}, c.findings)
+	c.read = maxBuilds
+	require.True(t, c.build("d28").failed)
+	require.Len(t, c.findings, 2)
 }
 
-func itoa(i int) string {
-	return strings.TrimLeft(string([]rune{rune('0' + i/10), rune('0' + i%10)}), "0") + map[bool]string{true: "0"}[i == 0]
+func TestObjectsCountAndNotFiles(t *testing.T) {
+	dir := t.TempDir()
+	put1(t, dir, "kustomization.yaml", kustomization("", []string{"x.yaml"}, nil))
+	put1(t, dir, "x.yaml", strings.Repeat("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", maxBuilt+1))
+	report, err := Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	require.Len(t, report.Findings, 1)
+	require.Contains(t, report.Findings[0].Message, "more than 10000 objects")
 }
 
 func TestAnEncryptedSecretPasses(t *testing.T) {

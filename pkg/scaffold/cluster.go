@@ -239,7 +239,8 @@ func (c *checker) twice(all *closure) {
 	first := map[string]string{}
 	for _, o := range all.objects {
 		id := o.GroupVersionKind().Group + " " + identity(o.Unstructured)
-		if folder, ok := first[id]; ok && folder != o.folder && !(isFlux(o.Unstructured, "Kustomization") && o.GetName() == "flux-system") {
+		bootstrap := isFlux(o.Unstructured, "Kustomization") && o.GetName() == platformSource
+		if folder, ok := first[id]; ok && folder != o.folder && !bootstrap {
 			c.find(c.of(o.folder, o.Unstructured), "%s is applied from %s too: keep it in one place", identity(o.Unstructured), folder)
 			continue
 		}

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -67,6 +68,9 @@ spec:
 // Bootstrap returns what the demo's bootstrap applies besides Flux itself, and the command
 // that installs Flux with the same lockdown as a tree has.
 func Bootstrap(url, branch string, shared bool) (text, command string, err error) {
+	if url == "" {
+		return "", "", errors.New("--git-url is required: the repository that tenants share, such as https://github.com/example/flux-multitenant-demo")
+	}
 	if !regexp.MustCompile(`^(https|ssh)://[^@ ]+$|^ssh://git@[^@ ]+$`).MatchString(url) {
 		return "", "", fmt.Errorf("--git-url is %q: begin the URL with https:// or ssh://, and leave out credentials", url)
 	}

@@ -61,12 +61,14 @@ func addEntry(text, field, entry, value string) (string, error) {
 	if fields[at+1].Kind != yaml.SequenceNode || len(fields[at+1].Content) == 0 || fields[at+1].Style&yaml.FlowStyle != 0 {
 		return "", fmt.Errorf("%s is not a list with one line for each entry: write it so, or add %q to it", field, value)
 	}
-	first := lines[fields[at+1].Content[0].Line-1]
-	indent := first[:len(first)-len(strings.TrimLeft(first, " "))]
-	// Below the field's own line, so that a comment above an entry stays with it.
-	after := fields[at].Line
-	if fields[at+1].Content[0].Kind == yaml.ScalarNode {
-		after = fields[at+1].Content[len(fields[at+1].Content)-1].Line
+	last := fields[at+1].Content[len(fields[at+1].Content)-1].Line - 1
+	indent := lines[last][:len(lines[last])-len(strings.TrimLeft(lines[last], " "))]
+	// The last entry goes on as long as lines are further in than its dash.
+	after := last + 1
+	for i := after; i < len(lines) && (strings.HasPrefix(lines[i], indent+" ") || strings.TrimSpace(lines[i]) == ""); i++ {
+		if strings.TrimSpace(lines[i]) != "" {
+			after = i + 1
+		}
 	}
 	return strings.Join(slices.Insert(lines, after, indent+"- "+entry+"\n"), ""), nil
 }

@@ -19,13 +19,13 @@ import (
 // Limits of what is checked. A repository is read before anybody has looked at it: that of
 // a pull request is a stranger's.
 const (
-	maxFiles      = 20_000
-	maxFileBytes  = 4 << 20   // the files of flux bootstrap are below 1 MiB
-	maxTreeBytes  = 128 << 20 // kept in memory as a whole
-	maxPathDepth  = 32
-	maxNodes      = 1_000_000 // of one file, with every alias expanded
-	maxBuiltFiles = 1_000     // files of one build, counted as often as they are included: kustomize takes seconds
-	maxBuilds     = 10_000    // the same, of all builds
+	maxFiles     = 20_000
+	maxFileBytes = 4 << 20   // the files of flux bootstrap are below 1 MiB
+	maxTreeBytes = 128 << 20 // kept in memory as a whole
+	maxPathDepth = 32
+	maxNodes     = 1_000_000 // of one file, with every alias expanded
+	maxBuilt     = 10_000    // objects of one build, counted as often as they are included: kustomize takes minutes
+	maxBuilds    = 30_000    // the same, of all builds
 )
 
 // Finding is one thing that is wrong with a tree.
@@ -45,7 +45,9 @@ type checker struct {
 	places   map[string][]string // files by kind and name of the objects in them
 	virtual  map[string]bool     // kustomizations that Flux would make
 	builds   map[string]*built
-	read     int             // files that builds have read
+	counts   map[string]int  // objects in files
+	read     int             // objects that builds have read
+	maxBuilt int             // the limit of that name
 	reached  map[string]bool // files that a kustomization names
 	settings *Platform       // nil without a SettingsFile
 	options  CheckOptions
@@ -64,7 +66,7 @@ func (c *checker) load(dir string) error {
 	if err != nil {
 		return fmt.Errorf("open the tree: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // nothing was written
 	count, total := 0, int64(0)
 	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -109,7 +111,7 @@ func readBounded(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // nothing was written
 	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -157,6 +159,7 @@ func (c *checker) inspect() {
 			c.find(name, "it is not YAML: %v", err)
 			continue
 		}
+		c.counts[name] = len(documents)
 		sizes := map[*yaml.Node]int{}
 		for _, document := range documents {
 			if expanded(document, sizes, 0) > maxNodes {

@@ -222,6 +222,17 @@ func TestTheOverlaysDifferInThePathOnly(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(staging.text, "path: ./staging", "path: ./production"), production.text)
 }
 
+func TestAnAppGivesItsTeamAnAccount(t *testing.T) {
+	tree, err := NewTeam(Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1alpha1.TenantSpec) { s.Reconciler = nil }), App: web(false)})
+	require.NoError(t, err)
+	texts := map[string]string{}
+	for _, file := range tree.Files {
+		texts[filepath.Base(file.Path)] = file.Text
+	}
+	require.Contains(t, texts["web.yaml"], "serviceAccountName: a-a\n")
+	require.Contains(t, texts["rbac.yaml"], "kind: ServiceAccount")
+}
+
 func TestASharedAppIsBuiltForEachTenant(t *testing.T) {
 	dir := examples()["arc"].write(t)
 	replicas := func(tenant string) any {
@@ -284,8 +295,7 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 		"unknown environment":    {Platform{}, Team{Tenant: team("a-a", nil), Places: []string{"dev"}}, "--environment dev: the platform does not have it; use staging, production"},
 		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--group infra-ops"},
 		"app in another layout":  {Platform{}, Team{Tenant: team("a-a", nil), App: web(false)}, "--app means nothing in the layout flux"},
-		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "web"}}, "--app needs --app-chart"},
-		"app without account":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1alpha1.TenantSpec) { s.Reconciler = nil }), App: web(false)}, "add --service-account a-a"},
+		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1alpha1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}}, "--app needs --app-chart"},
 		"app that is a path":     {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "../x"}}, `--app "../x" is not a name`},
 		"Tenant that is refused": {Platform{}, Team{Tenant: team("kube-a", nil)}, "is a namespace of the system"},
 		"demo":                   {Platform{Layout: LayoutDemo}, Team{Tenant: alone("a")}, "use landwaiter tenant add --tenant-name a"},

@@ -62,8 +62,8 @@ func plainText(node *yaml.Node, depth int) (values int, plain bool) {
 	if depth > 8 {
 		return 1, true
 	}
-	switch node.Kind {
-	case yaml.MappingNode:
+	switch {
+	case node.Kind == yaml.MappingNode:
 		for i := 1; i < len(node.Content); i += 2 {
 			count, found := plainText(node.Content[i], depth+1)
 			values, plain = values+count, plain || found
@@ -72,18 +72,16 @@ func plainText(node *yaml.Node, depth int) (values int, plain bool) {
 			}
 		}
 		return values, plain
-	case yaml.SequenceNode:
+	case node.Kind == yaml.SequenceNode:
 		for _, entry := range node.Content {
 			count, found := plainText(entry, depth+1)
 			values, plain = values+count, plain || found
 		}
 		return values, plain
-	default:
-		if node.Value == "" || node.Tag == "!!null" {
-			return 0, false
-		}
-		return 1, !sealed.MatchString(node.Value)
+	case node.Value == "" || node.Tag == "!!null":
+		return 0, false
 	}
+	return 1, !sealed.MatchString(node.Value)
 }
 
 // generated finds Secrets that a kustomization makes from what is not encrypted.

@@ -93,6 +93,10 @@ func (team *Team) place(p Platform) error {
 	if p.Layout != LayoutArc && team.App != (App{}) {
 		return fmt.Errorf("--app means nothing in the layout %s: the team's own repository has its applications", p.Layout)
 	}
+	if team.App != (App{}) && team.Tenant.Spec.Reconciler == nil {
+		// Flux installs the application as the team's account, so the team has one.
+		team.Tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	}
 	if r := team.Tenant.Spec.Reconciler; p.Layout == LayoutGroups && r != nil && r.Source != nil && r.Path == "" {
 		r.Path = "./clusters/${cluster_name}"
 	}

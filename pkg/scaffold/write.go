@@ -74,7 +74,7 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the folder of the tree: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // files are closed by themselves
 	outcomes, edited, err := plan(root, tree, o.Force)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func readExisting(root *os.Root, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open %s: %w", name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // nothing was written
 	text, err := io.ReadAll(io.LimitReader(file, maxExisting))
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
@@ -272,7 +272,7 @@ func generatedBy(root *os.Root, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open %s: %w", name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // nothing was written
 	head := make([]byte, 512)
 	n, err := io.ReadFull(file, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

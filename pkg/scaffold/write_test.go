@@ -159,10 +159,14 @@ func TestListsKeepWhatPeopleWrote(t *testing.T) {
 			"kind: Kustomization\nnamespace: x\nresources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 		"comments, other entries and indentation": {
 			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\npatches:\n  # a fix\n  - path: green-patch.yaml\n    target: {kind: X}\n# end\n",
-			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\n  - ../base/red\npatches:\n  - path: red-patch.yaml\n  # a fix\n  - path: green-patch.yaml\n    target: {kind: X}\n# end\n"},
+			"# ours\nresources:\n  # the first team\n  - ../base/green # since May\n  - extra.yaml\n  - ../base/red\npatches:\n  # a fix\n  - path: green-patch.yaml\n    target: {kind: X}\n  - path: red-patch.yaml\n# end\n"},
 		"inline patch with a block": {
 			"resources: \n- a\npatches:\n- patch: |\n    - op: add\n      path: /a\n  target: {kind: X}\n",
-			"resources: \n- a\n- ../base/red\npatches:\n- path: red-patch.yaml\n- patch: |\n    - op: add\n      path: /a\n  target: {kind: X}\n"},
+			"resources: \n- a\n- ../base/red\npatches:\n- patch: |\n    - op: add\n      path: /a\n  target: {kind: X}\n- path: red-patch.yaml\n"},
+		"patch with an empty line in it": {
+			"resources:\n- a\npatches:\n- patch: |\n    - op: add\n\n      path: /a\n  target: {kind: X}\nlabels: []\n",
+			"resources:\n- a\n- ../base/red\npatches:\n- patch: |\n    - op: add\n\n      path: /a\n  target: {kind: X}\n- path: red-patch.yaml\nlabels: []\n"},
+		"empty lists":           {"resources: []\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 		"no newline at the end": {"resources:\n- a", "resources:\n- a\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 		"there already":         {"resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 	} {
@@ -193,5 +197,5 @@ func TestAListOfAPersonIsAddedTo(t *testing.T) {
 	_, err = Write(dir, tree, WriteOptions{})
 	require.NoError(t, err)
 	require.Equal(t, strings.ReplaceAll(strings.ReplaceAll(text, "- ../base/iris-blue\n", "- ../base/iris-blue\n- ../base/violet\n"),
-		"patches:\n", "patches:\n- path: violet-patch.yaml\n"), content(t, dir, name))
+		"- path: iris-blue-patch.yaml\n", "- path: iris-blue-patch.yaml\n- path: violet-patch.yaml\n"), content(t, dir, name))
 }

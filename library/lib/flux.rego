@@ -16,9 +16,14 @@ standing if {
   not resumed
 }
 
-work(given) := object.remove(given.spec, ["suspend", "deletionPolicy"]) if is_object(given.spec)
+work(given) := object.remove(given.spec, stops) if is_object(given.spec)
 
 else := null
+
+# A PushSecret with deletionPolicy Delete takes what it names out of the store.
+stops := ["suspend"] if kind == "PushSecret"
+
+else := ["suspend", "deletionPolicy"]
 
 resumed if {
   input.review.oldObject.spec.suspend == true

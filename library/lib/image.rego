@@ -38,16 +38,6 @@ official(host, path) := concat("", ["library/", path]) if {
 
 else := path
 
-# A reference is under a prefix if it goes on after a boundary. Only after a repository can
-# that be a tag or a digest: after a host, a colon begins a port.
-under(image, prefix) if {
-  normal := normalised(prefix)
-  some start in starts(normal)
-  startswith(image, start)
-}
-
-under(image, prefix) if image == normalised(prefix)
-
 # A host alone becomes one with a slash.
 normalised(prefix) := concat("/", [host, official(host, path)]) if {
   first := split(prefix, "/")[0]
@@ -55,6 +45,8 @@ normalised(prefix) := concat("/", [host, official(host, path)]) if {
   path := substring(prefix, count(first) + 1, -1)
 }
 
+# A reference is under a prefix if it goes on after a boundary. Only after a repository can
+# that be a tag or a digest: after a host, a colon begins a port.
 starts(prefix) := {prefix} if endswith(prefix, "/")
 
 else := {concat("", [prefix, boundary]) | some boundary in ["/", ":", "@"]}

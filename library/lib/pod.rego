@@ -82,13 +82,14 @@ containers[side] contains {"named": named, "spec": container} if {
 }
 
 # A field of the security context: the container's value beats the pod's. Null if neither has one.
-setting(template, container, field) := value if {
+# Functions are given the side and not its template: each call compares its arguments as a whole.
+setting(side, container, field) := value if {
   value := container.securityContext[field]
   value != null
 }
 
 else := value if {
-  value := template.spec.securityContext[field]
+  value := templates[side].spec.securityContext[field]
   value != null
 }
 

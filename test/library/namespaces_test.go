@@ -26,6 +26,7 @@ func beyondGator(folder string) []testCase {
 		return []testCase{
 			reviewed("own key while Gatekeeper has no Namespaces", secret("iris-db"), labelled, object{}, object{}, "whether a tenant with a longer name owns the key"),
 			reviewed("own key while Gatekeeper has Namespaces", secret("iris-db"), labelled, object{}, synced),
+			reviewed("own key behind a separator that labels can have", secret("iris.db"), labelled, object{"separator": "."}, object{}, "whether a tenant with a longer name owns the key"),
 			reviewed("own key where no name begins another's", secret("iris/db"), labelled, object{"separator": "/"}, object{}),
 			reviewed("namespace without labels that the inventory has with them", secret("iris-db"), namespace(nil), object{}, synced, "has no label"),
 			reviewed("namespace that Gatekeeper does not know but the inventory", secret("iris-db"), object{}, object{}, synced),

@@ -51,6 +51,8 @@ func attacksAsOperator() []attack {
 		{"a limit that everybody shares", operator(), rule, "", "nothing else", create(strings.ReplaceAll(constraint, "tenantLabel: landwaiter.dev/tenant", "shared: [evil.example.com/]"), "x", "x", "deny", "", "x", "registry.example.com/green/")},
 		{"limit those of another Tenant", operator(), rule, "", "nothing else", create(constraint, "x", "x", "deny", "", "iris-red", "evil.example.com/")},
 		{"a limit by another name", operator(), rule, "", "keeps no constraint x", create(constraint, "x", "iris-green", "deny", "", "x", "registry.example.com/green/")},
+		{"take over the limit of a cluster admin", operator(), rule, "", "keeps no constraint everybody", change("TenantAllowedRegistries", "", "everybody",
+			`{"metadata":{"labels":{"landwaiter.dev/owner":"platform","landwaiter.dev/tenant":"everybody"}},"spec":{"match":{"namespaceSelector":{"matchLabels":{"landwaiter.dev/tenant":"everybody"}}}}}`)},
 		{"a limit that only warns", operator(), rule, "", "nothing else", create(constraint, "x", "x", "warn", "", "x", "registry.example.com/green/")},
 		{"a limit with an exception", operator(), rule, "", "nothing else", create(constraint, "x", "x", "deny", "excludedNamespaces: ['*'], ", "x", "registry.example.com/green/")},
 		{"a Kustomization with Flux's account", operator(), rule, "", "only in namespaces with the label",

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -89,6 +90,24 @@ func findingsOf(t *testing.T, dir, file string) string {
 	}
 	t.Logf("%v", report.Findings)
 	return strings.Join(found, "\n")
+}
+
+// TestMergesThatNeverEndAreRefused has a mapping that merges itself, and one that doubles
+// with each of fifty others.
+func TestMergesThatNeverEndAreRefused(t *testing.T) {
+	doubling := "a0: &a0 {x: y}\n"
+	for i := 1; i < 50; i++ {
+		doubling += fmt.Sprintf("a%d: &a%d {<<: [*a%d, *a%d]}\n", i, i, i-1, i-1)
+	}
+	for name, text := range map[string]string{"itself": "a: &a {<<: *a}\n<<: *a\n", "doubling": doubling + "<<: *a49\n"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put1(t, dir, "x/kustomization.yaml", text)
+			require.Contains(t, findingsOf(t, dir, "x/kustomization.yaml"), "once its aliases are expanded")
+			_, err := ReadEncrypted(dir, "x/kustomization.yaml")
+			require.Error(t, err)
+		})
+	}
 }
 
 func TestWhatSopsEncryptsForAGeneratorPasses(t *testing.T) {

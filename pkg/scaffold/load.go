@@ -200,10 +200,16 @@ func expanded(node *yaml.Node, sizes map[*yaml.Node]int, depth int) int {
 
 // field returns the value of a key of a mapping, merged ones included, nil if there is none.
 func field(node *yaml.Node, key string) *yaml.Node {
+	return lookup(node, key, map[*yaml.Node]bool{})
+}
+
+// lookup looks into each mapping once, however often and deeply it is merged.
+func lookup(node *yaml.Node, key string, seen map[*yaml.Node]bool) *yaml.Node {
 	node = target(node)
-	if node.Kind != yaml.MappingNode {
+	if seen[node] || node.Kind != yaml.MappingNode {
 		return nil
 	}
+	seen[node] = true
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == key {
 			return target(node.Content[i+1])
@@ -218,7 +224,7 @@ func field(node *yaml.Node, key string) *yaml.Node {
 			merged = merged[0].Content
 		}
 		for _, from := range merged {
-			if value := field(from, key); value != nil {
+			if value := lookup(from, key, seen); value != nil {
 				return value
 			}
 		}

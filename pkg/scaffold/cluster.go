@@ -85,11 +85,16 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 	b := c.build(folder)
 	objects := b.objects
 	if variables != nil && !b.failed {
+		if c.replaced += replacedSize(b.text, variables); c.replaced > maxReplaced {
+			c.find(c.at(folder), "it and what was checked before have more than %d MiB once variables are replaced: use shorter values", maxReplaced>>20)
+			return
+		}
 		var err error
 		if objects, err = decode(substitute(b.text, variables)); err != nil {
 			c.find(c.at(folder), "it cannot be read once variables are replaced: %v", err)
 			return
 		}
+		c.opened(folder, objects)
 	}
 	c.objects(folder, objects)
 	for _, o := range objects {
@@ -144,6 +149,15 @@ func substitute(text string, variables map[string]string) string {
 		}
 		return found[2]
 	})
+}
+
+// replacedSize is how long a text becomes by [substitute].
+func replacedSize(text string, variables map[string]string) int {
+	size := len(text)
+	for _, found := range variable.FindAllStringSubmatchIndex(text, -1) {
+		size += len(variables[text[found[2]:found[3]]])
+	}
+	return size
 }
 
 func isFlux(o *unstructured.Unstructured, kind string) bool {

@@ -88,7 +88,6 @@ func findingsOf(t *testing.T, dir, file string) string {
 			found = append(found, f.Message)
 		}
 	}
-	t.Logf("%v", report.Findings)
 	return strings.Join(found, "\n")
 }
 
@@ -106,6 +105,22 @@ func TestMergesThatNeverEndAreRefused(t *testing.T) {
 			require.Contains(t, findingsOf(t, dir, "x/kustomization.yaml"), "once its aliases are expanded")
 			_, err := ReadEncrypted(dir, "x/kustomization.yaml")
 			require.Error(t, err)
+		})
+	}
+}
+
+func TestWhatVariablesMakeIsChecked(t *testing.T) {
+	for name, c := range map[string]struct{ value, manifest, says string }{
+		"a Secret":  {"Secret", "apiVersion: v1\nkind: ${v}\nmetadata: {name: a}\nstringData: {a: hunter2}\n", "a Secret in plain text"},
+		"megabytes": {strings.Repeat("x", 1<<20), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: \"" + strings.Repeat("${v}", 1<<16) + "\"}\n", "MiB once variables are replaced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t)
+			put1(t, dir, "clusters/staging/more.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: more, namespace: flux-system}\n"+
+				"spec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, serviceAccountName: a, path: ./more, postBuild: {substitute: {v: "+c.value+"}}}\n")
+			put1(t, dir, "more/x.yaml", c.manifest)
+			put1(t, dir, "more/kustomization.yaml", kustomization("", []string{"x.yaml"}, nil))
+			require.Contains(t, findingsOf(t, dir, "more/kustomization.yaml"), c.says)
 		})
 	}
 }

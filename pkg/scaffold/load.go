@@ -26,6 +26,7 @@ const (
 	maxNodes     = 1_000_000 // of one file, with every alias expanded
 	maxBuilt     = 10_000    // objects of one build, counted as often as they are included: kustomize takes minutes
 	maxBuilds    = 30_000    // the same, of all builds
+	maxReplaced  = 64 << 20  // what all builds have with their variables replaced
 )
 
 // Finding is one thing that is wrong with a tree.
@@ -48,6 +49,7 @@ type checker struct {
 	builds   map[string]*built
 	counts   map[string]int  // objects in files
 	read     int             // objects that builds have read
+	replaced int             // bytes with variables replaced
 	maxBuilt int             // the limit of that name
 	reached  map[string]bool // files that a kustomization names
 	settings *Platform       // nil without a SettingsFile

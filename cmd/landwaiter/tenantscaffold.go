@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
 )
 
@@ -35,8 +37,9 @@ platform init made, in its layout, and adds it to the lists of its environments,
 or clusters. With --tenant-repo it writes the team's own repository instead, for the same
 layout. It talks to no cluster.
 
-It may be run again, and replaces only files that nobody edited. Other entries and
-comments of the lists stay.
+It may be run again: flags add to the Tenant that the tree has (lists grow, other values
+are replaced, and what no flag mentions stays), and --filename replaces it. Only files
+that nobody edited are replaced. Other entries and comments of the lists stay.
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh makes a key
 and prints the public one, for the Git host, and token takes one from a file. The Secret
@@ -97,6 +100,9 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 	if !found {
 		return fmt.Errorf("%s has no %s: run landwaiter platform init %s first", f.repo, scaffold.SettingsFile, f.repo)
 	}
+	if tenant, err = f.addedTo(cmd, tenant); err != nil {
+		return err
+	}
 	team := scaffold.Team{Tenant: tenant, Places: f.places}
 	if team.Landwaiter, err = parseAccount(f.account); err != nil {
 		return err
@@ -127,6 +133,32 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 		}
 	}
 	return f.write(cmd, f.repo, tree)
+}
+
+// addedTo adds what flags say to the Tenant that the tree has; a file replaces it.
+func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
+	if len(f.files) > 0 {
+		return asked, nil
+	}
+	for _, pattern := range scaffold.TenantFiles(asked.Name) {
+		names, err := filepath.Glob(filepath.Join(f.repo, filepath.FromSlash(pattern)))
+		if err != nil {
+			return nil, fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
+		}
+		if len(names) == 0 {
+			continue
+		}
+		found, err := readTenants(cmd, names[:1])
+		if err != nil {
+			return nil, err
+		}
+		there, err := pickTenant(found.tenants, asked.Name)
+		if err != nil {
+			return nil, err
+		}
+		return operator.Combine(there, asked)
+	}
+	return asked, nil
 }
 
 // ownRepository writes the team's own repository.

@@ -31,7 +31,8 @@ const (
 
 // Chart says where Flux gets a Helm chart from.
 type Chart struct {
-	// URL of a Helm repository (https://…), or of the chart itself in a registry (oci://…).
+	// URL of a Helm repository (https://…), of the chart itself in a registry (oci://…), or
+	// of a Git repository with the chart in charts/NAME (https://….git).
 	URL string `json:"url,omitempty"`
 	// Version of the chart; a range is possible.
 	Version string `json:"version,omitempty"`

@@ -68,6 +68,11 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	return t, t.sort()
 }
 
+// TenantFiles returns patterns of the files that have a Tenant in the layouts.
+func TenantFiles(name string) []string {
+	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/namespace.yaml", "clusters/*/*/" + name + "/namespace.yaml"}
+}
+
 // place fills in where the Tenant is, and refuses places that the platform does not have.
 func (team *Team) place(p Platform) error {
 	var all []string

@@ -41,6 +41,7 @@ type exportFlags struct {
 	account       string
 	constraints   bool
 	skipNamespace bool
+	labels        map[string]string
 }
 
 func newTenantExport() *cobra.Command {
@@ -80,12 +81,16 @@ Tenant in it cannot be used, 69 the result cannot be written.`,
 	cmd.Flags().StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
 	cmd.Flags().BoolVar(&flags.constraints, "constraints", false, "print the constraint TenantAllowedRegistries of --registry, which needs its template in the cluster")
 	cmd.Flags().BoolVar(&flags.skipNamespace, "skip-namespace", false, "leave out the Namespace, with --format=flux")
+	cmd.Flags().StringToStringVar(&flags.labels, "label", nil, "NAME=VALUE of a further label of every object, with --format=flux (repeatable)")
 	return cmd
 }
 
 func (f *exportFlags) export(tenant *v1alpha1.Tenant) ([]byte, error) {
 	if f.skipNamespace && f.as != exportFlux {
 		return nil, errors.New("--skip-namespace means nothing without --format=flux")
+	}
+	if len(f.labels) > 0 && f.as != exportFlux {
+		return nil, errors.New("--label means nothing without --format=flux")
 	}
 	own, err := tenantObject(tenant)
 	if err != nil {
@@ -95,7 +100,7 @@ func (f *exportFlags) export(tenant *v1alpha1.Tenant) ([]byte, error) {
 	case exportTenant:
 		return yamlOf(own)
 	case exportFlux:
-		return onboard.Flux(tenant, onboard.FluxOptions{SkipNamespace: f.skipNamespace})
+		return onboard.Flux(tenant, onboard.FluxOptions{SkipNamespace: f.skipNamespace, Labels: f.labels})
 	case exportObjects:
 	default:
 		return nil, fmt.Errorf("--format is %q, it must be objects, tenant or flux", f.as)

@@ -80,22 +80,9 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			printed, problems := printedAdded{Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
-			for _, asked := range tenants {
-				if asked.Annotations[v1alpha1.AnnotationForm] == onboard.FormDemoShared {
-					warnShared(cmd.ErrOrStderr(), asked.Name)
-				}
-				added, found, err := addTenant(ctx, engine, asked, len(flags.files) > 0)
-				if err != nil {
-					return err
-				}
-				problems = append(problems, found...)
-				if admin.dryRun && added.Tenant != "" {
-					engine.Assume(asked)
-				}
-				if added.Tenant != "" {
-					printed.Tenants = append(printed.Tenants, added)
-				}
+			printed, problems, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, admin.dryRun)
+			if err != nil {
+				return err
 			}
 			if len(printed.Tenants) > 0 {
 				if err := output.print(cmd, printed, printed.print); err != nil {
@@ -114,6 +101,29 @@ is wrong, 69 the Kubernetes API does not answer.`,
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the rules of each Tenant are in force")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "time for everything")
 	return cmd
+}
+
+// addTenants applies Tenants, one after the other.
+func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1alpha1.Tenant, replace, dryRun bool) (printedAdded, []operator.Problem, error) {
+	printed, problems := printedAdded{Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
+	for _, asked := range tenants {
+		if asked.Annotations[v1alpha1.AnnotationForm] == onboard.FormDemoShared {
+			warnShared(cmd.ErrOrStderr(), asked.Name)
+		}
+		added, found, err := addTenant(ctx, engine, asked, replace)
+		if err != nil {
+			return printed, nil, err
+		}
+		problems = append(problems, found...)
+		if added.Tenant == "" {
+			continue
+		}
+		printed.Tenants = append(printed.Tenants, added)
+		if dryRun {
+			engine.Assume(asked)
+		}
+	}
+	return printed, problems, nil
 }
 
 // addTenant applies one Tenant, or says why nothing of it was written.

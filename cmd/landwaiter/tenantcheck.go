@@ -34,9 +34,10 @@ func newTenantCheck() *cobra.Command {
 		Short: "Find where a cluster differs from its Tenants, or lets teams reach too far",
 		Long: `Check compares a Tenant, or all of them, with the cluster, and changes nothing.
 It finds trust that developers can change, roles that may change their namespace,
-rights of default accounts, namespaces without a default-deny, objects that differ
-from what the Tenant says, namespaces that two Tenants name or that nobody gave,
-pods in a home, sources of another namespace, and missing guardrails.
+rights of default accounts, objects of Flux that act as other accounts, namespaces
+without a default-deny, objects that differ from what the Tenant says, namespaces that
+two Tenants name or that nobody gave, pods in a home, sources of another namespace,
+namespaces whose Tenant is gone, and missing guardrails.
 
 Exit codes: 0 there are no findings, 1 there are, or no such Tenant, 64 the command line
 is wrong, 69 the Kubernetes API does not answer.`,

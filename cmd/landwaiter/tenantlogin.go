@@ -20,6 +20,9 @@ const (
 	authToken = "token"
 )
 
+// defaultLogin is the Secret's name if the Tenant names none.
+const defaultLogin = "git-auth"
+
 // loginFlags say with what Flux reads the team's repository.
 type loginFlags struct {
 	kind, tokenFile, knownHosts, out, recipient string
@@ -52,7 +55,7 @@ func (f *loginFlags) prepare(repo string, platform scaffold.Platform, team *scaf
 		return nil, err
 	}
 	if source.SecretRef == nil {
-		source.SecretRef = &v1alpha1.SecretRef{Name: "git-auth"}
+		source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
 	}
 	switch {
 	case f.recipient != "" && f.recipient != platform.SOPSAge:
@@ -109,14 +112,17 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 		if filepath.Base(file.Path) != scaffold.AuthFile {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(repo, filepath.FromSlash(file.Path)))
+		text, err := scaffold.ReadEncrypted(repo, file.Path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("read the login of an earlier run: %w", err)
+			return unavailable(fmt.Errorf("read the login of an earlier run: %w", err))
 		}
-		team.Auth = string(text)
+		team.Auth = text
+	}
+	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
+		r.Source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -19,6 +20,8 @@ const fluxRole = "cluster-admin"
 type FluxOptions struct {
 	// SkipNamespace leaves out the Namespaces.
 	SkipNamespace bool
+	// Labels are set besides Flux's own, which they cannot replace.
+	Labels map[string]string
 }
 
 // Flux returns the bytes of
@@ -35,14 +38,21 @@ func Flux(tenant *v1alpha1.Tenant, o FluxOptions) ([]byte, error) {
 			role = reconciler.ClusterRole
 		}
 	}
+	for name, value := range o.Labels {
+		if len(validation.IsQualifiedName(name)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+			return nil, fmt.Errorf("%s=%s is not a label; use NAME=VALUE of letters, digits, dashes, underscores and dots", name, value)
+		}
+	}
+	labels := texts(o.Labels)
+	labels[v1alpha1.LabelFluxTenant] = tenant.Name
 	var text bytes.Buffer
 	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.Home })
 	for _, namespace := range append([]string{tenant.Spec.Home}, others...) {
 		meta := func(name string) map[string]any {
-			return map[string]any{"name": name, "namespace": namespace, "labels": map[string]any{v1alpha1.LabelFluxTenant: tenant.Name}}
+			return map[string]any{"name": name, "namespace": namespace, "labels": labels}
 		}
 		documents := []map[string]any{
-			{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": map[string]any{v1alpha1.LabelFluxTenant: tenant.Name}}},
+			{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace, "labels": labels}},
 			{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(account)},
 			{"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding", "metadata": meta(tenant.Name + "-reconciler"),
 				"roleRef": map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role},

@@ -30,6 +30,8 @@ func TestExportEqualsFlux(t *testing.T) {
 		"--with-namespace=apps --with-service-account=flux-tenant":         {reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux-tenant"}, want: namespace + rest("flux-tenant", "cluster-admin")},
 		"--with-namespace=apps --skip-namespace":                           {o: FluxOptions{SkipNamespace: true}, want: rest("dev-team", "cluster-admin")},
 		"--with-namespace=apps --with-namespace=web --with-namespace=data": {namespaces: []string{"web", "data"}, want: namespace + rest("dev-team", "cluster-admin")},
+		"--with-namespace=apps --label=environment=dev --label=toolkit.fluxcd.io/tenant=other": {o: FluxOptions{Labels: map[string]string{"environment": "dev", "toolkit.fluxcd.io/tenant": "other"}},
+			want: strings.ReplaceAll(namespace+rest("dev-team", "cluster-admin"), "  labels:\n", "  labels:\n    environment: dev\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{Home: "apps", Namespaces: c.namespaces, Reconciler: c.reconciler}}
@@ -47,4 +49,6 @@ func TestExportEqualsFlux(t *testing.T) {
 func TestFluxRefusesWhatItsNamesWouldBreak(t *testing.T) {
 	_, err := Flux(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{Home: "kube-system"}}, FluxOptions{})
 	require.ErrorContains(t, err, "spec.home: kube-system is a namespace of the system")
+	_, err = Flux(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{Home: "apps"}}, FluxOptions{Labels: map[string]string{"a b": "c"}})
+	require.ErrorContains(t, err, "a b=c is not a label")
 }

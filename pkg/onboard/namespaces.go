@@ -143,7 +143,7 @@ func (r *rendering) registries() {
 				"kinds":             []any{map[string]any{"apiGroups": []any{""}, "kinds": []any{"Pod"}}},
 				"namespaceSelector": map[string]any{"matchLabels": map[string]any{v1alpha1.LabelTenant: r.Name}},
 			},
-			"parameters": map[string]any{"prefixes": list(r.Spec.Isolation.Registries)},
+			"parameters": map[string]any{"prefixes": list(r.Spec.Isolation.Registries), "tenantLabel": v1alpha1.LabelTenant},
 		},
 	}})
 }

@@ -29,6 +29,7 @@ const (
 	findingHomeHasPods     = "HomeHasPods"
 	findingSharedSource    = "SharedSource"
 	findingOtherAccount    = "OtherAccount"
+	findingNoTenant        = "NoTenant"
 )
 
 // guardLabels is the suffix of the policy that guards the labels of namespaces.
@@ -68,6 +69,9 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 	if name != "" && !known {
 		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("tenants").GroupResource(), name)
 	}
+	if name == "" {
+		c.orphans()
+	}
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
 	})
@@ -100,6 +104,19 @@ func (c *checker) guards(ctx context.Context) error {
 		return fmt.Errorf("look for the guardrails: %w", err)
 	}
 	return nil
+}
+
+// orphans finds namespaces whose Tenant went without what it stood for, as when somebody
+// removed its finalizer.
+func (c *checker) orphans() {
+	for i := range c.namespaces {
+		namespace := &c.namespaces[i]
+		tenant := namespace.Labels[v1alpha1.LabelTenant]
+		if tenant != "" && c.tenants.Named(tenant) == nil {
+			c.add("", findingNoTenant, policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name},
+				"names Tenant %s, which does not exist, but its bindings may: `landwaiter tenant delete %s --yes` removes what is left", tenant, tenant)
+		}
+	}
 }
 
 // tenant checks one Tenant.

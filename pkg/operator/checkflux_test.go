@@ -1,10 +1,14 @@
 package operator
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -47,4 +51,24 @@ func TestFindsWhatFluxAppliesAsAnotherAccountOrFromElsewhere(t *testing.T) {
 			require.Equal(t, c.findings, findings)
 		})
 	}
+}
+
+func TestFindsNamespacesWhoseTenantIsGone(t *testing.T) {
+	accepts := interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+		return nil
+	}}
+	e := New(fakeClient(t, accepts, team("green"), namespaceOf("green", "green"), namespaceOf("gone", "left"), namespaceOf("", "default")), Options{})
+	where := func(name string) (found []string) {
+		findings, err := e.Check(t.Context(), name)
+		require.NoError(t, err)
+		for _, f := range findings {
+			if f.Finding == findingNoTenant {
+				found = append(found, f.Where.String())
+				require.Contains(t, f.Fix, "landwaiter tenant delete gone --yes")
+			}
+		}
+		return found
+	}
+	require.Equal(t, []string{"Namespace left"}, where(""))
+	require.Empty(t, where("green"), "it is about no Tenant that there is")
 }

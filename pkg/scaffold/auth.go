@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -105,14 +106,32 @@ func Encrypt(ctx context.Context, sops string, secret []byte, recipient string) 
 	return out.String(), nil
 }
 
+// ReadEncrypted returns a Secret of the tree in dir. It refuses one that is not wholly
+// encrypted, and a link, because what it returns is written elsewhere in the tree.
+func ReadEncrypted(dir, name string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("open the folder of the tree: %w", err)
+	}
+	defer root.Close()
+	text, err := readExisting(root, name)
+	if err != nil {
+		return "", err
+	}
+	if err := encrypted([]byte(text)); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return text, nil
+}
+
 // encrypted refuses text that is not one wholly encrypted Secret.
 func encrypted(text []byte) error {
 	documents, err := parse(text)
 	if err != nil {
-		return fmt.Errorf("what it wrote is not YAML: %w", err)
+		return fmt.Errorf("it is not YAML: %w", err)
 	}
 	if len(documents) != 1 || textOf(documents[0], "kind") != "Secret" || field(documents[0], "stringData") == nil {
-		return errors.New("what it wrote is not the Secret")
+		return errors.New("it is not the encrypted Secret")
 	}
 	c := checker{findings: map[Finding]bool{}}
 	c.secrets(AuthFile, documents[0], 0)

@@ -84,8 +84,8 @@ func TestBelievesSOPSOnlyIfEverythingIsEncrypted(t *testing.T) {
 		"plain text":     {"cat\n", "plain text"},
 		"one value":      {"cat <<EOF\n" + sealedSecret(sealedValue+"\n  user: me", sealedValue) + "EOF\n", "plain text"},
 		"without sum":    {"cat <<EOF\n" + sealedSecret(sealedValue, "x") + "EOF\n", "without the sum"},
-		"nothing":        {"true\n", "not the Secret"},
-		"another object": {"echo 'kind: ConfigMap'\n", "not the Secret"},
+		"nothing":        {"true\n", "not the encrypted Secret"},
+		"another object": {"echo 'kind: ConfigMap'\n", "not the encrypted Secret"},
 		"not YAML":       {"echo '['\n", "not YAML"},
 		"it fails":       {"echo 'no such recipient' >&2\nexit 3\n", "no such recipient"},
 	} {
@@ -121,6 +121,23 @@ func TestTheEncryptedLoginIsWrittenOnce(t *testing.T) {
 	require.Equal(t, Unchanged, result(outcomes, "tenants/base/iris-red/auth.yaml"))
 	require.Contains(t, content(t, dir, "clusters/staging/tenants.yaml"), "provider: sops")
 	require.Contains(t, content(t, dir, ".sops.yaml"), recipient)
+}
+
+func TestALoginOfTheTreeIsReadOnlyIfItIsEncrypted(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	put1(t, dir, "sealed.yaml", sealedSecret(sealedValue, sealedValue))
+	put1(t, dir, "plain.yaml", plainSecret)
+	put1(t, elsewhere, "sealed.yaml", sealedSecret(sealedValue, sealedValue))
+	require.NoError(t, os.Symlink(filepath.Join(elsewhere, "sealed.yaml"), filepath.Join(dir, "link.yaml")))
+	text, err := ReadEncrypted(dir, "sealed.yaml")
+	require.NoError(t, err)
+	require.Equal(t, sealedSecret(sealedValue, sealedValue), text)
+	for name, says := range map[string]string{"plain.yaml": "plain text", "link.yaml": "not a regular file", "../" + filepath.Base(elsewhere) + "/sealed.yaml": "escapes"} {
+		_, err := ReadEncrypted(dir, name)
+		require.ErrorContains(t, err, says)
+	}
+	_, err = ReadEncrypted(dir, "gone.yaml")
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func TestRefusesRepositoriesThatMeanNothing(t *testing.T) {

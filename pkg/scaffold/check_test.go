@@ -72,6 +72,11 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, "big.yaml", "more than 4 MiB"},
 		"deep folders":   {func(t *testing.T, dir string) { put1(t, dir, strings.Repeat("a/", 40)+"x.yaml", "a: b\n") }, strings.TrimSuffix(strings.Repeat("a/", 34), "/"), "folders deep"},
 		"billion laughs": {func(t *testing.T, dir string) { put1(t, dir, "bomb.yaml", laughs()) }, "bomb.yaml", "once its aliases are expanded"},
+		"billion laughs in a file of another name": {func(t *testing.T, dir string) {
+			put1(t, dir, "x/bomb.txt", laughs())
+			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [bomb.txt]\n"))
+		}, "x/bomb.txt", "once its aliases are expanded"},
+		"Secret in a file of another name": {func(t *testing.T, dir string) { put1(t, dir, "notes/login.yaml.bak", plainSecret) }, "notes/login.yaml.bak", "a Secret in plain text"},
 		"deep nesting": {func(t *testing.T, dir string) {
 			put1(t, dir, "bomb.yaml", "a: "+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+"\n")
 		}, "bomb.yaml", "once its aliases are expanded"},
@@ -277,7 +282,7 @@ func TestOrderHasNoCycle(t *testing.T) {
 				require.True(t, done[name], "%s waits for %s, which comes later", s.name, name)
 			}
 			done[s.name] = true
-			require.Equal(t, true, s.object()["spec"].(object)["wait"])
+			require.Equal(t, s.name != "tenants", s.object()["spec"].(object)["wait"], "a step that is waited for must be healthy, and a team must not hold up others")
 		}
 	}
 	require.Nil(t, cycle(map[string][]string{"a": {"b"}, "b": {"c"}}))

@@ -42,7 +42,8 @@ func (p Platform) beforeTenants() []string {
 
 // tenantsStep applies the tenants of a cluster.
 func (p Platform) tenantsStep(folder string, more object) step {
-	s := step{"tenants", folder, p.beforeTenants(), object{}}
+	// Without wait: a team's broken repository must not hold up the other teams.
+	s := step{"tenants", folder, p.beforeTenants(), object{"wait": false}}
 	if p.SOPSAge != "" {
 		s.more["decryption"] = object{"provider": "sops", "secretRef": object{"name": "sops-age"}}
 	}

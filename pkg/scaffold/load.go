@@ -148,11 +148,11 @@ func parse(content []byte) ([]*yaml.Node, error) {
 func (c *checker) inspect() {
 	for name, content := range c.files {
 		c.keys(name, content)
-		if !manifest(name) {
-			continue
-		}
 		documents, err := parse(content)
 		if err != nil {
+			if !manifest(name) {
+				continue // kustomize refuses it as a resource, and takes it as the file of a ConfigMap
+			}
 			c.bad[name] = true
 			c.find(name, "it is not YAML: %v", err)
 			continue

@@ -26,6 +26,7 @@ func followed() map[string]string {
 		"charts/landwaiter/README.md": admin,
 		"docs/metrics.md":             "TestTheCommandsOfThePageWork",
 		"docs/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
+		"docs/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
 		"docs/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 	}
 }

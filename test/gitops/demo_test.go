@@ -48,10 +48,3 @@ func requireSeeds(t *testing.T, namespace, tenant string) {
 	require.Equal(t, []any{map[string]any{"name": "SUBST_LITERAL", "value": tenant}}, container["env"])
 	require.Nil(t, get(t, "apps/v1", "Deployment", "baz", "dummy"))
 }
-
-// demoVariables is the ConfigMap of the demo.
-func demoVariables(namespace, tenant string) *unstructured.Unstructured {
-	object := of("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: tenant-vars}}", namespace)
-	object.Object["data"] = map[string]any{"PER_TENANT_SUBST": `This tenant name is "` + tenant + `"`}
-	return object
-}

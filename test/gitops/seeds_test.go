@@ -16,12 +16,11 @@ import (
 func TestTheDemoIsTheSeeds(t *testing.T) {
 	r := controllers(t)
 	shared := r.repository(t, "demo", demo())
-	must(t, "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant", "--git-url", shared.URL(), "--git-secret", "git", "--path", "./none")
-	const dummy = `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: foo, name: %s}, spec: {interval: 5m, retryInterval: 1s, prune: true,
-	  serviceAccountName: foo, path: ./kustomizations/%s, sourceRef: {kind: GitRepository, name: default}%s}}`
-	apply(t, shared.Secret("foo", "git"), source("foo", "default", shared.URL()), demoVariables("foo", "sometenant"),
-		of(dummy, "dummy", "per-tenant", ", targetNamespace: foo, postBuild: {substitute: {SUBST_LITERAL: sometenant}, substituteFrom: [{kind: ConfigMap, name: tenant-vars}]}"),
-		of(dummy, "wrong-namespace", "wrong-namespace", ""))
+	must(t, "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant", "--git-url", shared.URL(), "--git-branch", flux.Branch, "--git-secret", "git")
+	const stray = `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: foo, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
+	  serviceAccountName: foo, path: ./kustomizations/wrong-namespace, sourceRef: {kind: GitRepository, name: default}}}`
+	apply(t, shared.Secret("foo", "git"), of(stray))
+	require.NoError(t, flux.Reconcile(within(t), w.Cluster, flux.GitRepository(), "foo", "default"))
 	_, err := flux.Await(within(t), w.Cluster, flux.Kustomization(), "foo", "dummy", "", metav1.ConditionTrue)
 	require.NoError(t, err)
 	requireSeeds(t, "foo", "sometenant")

@@ -15,7 +15,7 @@ const (
 	asked = "{externalData: {provider: landwaiter-tenant-iris-green, dataSource: ValueAtLocation, failurePolicy: Fail}}"
 	// A constraint of a name and a label, with further fields of spec and of match, and its prefixes.
 	constraint = "{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: TenantAllowedRegistries, metadata: {name: %s, labels: {landwaiter.dev/owner: platform, landwaiter.dev/tenant: %s}}, " +
-		"spec: {enforcementAction: %s, match: {%skinds: [{apiGroups: [''], kinds: [Pod]}], namespaceSelector: {matchLabels: {landwaiter.dev/tenant: %s}}}, parameters: {prefixes: [%s]}}}"
+		"spec: {enforcementAction: %s, match: {%skinds: [{apiGroups: [''], kinds: [Pod]}], namespaceSelector: {matchLabels: {landwaiter.dev/tenant: %s}}}, parameters: {prefixes: [%s], tenantLabel: landwaiter.dev/tenant}}}"
 	namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s}}}"
 )
 
@@ -47,6 +47,8 @@ func attacksAsOperator() []attack {
 			create("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: orphan, name: x}, spec: {serviceAccountName: x}}")},
 		{"make a namespace without pod security", operator(), rule, "operator-tenants", "without the label pod-security", create(namespace, "iris-green-new", "landwaiter.dev/tenant: iris-green")},
 		{"limit the registries of everybody", operator(), rule, "", "nothing else", create(strings.ReplaceAll(constraint, "matchLabels", "matchExpressions: [], matchLabels"), "x", "x", "deny", "", "x", "evil.example.com/")},
+		{"a limit by another label", operator(), rule, "", "nothing else", create(strings.ReplaceAll(constraint, "tenantLabel: landwaiter.dev/tenant", "tenantLabel: team"), "x", "x", "deny", "", "x", "registry.example.com/green/")},
+		{"a limit that everybody shares", operator(), rule, "", "nothing else", create(strings.ReplaceAll(constraint, "tenantLabel: landwaiter.dev/tenant", "shared: [evil.example.com/]"), "x", "x", "deny", "", "x", "registry.example.com/green/")},
 		{"limit those of another Tenant", operator(), rule, "", "nothing else", create(constraint, "x", "x", "deny", "", "iris-red", "evil.example.com/")},
 		{"a limit by another name", operator(), rule, "", "keeps no constraint x", create(constraint, "x", "iris-green", "deny", "", "x", "registry.example.com/green/")},
 		{"a limit that only warns", operator(), rule, "", "nothing else", create(constraint, "x", "x", "warn", "", "x", "registry.example.com/green/")},

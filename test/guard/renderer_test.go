@@ -32,8 +32,9 @@ func blue(t *testing.T) (*v1alpha1.Tenant, []*unstructured.Unstructured) {
 		},
 		Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: map[string]v1alpha1.Variable{"REGION": "eu"},
 			Source: &v1alpha1.TenantSource{URL: "https://example.com/blue"}},
+		Isolation: v1alpha1.TenantIsolation{Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
 	}}
-	objects, err := onboard.Objects(tenant, onboard.Options{})
+	objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
 	require.NoError(t, err)
 	require.Greater(t, len(objects), 15)
 	return tenant, objects
@@ -66,6 +67,9 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	require.NoError(t, err)
 	guarded := 0
 	for _, object := range objects {
+		if object.GetKind() == onboard.KindRegistries {
+			continue // no right in a namespace reaches it
+		}
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"landwaiter.dev/owner":null,"landwaiter.dev/tenant":null}}}`))
 		rule := "platform-objects"
 		if object.GetKind() == "Namespace" {
@@ -79,7 +83,11 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 		}
 	}
 	t.Logf("%d objects, %d requests of a namespace's cluster-admin refused", len(objects), guarded)
-	// In the order of a deletion.
+	// In the order of a deletion, which the Tenant's own list of registries must not outlive.
+	require.NoError(t, w.Client.Patch(within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"isolation":{"registries":null}}}`))))
+	eventually(t, "the limit goes with the list", func(ctx context.Context) error {
+		return as.Delete(ctx, named(onboard.KindRegistries, "", tenant.Name), client.DryRunAll)
+	})
 	for _, object := range slices.Backward(objects) {
 		require.NoError(t, as.Delete(within(t), object.DeepCopy()), "%s %s", object.GetKind(), object.GetName())
 	}

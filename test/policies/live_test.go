@@ -5,11 +5,14 @@ package policies
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // judged is what one template denies and admits through the API server.
@@ -19,6 +22,8 @@ type judged struct {
 	denied     string
 	reason     string
 	admitted   string
+	// also are further objects that are denied, with their reasons.
+	also map[string]string
 	// debugger is an ephemeral container that is denied; by its subresource, in the admitted pod.
 	debugger *corev1.EphemeralContainer
 }
@@ -29,6 +34,10 @@ func pod(spec string) string {
 
 func kustomization(spec string) string {
 	return "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: NS}, spec: {interval: 10m, path: ./, prune: true, " + spec + "}}"
+}
+
+func release(spec string) string {
+	return "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: app, namespace: NS}, spec: {interval: 10m, " + spec + "}}"
 }
 
 func debugger(image string, security *corev1.SecurityContext) *corev1.EphemeralContainer {
@@ -63,12 +72,34 @@ func library() map[string]judged {
 		"apparmor-profile": {denied: pod(container + "}]"), reason: "AppArmor", admitted: pod(container + ", securityContext: {appArmorProfile: {type: RuntimeDefault}}}]"),
 			debugger: debugger("debug", &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}})},
 		"flux-service-account-required": {denied: kustomization("sourceRef: {kind: GitRepository, name: app}"), reason: "spec.serviceAccountName is empty",
-			admitted: kustomization("serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: app}")},
+			admitted: kustomization("serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: app}"), also: map[string]string{
+				release("chartRef: {kind: OCIRepository, name: app}"):                                                                                "spec.serviceAccountName is empty",
+				release("serviceAccountName: default, chartRef: {kind: OCIRepository, name: app}"):                                                   `"default" may not be used`,
+				kustomization("serviceAccountName: iris-red, sourceRef: {kind: GitRepository, name: app}"):                                           "is not the account of tenant iris-green",
+				kustomization("serviceAccountName: iris-green, kubeConfig: {secretRef: {name: other}}, sourceRef: {kind: GitRepository, name: app}"): "spec.kubeConfig",
+			}},
 		"flux-no-cross-namespace-refs": {denied: kustomization("sourceRef: {kind: GitRepository, name: app, namespace: flux-system}"), reason: "spec.sourceRef names namespace",
-			admitted: kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: live-member")},
+			admitted: kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: live-member"), also: map[string]string{
+				kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: kube-system"):                    `spec.targetNamespace is "kube-system"`,
+				kustomization("sourceRef: {kind: GitRepository, name: app}, targetNamespace: live-other"):                     `spec.targetNamespace is "live-other"`,
+				kustomization("sourceRef: {kind: GitRepository, name: app}, dependsOn: [{name: app, namespace: live-other}]"): "spec.dependsOn[0] names namespace",
+				release("chartRef: {kind: OCIRepository, name: app, namespace: live-other}"):                                  "spec.chartRef names namespace",
+				release("chartRef: {kind: OCIRepository, name: app}, storageNamespace: live-other"):                           "spec.storageNamespace",
+				release("chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app, namespace: live-other}}}"):   "spec.chart.spec.sourceRef names namespace",
+			}},
 		"flux-allowed-sources": {denied: source("https://github.com/example-evil/app"), reason: "is not below an allowed prefix", admitted: source("https://github.com/example/app"),
-			parameters: map[string]any{"gitPrefixes": []any{"https://github.com/example/"}}},
-		"external-secret-tenant-keys": {denied: secret("iris-green-web-db"), reason: "belongs to tenant iris-green-web", admitted: secret("iris-green-db")},
+			parameters: map[string]any{"gitPrefixes": []any{"https://github.com/example/"}}, also: map[string]string{
+				source("https://github.com/example/../evil/app"):                  "a part that servers may read differently",
+				source("https://github.com@evil.example.com/app"):                 "is not below an allowed prefix",
+				source("http://github.com/example/app"):                           "is not below an allowed prefix",
+				source("https://github.com/example/app, recurseSubmodules: true"): "spec.recurseSubmodules",
+			}},
+		"external-secret-tenant-keys": {denied: secret("iris-green-web-db"), reason: "belongs to tenant iris-green-web", admitted: secret("iris-green-db"), also: map[string]string{
+			secret("iris-red-db"): "does not begin with iris-green-",
+			strings.Replace(secret("x"), "data: [{secretKey: a, remoteRef: {key: x}}]", "dataFrom: [{extract: {key: iris-red-db}}]", 1):                                                                        "spec.dataFrom[0].extract.key",
+			strings.Replace(secret("x"), "data: [{secretKey: a, remoteRef: {key: x}}]", "dataFrom: [{find: {path: iris-green-}}]", 1):                                                                          "spec.dataFrom[0].find",
+			strings.Replace(secret("iris-red-db, }, sourceRef: {storeRef: {kind: ClusterSecretStore, name: vault}"), "kind: ClusterSecretStore, name: vault}, data", "kind: SecretStore, name: own}, data", 1): "does not begin with iris-green-",
+		}},
 		"protected-namespace-labels": {denied: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {landwaiter.dev/tenant: iris-red}}}", reason: "which only the platform may do",
 			match: map[string]any{}, parameters: map[string]any{"allowedGroups": []any{"platform"}}, admitted: "{apiVersion: v1, kind: Namespace, metadata: {name: live-labelled, labels: {team: iris-red}}}"},
 	}
@@ -117,6 +148,10 @@ func (c judged) show(t *testing.T, folder string) {
 	enforced(t, root+"/library/"+folder+"/samples/constraint.yaml", ns, match, c.parameters)
 	denied(t, ns, c.reason, func(ctx context.Context) error { return try(ctx, violating) })
 	admitted(t, func(ctx context.Context) error { return try(ctx, fine) })
+	for text, reason := range c.also {
+		objects := decode(t, ns, text)
+		denied(t, ns, reason, func(ctx context.Context) error { return try(ctx, objects) })
+	}
 	if c.debugger == nil {
 		return
 	}
@@ -129,6 +164,17 @@ func (c judged) show(t *testing.T, folder string) {
 	})
 	zero := int64(0)
 	require.NoError(t, w.Client.Delete(within(t), running, &client.DeleteOptions{GracePeriodSeconds: &zero}))
+}
+
+// The samples that are not constraints are what the real definitions accept.
+func TestSamplesAreAccepted(t *testing.T) {
+	for path, namespace := range map[string]string{"samples/csi-provider-class.yaml": "iris-green-web", "verified-artifacts/samples/ocirepository.yaml": "team-a"} {
+		apply(t, namespace, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
+		objects, err := cluster.DecodeFile(root + "/library/" + path)
+		require.NoError(t, err)
+		require.NotEmpty(t, objects)
+		require.NoError(t, try(within(t), objects), path)
+	}
 }
 
 func TestWhatWasThereBeforeTheConstraintCanBeDeleted(t *testing.T) {

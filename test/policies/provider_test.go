@@ -83,9 +83,6 @@ func TestArtifactsAreVerifiedLive(t *testing.T) {
 		objects := decode(t, ns, text)
 		return func(ctx context.Context) error { return try(ctx, objects) }
 	}
-	release := func(spec string) string {
-		return "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: app, namespace: NS}, spec: {interval: 10m, " + spec + "}}"
-	}
 	for name, text := range map[string]string{
 		"a signed artifact":                 ociRepository("flux/signed", byDigest(signed)),
 		"a signed artifact beside its tag":  ociRepository("flux/signed", "tag: v1, "+byDigest(signed)),

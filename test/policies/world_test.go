@@ -122,10 +122,11 @@ func (w *world) run(ctx context.Context, args ...string) error {
 }
 
 // definitions are Flux's own where its tools are built, and else names alone, which are all
-// that a template needs; those of External Secrets always are.
+// that a template needs; those of External Secrets and the CSI driver always are.
 func definitions(tools string) ([]*unstructured.Unstructured, error) {
 	kinds := []schema.GroupVersionKind{
 		{Group: "external-secrets.io", Version: "v1", Kind: "ExternalSecret"},
+		{Group: "secrets-store.csi.x-k8s.io", Version: "v1", Kind: "SecretProviderClass"},
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"},
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "OCIRepository"},
 		{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
@@ -133,7 +134,7 @@ func definitions(tools string) ([]*unstructured.Unstructured, error) {
 	}
 	var objects []*unstructured.Unstructured
 	if tools != "" {
-		kinds = kinds[:1]
+		kinds = kinds[:2]
 		files, err := filepath.Glob(filepath.Join(tools, "crds", "*.yaml"))
 		if err != nil || len(files) == 0 {
 			return nil, fmt.Errorf("find Flux's definitions in %s: %d files, %w", tools, len(files), err)
@@ -150,6 +151,9 @@ func definitions(tools string) ([]*unstructured.Unstructured, error) {
 		plural := strings.ToLower(kind.Kind) + "s"
 		if stem, found := strings.CutSuffix(plural, "ys"); found {
 			plural = stem + "ies"
+		}
+		if stem, found := strings.CutSuffix(plural, "sss"); found {
+			plural = stem + "sses"
 		}
 		read, err := cluster.Decode(fmt.Appendf(nil, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.%[2]s}, spec: {group: %[2]s, scope: Namespaced,
   names: {kind: %[3]s, listKind: %[3]sList, plural: %[1]s, singular: %[4]s}, versions: [{name: %[5]s, served: true, storage: true,

@@ -91,7 +91,7 @@ func TestTheFormsOfTheDemo(t *testing.T) {
 	demoSource(t)
 	for _, team := range [][2]string{{"foo", "sometenant"}, {"tenant81", "anothertenant"}} {
 		gone(t, team[1])
-		must(t, "tenant", "add", "--tenant-namespace", team[0], "--tenant-name", team[1])
+		t.Log("\n" + must(t, "tenant", "add", "--tenant-namespace", team[0], "--tenant-name", team[1]))
 	}
 	// What ctrl.py has made, and two namespaces of one name.
 	for _, name := range []string{"bar", "baz"} {

@@ -133,7 +133,7 @@ func encrypted(text []byte) error {
 	if len(documents) != 1 || textOf(documents[0], "kind") != "Secret" || field(documents[0], "stringData") == nil {
 		return errors.New("it is not the encrypted Secret")
 	}
-	c := checker{findings: map[Finding]bool{}}
+	c := checker{findings: map[Finding]bool{}, plain: map[string]bool{}}
 	c.secrets(AuthFile, documents[0], 0)
 	for finding := range c.findings {
 		return errors.New(finding.Message)

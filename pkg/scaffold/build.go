@@ -88,6 +88,7 @@ func (c *checker) build(folder string) *built {
 		b.failed = true
 		c.find(c.at(folder), "what it builds cannot be read: %v", err)
 	}
+	c.opened(folder, b.objects)
 	return b
 }
 
@@ -197,6 +198,12 @@ func (c *checker) reach(folder string, visit *visiting) int {
 			continue
 		}
 		target := path.Join(folder, name)
+		if path.IsAbs(name) || target == ".." || strings.HasPrefix(target, "../") {
+			// The tree in memory begins at "/", so kustomize would find a file of it there, unseen by this walk.
+			c.find(file, "%s is outside of the tree, so it does not build: name it by a path within", name)
+			visit.refused = true
+			continue
+		}
 		switch {
 		case c.isFile(target):
 			c.reached[target] = true

@@ -91,7 +91,7 @@ func newChecker(o CheckOptions) (*checker, error) {
 		return nil, err
 	}
 	return &checker{files: map[string][]byte{}, memory: filesys.MakeFsInMemory(), bad: map[string]bool{}, findings: map[Finding]bool{},
-		places: map[string][]string{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
+		places: map[string][]string{}, plain: map[string]bool{}, virtual: map[string]bool{}, builds: map[string]*built{}, reached: map[string]bool{},
 		counts: map[string]int{}, maxBuilt: maxBuilt, options: o, scheme: scheme, flavours: fluxFields()}, nil
 }
 

@@ -33,9 +33,44 @@ func trialFlux() string {
 	return document("", objects...)
 }
 
+// entries are the folders that flux bootstrap writes into.
+func (p Platform) entries() []string {
+	var tree Tree
+	switch p.Layout {
+	case LayoutFlux:
+		p.flux(&tree)
+	case LayoutGroups:
+		p.groups(&tree)
+	case LayoutArc:
+		p.arc(&tree)
+	case LayoutDemo:
+	}
+	var folders []string
+	for _, file := range tree.Files {
+		if folder := path.Dir(file.Path); path.Base(folder) == "flux-system" && path.Base(file.Path) == "kustomization.yaml" {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
 // lockdowns tries what the tree does to Flux in each cluster: whether an argument is there
 // counts, and not how a file says so.
 func (c *checker) lockdowns() {
+	var expected []string
+	if c.settings != nil {
+		expected = c.settings.entries()
+	}
+	for name := range c.files {
+		if path.Base(name) == "gotk-components.yaml" && path.Base(path.Dir(name)) == "flux-system" {
+			expected = append(expected, path.Dir(name))
+		}
+	}
+	for _, folder := range expected {
+		if name := c.kustomizationFile(folder); name == "" || c.virtual[name] {
+			c.find(folder, "Flux is not locked down: the folder has no kustomization.yaml; write it again with landwaiter platform init")
+		}
+	}
 	for _, folder := range c.folders() {
 		if path.Base(folder) != "flux-system" || c.builds[folder] == nil || c.builds[folder].failed {
 			continue
@@ -80,6 +115,11 @@ func (c *checker) lockdown(folder string) error {
 // unlocked lists what is missing from objects that the lockdown was applied to.
 func unlocked(objects []*unstructured.Unstructured, shared bool) []string {
 	var missing []string
+	for name := range lockdownArguments(shared) {
+		if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" && o.GetName() == name }) {
+			missing = append(missing, name+" has another name, or is taken out")
+		}
+	}
 	for _, o := range objects {
 		if isFlux(o, "Kustomization") {
 			if account, _, _ := unstructured.NestedString(o.Object, "spec", "serviceAccountName"); account != "kustomize-controller" {

@@ -43,6 +43,7 @@ type checker struct {
 	bad      map[string]bool    // files that must not be parsed
 	findings map[Finding]bool
 	places   map[string][]string // files by kind and name of the objects in them
+	plain    map[string]bool     // files with a Secret in plain text, and names of those that are generated from some
 	virtual  map[string]bool     // kustomizations that Flux would make
 	builds   map[string]*built
 	counts   map[string]int  // objects in files
@@ -72,7 +73,7 @@ func (c *checker) load(dir string) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("read the tree: %w", err)
-		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
+		case entry.IsDir() && entry.Name() == ".git":
 			return fs.SkipDir
 		case strings.Count(name, "/") > maxPathDepth:
 			c.find(name, "it is more than %d folders deep and is not checked", maxPathDepth)
@@ -197,24 +198,40 @@ func expanded(node *yaml.Node, sizes map[*yaml.Node]int, depth int) int {
 	return size
 }
 
-// field returns the value of a key of a mapping, nil if there is none.
+// field returns the value of a key of a mapping, merged ones included, nil if there is none.
 func field(node *yaml.Node, key string) *yaml.Node {
-	if node.Kind == yaml.AliasNode {
-		node = node.Alias
-	}
+	node = target(node)
 	if node.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == key {
-			value := node.Content[i+1]
-			if value.Kind == yaml.AliasNode {
-				return value.Alias
+			return target(node.Content[i+1])
+		}
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value != "<<" {
+			continue
+		}
+		merged := []*yaml.Node{target(node.Content[i+1])}
+		if merged[0].Kind == yaml.SequenceNode {
+			merged = merged[0].Content
+		}
+		for _, from := range merged {
+			if value := field(from, key); value != nil {
+				return value
 			}
-			return value
 		}
 	}
 	return nil
+}
+
+// target is what an alias names, or the node itself.
+func target(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
 }
 
 func textOf(node *yaml.Node, key string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,9 +25,10 @@ groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, 
 multi-tenancy with Arc, and demo is flux-multitenant-demo.
 
 It may be run again, also by a newer version: it starts from what the first run was
-told (.landwaiter.yaml), and replaces only files that nobody edited. If somebody edited
-one that would change, it names the file and writes nothing. Files that others go on to
-write, such as those of flux bootstrap and the lists of tenants, are only ever created.
+told (.landwaiter.yaml), and replaces only files that nobody edited. An edited file stays
+as it is. If there is a new version of one, init names the file and writes nothing. Files
+that others go on to write, such as those of flux bootstrap and the lists of tenants, are
+only ever created.
 
 Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
 a file cannot be read or written.`,
@@ -41,6 +43,12 @@ a file cannot be read or written.`,
 			}
 			if !found {
 				platform = scaffold.Platform{}
+				if outer, err := outerTree(args[0]); err != nil || outer != "" {
+					return errors.Join(err, inTree(args[0], outer))
+				}
+			}
+			if asked := given.Layout; found && asked != "" && asked != platform.Layout {
+				return fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout does not have", args[0], platform.Layout, asked)
 			}
 			overlayPlatform(cmd, &platform, given)
 			tree, err := scaffold.NewPlatform(platform)
@@ -78,9 +86,8 @@ func registerPlatform(cmd *cobra.Command, p *scaffold.Platform, layout *string) 
 // overlayPlatform replaces what flags say in what an earlier run was told.
 func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Platform) {
 	set := cmd.Flags().Changed
-	if set("layout") && p.Layout != given.Layout {
-		// What another layout has means nothing in this one.
-		p.Layout, p.Environments, p.Groups, p.Clusters = given.Layout, nil, nil, nil
+	if set("layout") {
+		p.Layout = given.Layout
 	}
 	for flag, replace := range map[string]func(){
 		"environment":        func() { p.Environments = given.Environments },

@@ -81,6 +81,7 @@ func (f File) Stamped(by string) string {
 // stamp is what the first line of a file says.
 type stamp struct {
 	by     string // empty for a file that no command generated
+	sum    string // of the rest when it was generated
 	intact bool   // the rest is as it was generated
 }
 
@@ -96,7 +97,7 @@ func readStamp(text string) stamp {
 		return stamp{}
 	}
 	sum := sha256.Sum256([]byte(first + rest))
-	return stamp{by: found[1], intact: found[2] == hex.EncodeToString(sum[:])}
+	return stamp{by: found[1], sum: found[2], intact: found[2] == hex.EncodeToString(sum[:])}
 }
 
 // object is a manifest.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,8 @@ groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, 
 multi-tenancy with Arc, and demo is flux-multitenant-demo.
 
 It may be run again, also by a newer version: it starts from what the first run was
-told (.landwaiter.yaml), and replaces only files that nobody edited. An edited file stays
+told (.landwaiter.yaml). --environment, --group and --cluster add to that, other flags
+replace it; to take something away, edit .landwaiter.yaml first. Init replaces only files that nobody edited. An edited file stays
 as it is. If there is a new version of one, init names the file and writes nothing. Files
 that others go on to write, such as those of flux bootstrap and the lists of tenants, are
 only ever created.
@@ -90,9 +92,9 @@ func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Pl
 		p.Layout = given.Layout
 	}
 	for flag, replace := range map[string]func(){
-		"environment":        func() { p.Environments = given.Environments },
-		"group":              func() { p.Groups = given.Groups },
-		"cluster":            func() { p.Clusters = given.Clusters },
+		"environment":        func() { p.Environments = grown(p.Environments, given.Environments) },
+		"group":              func() { p.Groups = grown(p.Groups, given.Groups) },
+		"cluster":            func() { p.Clusters = grown(p.Clusters, given.Clusters) },
 		"constraints":        func() { p.Constraints = given.Constraints },
 		"enforcement":        func() { p.Enforcement = given.Enforcement },
 		"github-org":         func() { p.GitHubOrg = given.GitHubOrg },
@@ -110,6 +112,11 @@ func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Pl
 			replace()
 		}
 	}
+}
+
+// grown adds the names that a list does not have.
+func grown(list, more []string) []string {
+	return slices.Concat(list, slices.DeleteFunc(slices.Clone(more), func(name string) bool { return slices.Contains(list, name) }))
 }
 
 func newPlatformBootstrap() *cobra.Command {

@@ -75,9 +75,9 @@ a file cannot be read or written.`,
 	own.StringVar(&flags.repo, "repo", "", "folder of the platform's repository (empty: --tenant-repo)")
 	own.StringVar(&flags.tenantRepo, "tenant-repo", "", "folder of the team's own repository (empty: --repo)")
 	own.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")
-	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team (repeatable; none: all)")
-	own.StringSliceVar(&flags.places, "group", nil, "group of clusters that has the team, in the layout groups (repeatable; none: all)")
-	own.StringSliceVar(&flags.places, "cluster", nil, "cluster that has the team, in the layout arc, and in the team's own repository (repeatable; none: all)")
+	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team, besides those that have it already (repeatable; none: all, for a new team)")
+	own.StringSliceVar(&flags.places, "group", nil, "the same for a group of clusters, in the layout groups")
+	own.StringSliceVar(&flags.places, "cluster", nil, "the same for a cluster, in the layout arc, and in the team's own repository")
 	own.StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
 	own.StringVar(&flags.app.Name, "app", "", "application: of the team, in its own repository, or installed by the platform, in the layout arc (empty: none, or podinfo)")
 	own.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
@@ -117,6 +117,12 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 		team.App = f.app
 	} else if f.app.Shared {
 		return errors.New("--shared needs --app, and no --without-helm")
+	}
+	if platform, err = platform.Complete(); err != nil {
+		return err
+	}
+	if err := team.StayWhereItIs(f.repo, platform); err != nil {
+		return err
 	}
 	login, err := f.prepare(f.repo, platform, &team)
 	if err != nil {

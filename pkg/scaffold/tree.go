@@ -21,6 +21,8 @@ type File struct {
 	Text string
 	// Seed marks a file that others go on to write: it is only ever created.
 	Seed bool
+	// Settings marks the file that the command starts from: an edit of it is not lost.
+	Settings bool
 	// Executable marks a script.
 	Executable bool
 	// Bare marks a file without the line of the hash: a tool signed its content.

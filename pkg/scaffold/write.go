@@ -192,7 +192,7 @@ func compare(root *os.Root, tree Tree, file File) (result Result, outdated bool,
 	switch {
 	case file.Seed || present == generated:
 		return Unchanged, false, nil
-	case found.intact:
+	case found.intact, file.Settings:
 		return Changed, false, nil
 	}
 	return Edited, found.sum == "" || found.sum != readStamp(generated).sum, nil

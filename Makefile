@@ -116,7 +116,7 @@ flux: build ## Let teams' Git repositories loose with the real Flux controllers 
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" \
 	  go test -race -count=1 -timeout 15m -tags flux $(E2E_ARGS) ./test/gitops; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" LANDWAITER_COSIGN_V3="$$(test/tools/build.sh)/cosign-v3" \
-	  go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/dev
+	  go test -count=1 -timeout 15m -tags flux -run Flux $(E2E_ARGS) ./test/dev
 
 slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, and what pinning per team costs
 	@test/tools/packages.sh

@@ -323,7 +323,11 @@ func TestOrderHasNoCycle(t *testing.T) {
 
 func TestFailsForWhatIsNoTree(t *testing.T) {
 	_, err := Check(t.Context(), filepath.Join(t.TempDir(), "gone"), CheckOptions{})
-	require.Error(t, err)
+	require.ErrorContains(t, err, "give the folder that landwaiter platform init wrote")
+	report, err := Check(t.Context(), t.TempDir(), CheckOptions{})
+	require.NoError(t, err)
+	require.Len(t, report.Findings, 1)
+	require.Contains(t, report.Findings[0].Message, "there is no kustomization, so nothing was checked")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Check(ctx, examples()["flux"].write(t), CheckOptions{})

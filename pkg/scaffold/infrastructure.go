@@ -215,8 +215,10 @@ func (p Platform) policies(t *Tree) error {
 		patches = append(patches, p.allowedSources())
 	}
 	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
+	t.seed("infrastructure/policies/own/kustomization.yaml",
+		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
 	t.add("infrastructure/policies/kustomization.yaml",
-		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", resources, object{"patches": patches}))
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", append(resources, "own"), object{"patches": patches}))
 	return nil
 }
 

@@ -241,7 +241,7 @@ func NewPlatform(given Platform) (Tree, error) {
 		return Tree{}, err
 	}
 	t := Tree{By: "platform init"}
-	t.add(SettingsFile, given.settings(p))
+	t.Files = append(t.Files, File{Path: SettingsFile, Text: given.settings(p), Settings: true})
 	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
 	if p.SOPSAge != "" {
 		t.add(".sops.yaml", sopsRules(p.SOPSAge))

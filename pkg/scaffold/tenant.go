@@ -75,18 +75,8 @@ func TenantFiles(name string) []string {
 
 // place fills in where the Tenant is, and refuses places that the platform does not have.
 func (team *Team) place(p Platform) error {
-	var all []string
-	flag := "--environment"
-	switch p.Layout {
-	case LayoutFlux:
-		all = p.Environments
-	case LayoutGroups:
-		flag = "--group"
-		all = slices.DeleteFunc(slices.Clone(p.Groups), func(group string) bool { return group == GroupOps })
-	case LayoutArc:
-		flag, all = "--cluster", p.Clusters
-	case LayoutDemo:
-	}
+	all := p.places()
+	flag := map[Layout]string{LayoutFlux: "--environment", LayoutGroups: "--group", LayoutArc: "--cluster"}[p.Layout]
 	for _, name := range team.Places {
 		if !slices.Contains(all, name) {
 			return fmt.Errorf("%s %s: the platform does not have it; use %s", flag, name, strings.Join(all, ", "))

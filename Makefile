@@ -20,6 +20,7 @@ FUZZTIME  ?= 30s
 KEEP      ?=
 BENCH     ?= .
 E2E_ARGS  ?=
+FLUX      ?=
 SOAK      ?= 10m
 CLOUDS    := aws,azure,gcp
 # Without kustomize's loader of Go plugins: nothing here loads code, and the binary is a quarter smaller.
@@ -113,7 +114,9 @@ flux: build ## Let teams' Git repositories loose with the real Flux controllers 
 	@test/tools/packages.sh git
 	@eval "$$(test/tools/cluster.sh)"; flux=$$(test/tools/flux/build.sh); \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" \
-	  go test -race -count=1 -timeout 15m -tags flux $(E2E_ARGS) ./test/gitops
+	  go test -race -count=1 -timeout 15m -tags flux $(E2E_ARGS) ./test/gitops; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" LANDWAITER_COSIGN_V3="$$(test/tools/build.sh)/cosign-v3" \
+	  go test -count=1 -timeout 15m -tags flux -run Flux $(E2E_ARGS) ./test/dev
 
 slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, and what pinning per team costs
 	@test/tools/packages.sh
@@ -138,8 +141,8 @@ soak: build ## Run load, changes, faults and attacks for SOAK each (default 10m)
 	LANDWAITER_SOAK="$(SOAK)" go test -race -count=1 -timeout 60m -tags e2e -v ./test/soak ./test/teams
 	LANDWAITER_SOAK="$(SOAK)" LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 60m -tags e2e -v -run AllAttacks ./test/hostile
 
-dev: ## Run the cluster of make e2e with two teams until Ctrl-C, for kubectl
-	@exec test/dev/run.sh
+dev: ## Run the cluster of make e2e with two teams until Ctrl-C, for kubectl (FLUX=1 adds Flux and a Git repository)
+	@exec test/dev/run.sh "$(FLUX)"
 
 image: ## Build the images IMAGE and IMAGE-full into bin/image, and push them with PUSH=1 (DOCKER=docker uses Docker)
 ifeq ($(DOCKER),)

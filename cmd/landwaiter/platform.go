@@ -66,9 +66,9 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 			printed.Created++
 		case scaffold.Changed:
 			printed.Changed++
-		case scaffold.Unchanged:
+		case scaffold.Unchanged, scaffold.Edited:
 			printed.Unchanged++
-		case scaffold.Edited, scaffold.Stale:
+		case scaffold.Stale:
 		}
 	}
 	return f.output.print(cmd, printed, printed.print)
@@ -119,6 +119,27 @@ func settings(dir string) (p scaffold.Platform, found bool, err error) {
 	}
 	p, err = scaffold.ReadPlatform(text)
 	return p, true, err
+}
+
+// outerTree returns the folder above dir that is a platform's repository; empty if none is.
+func outerTree(dir string) (string, error) {
+	folder, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find the folder %s: %w", dir, err)
+	}
+	for parent := filepath.Dir(folder); parent != folder; folder, parent = parent, filepath.Dir(parent) {
+		if _, err := os.Lstat(filepath.Join(parent, scaffold.SettingsFile)); err == nil {
+			return parent, nil
+		}
+	}
+	return "", nil
+}
+
+func inTree(dir, outer string) error {
+	if outer == "" {
+		return nil
+	}
+	return fmt.Errorf("%s is inside of %s, which is a platform's repository (it has %s): give that folder, or one outside of it", dir, outer, scaffold.SettingsFile)
 }
 
 // oneFolder refuses arguments that are not one folder.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,9 +26,11 @@ groups of clusters, as Flux with TMC, arc has a folder for each app and tenant, 
 multi-tenancy with Arc, and demo is flux-multitenant-demo.
 
 It may be run again, also by a newer version: it starts from what the first run was
-told (.landwaiter.yaml), and replaces only files that nobody edited. If somebody edited
-one that would change, it names the file and writes nothing. Files that others go on to
-write, such as those of flux bootstrap and the lists of tenants, are only ever created.
+told (.landwaiter.yaml). --environment, --group and --cluster add to that, other flags
+replace it; to take something away, edit .landwaiter.yaml first. Init replaces only files that nobody edited. An edited file stays
+as it is. If there is a new version of one, init names the file and writes nothing. Files
+that others go on to write, such as those of flux bootstrap and the lists of tenants, are
+only ever created.
 
 Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
 a file cannot be read or written.`,
@@ -41,6 +45,12 @@ a file cannot be read or written.`,
 			}
 			if !found {
 				platform = scaffold.Platform{}
+				if outer, err := outerTree(args[0]); err != nil || outer != "" {
+					return errors.Join(err, inTree(args[0], outer))
+				}
+			}
+			if asked := given.Layout; found && asked != "" && asked != platform.Layout {
+				return fmt.Errorf("%s has the layout %s: give --layout=%s a folder of its own, because this one has clusters and teams that the other layout does not have", args[0], platform.Layout, asked)
 			}
 			overlayPlatform(cmd, &platform, given)
 			tree, err := scaffold.NewPlatform(platform)
@@ -78,14 +88,13 @@ func registerPlatform(cmd *cobra.Command, p *scaffold.Platform, layout *string) 
 // overlayPlatform replaces what flags say in what an earlier run was told.
 func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Platform) {
 	set := cmd.Flags().Changed
-	if set("layout") && p.Layout != given.Layout {
-		// What another layout has means nothing in this one.
-		p.Layout, p.Environments, p.Groups, p.Clusters = given.Layout, nil, nil, nil
+	if set("layout") {
+		p.Layout = given.Layout
 	}
 	for flag, replace := range map[string]func(){
-		"environment":        func() { p.Environments = given.Environments },
-		"group":              func() { p.Groups = given.Groups },
-		"cluster":            func() { p.Clusters = given.Clusters },
+		"environment":        func() { p.Environments = grown(p.Environments, given.Environments) },
+		"group":              func() { p.Groups = grown(p.Groups, given.Groups) },
+		"cluster":            func() { p.Clusters = grown(p.Clusters, given.Clusters) },
 		"constraints":        func() { p.Constraints = given.Constraints },
 		"enforcement":        func() { p.Enforcement = given.Enforcement },
 		"github-org":         func() { p.GitHubOrg = given.GitHubOrg },
@@ -103,6 +112,11 @@ func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Pl
 			replace()
 		}
 	}
+}
+
+// grown adds the names that a list does not have.
+func grown(list, more []string) []string {
+	return slices.Concat(list, slices.DeleteFunc(slices.Clone(more), func(name string) bool { return slices.Contains(list, name) }))
 }
 
 func newPlatformBootstrap() *cobra.Command {

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
 )
 
@@ -35,8 +39,10 @@ platform init made, in its layout, and adds it to the lists of its environments,
 or clusters. With --tenant-repo it writes the team's own repository instead, for the same
 layout. It talks to no cluster.
 
-It may be run again, and replaces only files that nobody edited. Other entries and
-comments of the lists stay.
+It may be run again: flags add to the Tenant that the tree has (lists grow, other values
+are replaced, and what no flag mentions stays), and --filename replaces it. Only files
+that nobody edited are replaced. Other entries and comments of the lists stay. A file that
+is no longer generated stays too, until you delete it.
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh makes a key
 and prints the public one, for the Git host, and token takes one from a file. The Secret
@@ -69,9 +75,9 @@ a file cannot be read or written.`,
 	own.StringVar(&flags.repo, "repo", "", "folder of the platform's repository (empty: --tenant-repo)")
 	own.StringVar(&flags.tenantRepo, "tenant-repo", "", "folder of the team's own repository (empty: --repo)")
 	own.StringVar(&flags.layout, "layout", "", "layout of the team's own repository: flux, groups, arc or demo (empty: flux)")
-	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team (repeatable; none: all)")
-	own.StringSliceVar(&flags.places, "group", nil, "group of clusters that has the team, in the layout groups (repeatable; none: all)")
-	own.StringSliceVar(&flags.places, "cluster", nil, "cluster that has the team, in the layout arc, and in the team's own repository (repeatable; none: all)")
+	own.StringSliceVar(&flags.places, "environment", nil, "environment that has the team, besides those that have it already (repeatable; none: all, for a new team)")
+	own.StringSliceVar(&flags.places, "group", nil, "the same for a group of clusters, in the layout groups")
+	own.StringSliceVar(&flags.places, "cluster", nil, "the same for a cluster, in the layout arc, and in the team's own repository")
 	own.StringVar(&flags.account, "landwaiter-account", defaultAccount, "NAMESPACE/NAME of the ServiceAccount that reads the Secrets of home")
 	own.StringVar(&flags.app.Name, "app", "", "application: of the team, in its own repository, or installed by the platform, in the layout arc (empty: none, or podinfo)")
 	own.BoolVar(&flags.app.Shared, "shared", false, "make the application an overlay of base-deployments/APP, in the layout arc")
@@ -97,6 +103,12 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 	if !found {
 		return fmt.Errorf("%s has no %s: run landwaiter platform init %s first", f.repo, scaffold.SettingsFile, f.repo)
 	}
+	if err := checkPlaces(cmd, platform.Layout); err != nil {
+		return err
+	}
+	if tenant, err = f.addedTo(cmd, tenant); err != nil {
+		return err
+	}
 	team := scaffold.Team{Tenant: tenant, Places: f.places}
 	if team.Landwaiter, err = parseAccount(f.account); err != nil {
 		return err
@@ -105,6 +117,12 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 		team.App = f.app
 	} else if f.app.Shared {
 		return errors.New("--shared needs --app, and no --without-helm")
+	}
+	if platform, err = platform.Complete(); err != nil {
+		return err
+	}
+	if err := team.StayWhereItIs(f.repo, platform); err != nil {
+		return err
 	}
 	login, err := f.prepare(f.repo, platform, &team)
 	if err != nil {
@@ -129,12 +147,56 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 	return f.write(cmd, f.repo, tree)
 }
 
+// checkPlaces refuses the flags that name places of other layouts.
+func checkPlaces(cmd *cobra.Command, layout scaffold.Layout) error {
+	fitting := map[scaffold.Layout]string{scaffold.LayoutFlux: "environment", scaffold.LayoutGroups: "group", scaffold.LayoutArc: "cluster"}[layout]
+	for _, flag := range []string{"environment", "group", "cluster"} {
+		if cmd.Flags().Changed(flag) && flag != fitting && fitting != "" {
+			return fmt.Errorf("--%s means nothing in the layout %s: use --%s", flag, layout, fitting)
+		}
+	}
+	return nil
+}
+
+// addedTo adds what flags say to the Tenant that the tree has; a file replaces it.
+func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
+	if len(f.files) > 0 {
+		return asked, nil
+	}
+	for _, pattern := range scaffold.TenantFiles(asked.Name) {
+		names, err := filepath.Glob(filepath.Join(f.repo, filepath.FromSlash(pattern)))
+		if err != nil {
+			return nil, fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
+		}
+		if len(names) == 0 {
+			continue
+		}
+		found, err := readTenants(cmd, names[:1])
+		if err != nil {
+			return nil, err
+		}
+		there, err := pickTenant(found.tenants, asked.Name)
+		if err != nil {
+			return nil, err
+		}
+		return operator.Combine(there, asked)
+	}
+	return asked, nil
+}
+
 // ownRepository writes the team's own repository.
 func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1alpha1.Tenant) error {
 	for flag, given := range map[string]bool{"git-auth": f.kind != "", "shared": f.app.Shared} {
 		if given {
 			return fmt.Errorf("--%s means nothing with --tenant-repo: it is for the platform's repository", flag)
 		}
+	}
+	platform, found, err := settings(f.tenantRepo)
+	if err != nil {
+		return err
+	}
+	if found && platform.Layout != scaffold.LayoutDemo {
+		return fmt.Errorf("--tenant-repo %s is the platform's repository (it has %s): give the folder of the team's own, or --repo", f.tenantRepo, scaffold.SettingsFile)
 	}
 	repository := scaffold.Repository{Layout: scaffold.Layout(f.layout), Tenant: tenant, Places: f.places, App: f.app, Images: f.images}
 	if f.signingKey != "" {
@@ -148,5 +210,26 @@ func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1alpha1.Tenan
 	if err != nil {
 		return err
 	}
+	if err := checkRules(cmd, tree); err != nil {
+		return err
+	}
 	return f.write(cmd, f.tenantRepo, tree)
+}
+
+// checkRules refuses a key or images that Landwaiter could not use.
+func checkRules(cmd *cobra.Command, tree scaffold.Tree) error {
+	var rules strings.Builder
+	for _, file := range tree.Files {
+		if path.Dir(file.Path) == "verification" && path.Base(file.Path) != "kustomization.yaml" {
+			rules.WriteString("---\n" + file.Text)
+		}
+	}
+	if rules.Len() == 0 {
+		return nil
+	}
+	found, err := lintText(cmd.Context(), rules.String())
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("--signing-key and --images cannot be used: %s", strings.Join(found, "; "))
+	}
+	return err
 }

@@ -16,6 +16,9 @@ const (
 	fluxKustomize = "kustomize.toolkit.fluxcd.io/v1"
 	// applyInterval is how often Flux applies a repository that has not changed.
 	applyInterval = "10m"
+	// retryInterval is how soon it tries again after a failure, such as in a namespace that the
+	// repository has just made and that nobody has equipped yet.
+	retryInterval = "1m"
 	// fetchTimeout is Flux's own default.
 	fetchTimeout = "60s"
 )
@@ -31,7 +34,7 @@ func (r *rendering) sync() {
 	}
 	kind := r.source(r.Name, r.Spec.Reconciler.Source)
 	spec := map[string]any{
-		"force": false, "interval": applyInterval, "path": r.Spec.Reconciler.Path, "prune": true,
+		"force": false, "interval": applyInterval, "path": r.Spec.Reconciler.Path, "prune": true, "retryInterval": retryInterval,
 		"serviceAccountName": accountName(r.Tenant),
 		"sourceRef":          map[string]any{"kind": kind, "name": r.Name},
 	}

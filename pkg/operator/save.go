@@ -29,27 +29,37 @@ func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, liv
 	if err != nil {
 		return nil, nil, explained("get Tenant "+asked.Name, err)
 	}
+	merged, err = Combine(live, asked)
+	if err != nil {
+		return nil, nil, err
+	}
+	return merged, live, nil
+}
+
+// Combine returns a Tenant with what is asked for added to it: lists grow, other values are
+// replaced, and what nobody mentions stays.
+func Combine(live, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
 	if asked.Spec.Home == asked.Name { // what a command fills in if nobody says which
 		asked = asked.DeepCopy()
 		asked.Spec.Home = live.Spec.Home
 	}
 	if asked.Spec.Home != live.Spec.Home {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home))
 	}
 	convert := runtime.DefaultUnstructuredConverter
 	base, err := convert.ToUnstructured(live)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read Tenant %s: %w", live.Name, err)
+		return nil, fmt.Errorf("read Tenant %s: %w", live.Name, err)
 	}
 	wish, err := convert.ToUnstructured(asked)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
+		return nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
 	}
-	merged = &v1alpha1.Tenant{}
+	merged := &v1alpha1.Tenant{}
 	if err := convert.FromUnstructured(overlay(base, wish), merged); err != nil {
-		return nil, nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
+		return nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
 	}
-	return merged, live, nil
+	return merged, nil
 }
 
 // overlay returns base with the values of top: maps are merged, lists united.

@@ -2,7 +2,9 @@ package scaffold
 
 import (
 	"errors"
+	"fmt"
 	"path"
+	"regexp"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/pkg/onboard"
@@ -24,8 +26,8 @@ func (team Team) inClusters(t *Tree, set manifests) error {
 		return err
 	}
 	account := onboard.Account(team.Tenant)
-	if app.Chart.URL == "" {
-		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
+	if err := app.checkChart(); err != nil {
+		return err
 	}
 	if app.Shared {
 		team.base(t)
@@ -47,6 +49,17 @@ func (team Team) inClusters(t *Tree, set manifests) error {
 			patches = team.shared(t, folder, account)
 		}
 		team.inCluster(t, cluster, path.Join(app.Name, team.Tenant.Name), resources, patches)
+	}
+	return nil
+}
+
+// checkChart refuses an application without a chart that Flux can fetch.
+func (a App) checkChart() error {
+	if a.Chart.URL == "" {
+		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
+	}
+	if !regexp.MustCompile(chartURL).MatchString(a.Chart.URL) {
+		return fmt.Errorf("--app-chart: %q cannot be used; give https://charts.example.com, oci://registry.example.com/charts/%s or https://git.example.com/%s.git", a.Chart.URL, a.Name, a.Name)
 	}
 	return nil
 }

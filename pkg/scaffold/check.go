@@ -53,6 +53,9 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 		}
 	}
 	given := c.folders()
+	if len(given) == 0 {
+		c.find(".", "there is no kustomization, so nothing was checked: give the folder that landwaiter platform init wrote, or a team's repository")
+	}
 	var report CheckReport
 	for _, cluster := range c.clusters() {
 		if err := ctx.Err(); err != nil {

@@ -28,19 +28,34 @@ func sealedSecret(value, mac string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: iris-red}\nstringData:\n  password: " + value + "\nsops:\n  mac: " + mac + "\n"
 }
 
-func TestCheckFindsWhatIsWrong(t *testing.T) {
-	const staging = "clusters/staging/"
-	kustomize := func(fields string) string {
-		return "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" + fields
+// wrong is one change of a sound tree, and what is then found in which file.
+type wrong struct {
+	change func(t *testing.T, dir string)
+	file   string
+	says   string
+}
+
+func (w wrong) isFound(t *testing.T) {
+	t.Helper()
+	dir := small(t)
+	w.change(t, dir)
+	report, err := Check(t.Context(), dir, CheckOptions{})
+	require.NoError(t, err)
+	var found []string
+	for _, f := range report.Findings {
+		if f.File == w.file {
+			found = append(found, f.Message)
+		}
 	}
-	flux := func(name, spec string) string {
-		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\nspec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, " + spec + "}\n"
-	}
-	for name, c := range map[string]struct {
-		change func(t *testing.T, dir string)
-		file   string
-		says   string
-	}{
+	require.Contains(t, strings.Join(found, "\n"), w.says, "%v", report.Findings)
+}
+
+func kustomize(fields string) string {
+	return "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" + fields
+}
+
+func TestPlaintextSecretsAreRefused(t *testing.T) {
+	for name, c := range map[string]wrong{
 		"Secret that no kustomization names": {func(t *testing.T, dir string) { put1(t, dir, "notes/login.yaml", plainSecret) }, "notes/login.yaml", "a Secret in plain text"},
 		"Secret in a list": {func(t *testing.T, dir string) {
 			put1(t, dir, "notes/l.yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: a}, data: {a: YQ==}}\n")
@@ -67,6 +82,17 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"generated Secret": {func(t *testing.T, dir string) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("secretGenerator: [{name: a, literals: [a=b]}]\n"))
 		}, "x/kustomization.yaml", "secretGenerator makes a Secret in plain text"},
+	} {
+		t.Run(name, func(t *testing.T) { c.isFound(t) })
+	}
+}
+
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	const staging = "clusters/staging/"
+	flux := func(name, spec string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name + ", namespace: flux-system}\nspec: {interval: 1m, prune: true, sourceRef: {kind: GitRepository, name: flux-system}, " + spec + "}\n"
+	}
+	for name, c := range map[string]wrong{
 		"symbolic link": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("/etc", filepath.Join(dir, "etc"))) }, "etc", "it is a symbolic link"},
 		"large file": {func(t *testing.T, dir string) {
 			put1(t, dir, "big.yaml", strings.Repeat("# a line of text\n", maxFileBytes/16))
@@ -177,19 +203,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		}, "clusters/staging/flux-system/kustomization.yaml", "has --no-cross-namespace-refs twice, and the last one counts"},
 		"settings": {func(t *testing.T, dir string) { put1(t, dir, SettingsFile, "layout: big\n") }, SettingsFile, "--layout"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := small(t)
-			c.change(t, dir)
-			report, err := Check(t.Context(), dir, CheckOptions{})
-			require.NoError(t, err)
-			var found []string
-			for _, f := range report.Findings {
-				if f.File == c.file {
-					found = append(found, f.Message)
-				}
-			}
-			require.Contains(t, strings.Join(found, "\n"), c.says, "%v", report.Findings)
-		})
+		t.Run(name, func(t *testing.T) { c.isFound(t) })
 	}
 }
 
@@ -309,7 +323,11 @@ func TestOrderHasNoCycle(t *testing.T) {
 
 func TestFailsForWhatIsNoTree(t *testing.T) {
 	_, err := Check(t.Context(), filepath.Join(t.TempDir(), "gone"), CheckOptions{})
-	require.Error(t, err)
+	require.ErrorContains(t, err, "give the folder that landwaiter platform init wrote")
+	report, err := Check(t.Context(), t.TempDir(), CheckOptions{})
+	require.NoError(t, err)
+	require.Len(t, report.Findings, 1)
+	require.Contains(t, report.Findings[0].Message, "there is no kustomization, so nothing was checked")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Check(ctx, examples()["flux"].write(t), CheckOptions{})

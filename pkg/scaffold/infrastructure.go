@@ -125,10 +125,27 @@ func chartSource(chart Chart, name, namespace, chartName string) (source, from o
 					"layerSelector": object{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"}}},
 			object{"chartRef": object{"kind": "OCIRepository", "name": name}}
 	}
+	if strings.HasSuffix(chart.URL, ".git") {
+		return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": named(namespace, name),
+				"spec": object{"interval": "5m", "url": chart.URL, "ref": gitRef(chart.Version)}},
+			object{"chart": object{"spec": object{"chart": "./charts/" + chartName, "reconcileStrategy": "Revision",
+				"sourceRef": object{"kind": "GitRepository", "name": name}}}}
+	}
 	return object{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository", "metadata": named(namespace, name),
 			"spec": object{"interval": "1h", "url": chart.URL}},
 		object{"chart": object{"spec": object{"chart": chartName, "version": chart.Version,
 			"sourceRef": object{"kind": "HelmRepository", "name": name}}}}
+}
+
+// gitRef is the tag of a version, or the branch main if any version will do.
+func gitRef(version string) object {
+	switch {
+	case exactVersion.MatchString(version):
+		return object{"tag": version}
+	case version == "" || version == "*":
+		return object{"branch": "main"}
+	}
+	return object{"semver": version}
 }
 
 var exactVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
@@ -198,8 +215,10 @@ func (p Platform) policies(t *Tree) error {
 		patches = append(patches, p.allowedSources())
 	}
 	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
+	t.seed("infrastructure/policies/own/kustomization.yaml",
+		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
 	t.add("infrastructure/policies/kustomization.yaml",
-		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", resources, object{"patches": patches}))
+		kustomization("The first patch says how strict all constraints are: dryrun, warn or deny. Of the sets, the\nconstraints that this tree has no use for, or no values, are left out.", append(resources, "own"), object{"patches": patches}))
 	return nil
 }
 

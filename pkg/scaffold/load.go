@@ -67,7 +67,7 @@ func (c *checker) find(file, format string, args ...any) {
 func (c *checker) load(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("open the tree: %w", err)
+		return fmt.Errorf("%w; give the folder that landwaiter platform init wrote", err)
 	}
 	defer func() { _ = root.Close() }() // nothing was written
 	count, total := 0, int64(0)

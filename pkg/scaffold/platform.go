@@ -31,7 +31,8 @@ const (
 
 // Chart says where Flux gets a Helm chart from.
 type Chart struct {
-	// URL of a Helm repository (https://…), or of the chart itself in a registry (oci://…).
+	// URL of a Helm repository (https://…), of the chart itself in a registry (oci://…), or
+	// of a Git repository with the chart in charts/NAME (https://….git).
 	URL string `json:"url,omitempty"`
 	// Version of the chart; a range is possible.
 	Version string `json:"version,omitempty"`
@@ -240,7 +241,7 @@ func NewPlatform(given Platform) (Tree, error) {
 		return Tree{}, err
 	}
 	t := Tree{By: "platform init"}
-	t.add(SettingsFile, given.settings(p))
+	t.Files = append(t.Files, File{Path: SettingsFile, Text: given.settings(p), Settings: true})
 	t.add("components/flux-lockdown/kustomization.yaml", p.lockdown())
 	if p.SOPSAge != "" {
 		t.add(".sops.yaml", sopsRules(p.SOPSAge))

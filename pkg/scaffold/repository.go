@@ -67,8 +67,10 @@ func (r *Repository) complete() error {
 	if err := checkName("--app", r.App.Name); err != nil {
 		return err
 	}
-	if r.App.Chart.URL == "" && r.Layout == LayoutFlux {
-		return errors.New("--app needs --app-chart, the Helm repository or registry that has its chart")
+	if r.Layout == LayoutFlux {
+		if err := r.App.checkChart(); err != nil {
+			return err
+		}
 	}
 	if (r.PublicKey == "") != (r.Images == "") {
 		return errors.New("--signing-key and --images belong together: the key, and the images that it signs")

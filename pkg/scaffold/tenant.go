@@ -68,20 +68,15 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	return t, t.sort()
 }
 
+// TenantFiles returns patterns of the files that have a Tenant in the layouts.
+func TenantFiles(name string) []string {
+	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/namespace.yaml", "clusters/*/*/" + name + "/namespace.yaml"}
+}
+
 // place fills in where the Tenant is, and refuses places that the platform does not have.
 func (team *Team) place(p Platform) error {
-	var all []string
-	flag := "--environment"
-	switch p.Layout {
-	case LayoutFlux:
-		all = p.Environments
-	case LayoutGroups:
-		flag = "--group"
-		all = slices.DeleteFunc(slices.Clone(p.Groups), func(group string) bool { return group == GroupOps })
-	case LayoutArc:
-		flag, all = "--cluster", p.Clusters
-	case LayoutDemo:
-	}
+	all := p.places()
+	flag := map[Layout]string{LayoutFlux: "--environment", LayoutGroups: "--group", LayoutArc: "--cluster"}[p.Layout]
 	for _, name := range team.Places {
 		if !slices.Contains(all, name) {
 			return fmt.Errorf("%s %s: the platform does not have it; use %s", flag, name, strings.Join(all, ", "))

@@ -21,6 +21,8 @@ type File struct {
 	Text string
 	// Seed marks a file that others go on to write: it is only ever created.
 	Seed bool
+	// Settings marks the file that the command starts from: an edit of it is not lost.
+	Settings bool
 	// Executable marks a script.
 	Executable bool
 	// Bare marks a file without the line of the hash: a tool signed its content.
@@ -81,6 +83,7 @@ func (f File) Stamped(by string) string {
 // stamp is what the first line of a file says.
 type stamp struct {
 	by     string // empty for a file that no command generated
+	sum    string // of the rest when it was generated
 	intact bool   // the rest is as it was generated
 }
 
@@ -99,7 +102,7 @@ func readStamp(text string) stamp {
 		return stamp{}
 	}
 	sum := sha256.Sum256([]byte(first + rest))
-	return stamp{by: found[1], intact: found[2] == hex.EncodeToString(sum[:])}
+	return stamp{by: found[1], sum: found[2], intact: found[2] == hex.EncodeToString(sum[:])}
 }
 
 // object is a manifest.

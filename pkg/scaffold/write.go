@@ -40,8 +40,15 @@ type EditedError struct {
 
 // Error names the files.
 func (e *EditedError) Error() string {
-	return fmt.Sprintf("nothing was written: %s changed since landwaiter wrote it, or somebody else wrote it; keep your version by moving it away, or replace it with --force", strings.Join(e.Paths, ", "))
+	paths, more := e.Paths, ""
+	if len(paths) > maxNamed {
+		paths, more = paths[:maxNamed], fmt.Sprintf(" and %d more", len(paths)-maxNamed)
+	}
+	return fmt.Sprintf("nothing was written: %s changed since landwaiter wrote it, or somebody else wrote it, and there is a new version of it; commit yours, replace it with --force, and bring back what you need", strings.Join(paths, ", ")+more)
 }
+
+// maxNamed bounds the files that a message names.
+const maxNamed = 8
 
 // maxExisting bounds a file that is compared with what is generated.
 const maxExisting = 4 << 20
@@ -55,8 +62,9 @@ type WriteOptions struct {
 }
 
 // Write brings the folder dir to the tree. It replaces only files that are as an earlier
-// run left them; if a person edited one of the others, and there is no Force, it writes
-// nothing and returns an [EditedError]. Nothing outside of dir is written, whatever
+// run left them. A file that a person edited stays while the tree has nothing new for it;
+// if it has, and there is no Force, Write writes nothing and returns an [EditedError].
+// Line ends of Windows are no edit. Nothing outside of dir is written, whatever
 // symbolic links are in it, and each file is replaced at once.
 func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 	if err := tree.sort(); err != nil {
@@ -159,14 +167,14 @@ func (t Tree) text(f File) string { return f.Stamped(t.By) }
 // plan compares the tree with what is there. The outcomes are in the order of the files.
 func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []string, err error) {
 	for _, file := range tree.Files {
-		result, err := compare(root, tree, file)
+		result, outdated, err := compare(root, tree, file)
 		if err != nil {
 			return nil, nil, err
 		}
 		if result == Edited && force {
 			result = Changed
 		}
-		if result == Edited {
+		if result == Edited && outdated {
 			edited = append(edited, file.Path)
 		}
 		outcomes = append(outcomes, Outcome{Path: file.Path, Result: result})
@@ -174,23 +182,28 @@ func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []st
 	return outcomes, edited, nil
 }
 
-func compare(root *os.Root, tree Tree, file File) (Result, error) {
+// compare says what becomes of a file, and for one that was edited whether the tree has
+// another version than the one that was edited.
+func compare(root *os.Root, tree Tree, file File) (result Result, outdated bool, err error) {
 	present, err := readExisting(root, file.Path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Created, nil
-	case err != nil:
-		return "", err
-	case file.Seed || present == tree.text(file):
-		return Unchanged, nil
-	case readStamp(present).intact:
-		return Changed, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return Created, false, nil
 	}
-	return Edited, nil
+	if err != nil {
+		return "", false, err
+	}
+	found, generated := readStamp(present), tree.text(file)
+	switch {
+	case file.Seed || present == generated:
+		return Unchanged, false, nil
+	case found.intact, file.Settings:
+		return Changed, false, nil
+	}
+	return Edited, found.sum == "" || found.sum != readStamp(generated).sum, nil
 }
 
 // readExisting reads a regular file. It refuses links: replacing one would replace the
-// link, and what it names is not part of the tree.
+// link, and what it names is not part of the tree. Git for Windows writes other line ends.
 func readExisting(root *os.Root, name string) (string, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -211,7 +224,7 @@ func readExisting(root *os.Root, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	return string(text), nil
+	return strings.ReplaceAll(string(text), "\r\n", "\n"), nil
 }
 
 // put writes a file beside its place and renames it, so that nobody sees half of it.
@@ -282,5 +295,5 @@ func generatedBy(root *os.Root, name string) (string, error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	return readStamp(string(head[:n])).by, nil
+	return readStamp(strings.ReplaceAll(string(head[:n]), "\r\n", "\n")).by, nil
 }

@@ -65,6 +65,60 @@ func TestNeverOverwritesWhatAPersonEdited(t *testing.T) {
 	require.Contains(t, content(t, dir, untouched), "value: deny")
 }
 
+func TestAnEditStaysWhileThereIsNothingNewForItsFile(t *testing.T) {
+	const edited, other = "clusters/staging/infrastructure.yaml", "infrastructure/policies/kustomization.yaml"
+	dir := examples()["flux"].write(t)
+	rewrite(t, dir, edited, "timeout: 5m", "timeout: 9m")
+	before := content(t, dir, other)
+	rewrite(t, dir, other, "value: dryrun", "value: warn")
+
+	outcomes, err := Write(dir, examples()["flux"].trees(t)[0], WriteOptions{})
+	require.NoError(t, err)
+	require.Equal(t, Edited, result(outcomes, edited))
+	require.Equal(t, Edited, result(outcomes, other))
+	require.Contains(t, content(t, dir, edited), "timeout: 9m")
+
+	outcomes, err = Write(dir, examples()["flux"].trees(t)[0], WriteOptions{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, Changed, result(outcomes, edited))
+	require.Equal(t, before, content(t, dir, other))
+}
+
+func TestLineEndsOfWindowsAreNoEdit(t *testing.T) {
+	const list, changed = "tenants/staging/kustomization.yaml", "infrastructure/policies/kustomization.yaml"
+	dir := examples()["flux"].write(t)
+	require.NoError(t, filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(dir, name)
+		require.NoError(t, err)
+		rewrite(t, dir, relative, "\n", "\r\n")
+		return nil
+	}))
+	for _, tree := range examples()["flux"].trees(t) {
+		outcomes, err := Write(dir, tree, WriteOptions{})
+		require.NoError(t, err)
+		for _, o := range outcomes {
+			require.Equal(t, Unchanged, o.Result, o.Path)
+		}
+	}
+	require.Contains(t, content(t, dir, list), "\r\n", "it was written for its line ends alone")
+
+	tree, err := NewPlatform(Platform{Constraints: []string{imagesSet}, Enforcement: "deny"})
+	require.NoError(t, err)
+	outcomes, err := Write(dir, tree, WriteOptions{})
+	require.NoError(t, err)
+	require.Equal(t, Changed, result(outcomes, changed))
+	require.Contains(t, content(t, dir, changed), "value: deny\n")
+}
+
+func TestAMessageNamesAFewFilesAndCountsTheRest(t *testing.T) {
+	paths := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
+	require.ErrorContains(t, &EditedError{Paths: paths}, "nothing was written: a, b, c, d, e, f, g, h and 2 more changed")
+	require.ErrorContains(t, &EditedError{Paths: paths[:8]}, "g, h changed")
+}
+
 func TestReplacesWhatNobodyEditedAndNamesWhatIsStale(t *testing.T) {
 	dir := examples()["flux"].write(t)
 	tree, err := NewPlatform(Platform{Constraints: []string{imagesSet}, Operator: true})

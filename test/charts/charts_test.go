@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
@@ -256,6 +257,28 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		out, err := template(t, args...)
 		require.Error(t, err, "%v", sets)
 		require.Contains(t, out, message, "%v", sets)
+	}
+}
+
+// Flux's helm-controller adds the digest of the chart to its version, as in 0.1.0+92d58e7aca7a.
+func TestAVersionWithADigestMakesValidLabels(t *testing.T) {
+	chart := filepath.Join(t.TempDir(), "landwaiter")
+	require.NoError(t, os.CopyFS(chart, os.DirFS(filepath.Join(root, "charts", "landwaiter"))))
+	file := filepath.Join(chart, "Chart.yaml")
+	text, err := os.ReadFile(file) //nolint:gosec // a copy of our own chart
+	require.NoError(t, err)
+	changed := regexp.MustCompile(`(?m)^version: .*$`).ReplaceAll(text, []byte("version: 0.1.0+92d58e7aca7a"))
+	require.NotEqual(t, text, changed)
+	require.NoError(t, os.WriteFile(file, changed, 0o600))
+	rendered, err := tool(t, "helm", "template", "landwaiter", chart, "--set", "operator.enabled=true,guardrails.enabled=true")
+	require.NoError(t, err, rendered)
+	objects, err := cluster.Decode([]byte(rendered))
+	require.NoError(t, err)
+	require.NotEmpty(t, objects)
+	for _, object := range objects {
+		for key, value := range object.GetLabels() {
+			require.Empty(t, validation.IsValidLabelValue(value), "%s %s: %s", object.GetKind(), object.GetName(), key)
+		}
 	}
 }
 

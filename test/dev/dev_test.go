@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || flux
 
 package main
 
@@ -51,7 +51,8 @@ func start(t *testing.T) (*exec.Cmd, string) {
 
 // bash runs a command in the environment that the printed export makes.
 func bash(ctx context.Context, kubeconfig, text string) (string, error) {
-	command := exec.CommandContext(ctx, "bash", "-euc", text)
+	// Where git is told another authority by the environment, it does not read that of the repository.
+	command := exec.CommandContext(ctx, "bash", "-euc", "unset GIT_SSL_CAINFO\n"+text)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "EDITOR=true",
 		"PATH="+os.Getenv("LANDWAITER_CLUSTER_TOOLS")+":"+os.Getenv("PATH"))
 	output, err := command.CombinedOutput()
@@ -59,6 +60,13 @@ func bash(ctx context.Context, kubeconfig, text string) (string, error) {
 }
 
 func TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing(t *testing.T) {
+	t.Setenv("LANDWAITER_FLUX_TOOLS", "")
+	copyWhatItPrints(t)
+}
+
+// copyWhatItPrints runs every line, and returns what Flux said last.
+func copyWhatItPrints(t *testing.T) (last string) {
+	t.Helper()
 	require.NotEmpty(t, os.Getenv("LANDWAITER_COSIGN_V3"), "LANDWAITER_COSIGN_V3 is not set; run make e2e")
 	command, printed := start(t)
 	found := regexp.MustCompile(`(?m)^  export KUBECONFIG=(.+)$`).FindStringSubmatch(printed)
@@ -67,7 +75,7 @@ func TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), settle)
 	defer cancel()
 	count := 0
-	for _, line := range regexp.MustCompile(`(?m)^  ((?:kubectl|COSIGN_PASSWORD=|sleep|/).+)$`).FindAllStringSubmatch(printed, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^  ((?:kubectl|COSIGN_PASSWORD=|sleep|sed|git|/).+)$`).FindAllStringSubmatch(printed, -1) {
 		text, comment, _ := strings.Cut(line[1], "    # ")
 		output, err := bash(ctx, kubeconfig, text)
 		t.Logf("%s\n%s", text, output)
@@ -76,6 +84,9 @@ func TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing(t *testing.T) {
 			require.Regexp(t, `\[verified-images\]|Forbidden`, output)
 		} else {
 			require.NoError(t, err, "%s\n%s", text, output)
+		}
+		if strings.Contains(text, "get kustomization") {
+			last = output
 		}
 		if strings.Contains(text, "describe replicaset") {
 			require.Contains(t, output, "[verified-images]")
@@ -89,6 +100,7 @@ func TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing(t *testing.T) {
 	require.NoError(t, command.Wait())
 	require.NoDirExists(t, dir)
 	require.NoError(t, cluster.Until(ctx, func(context.Context) error { return ended(dir) }))
+	return last
 }
 
 // ended returns an error if a process has something of the folder in its command line.

@@ -34,6 +34,10 @@ type furnished struct {
 	Cosign string
 	// Platform, TeamA and TeamB are public keys, indented for the resources.
 	Platform, TeamA, TeamB string
+	// Repository is the working copy of a team's repository, with Flux.
+	Repository string
+	// Flux is what to try with Flux, and empty without.
+	Flux string
 	// App is an image of team-a by digest, and Unsigned one that nobody signed.
 	App, Unsigned string
 }

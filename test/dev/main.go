@@ -1,6 +1,7 @@
 // Command dev leaves a whole cluster up for a person: API server, Gatekeeper, Landwaiter
 // from its chart, and a registry with signed and unsigned images of two teams, whose keys
-// are on disk. `make dev` runs it; it ends, with everything it started, on Ctrl-C.
+// are on disk. `make dev` runs it, with FLUX=1 with Flux and a team's Git repository; it
+// ends, with everything it started, on Ctrl-C.
 package main
 
 import (
@@ -54,6 +55,14 @@ func run(ctx context.Context) (err error) {
 	furnished, err := furnish(ctx, s, dir)
 	if err != nil {
 		return err
+	}
+	if tools := os.Getenv("LANDWAITER_FLUX_TOOLS"); tools != "" {
+		more, stop, err := withFlux(ctx, s, dir, tools, options.Binary)
+		if err != nil {
+			return fmt.Errorf("start Flux: %w", err)
+		}
+		defer stop()
+		furnished.Flux = more
 	}
 	text, err := furnished.invitation()
 	if err != nil {

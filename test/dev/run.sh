@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly steps=5
+flux=${1:-} # not empty: with Flux
 ticker=
 trap '[[ -z "$ticker" ]] || kill "$ticker" 2>/dev/null || true' EXIT
 
@@ -41,6 +42,10 @@ step 1 "building landwaiter" make --silent build
 step 2 "installing etcd and Redis, if they are missing" test/tools/packages.sh
 exports=$(step 3 "building the control plane, Gatekeeper and Helm, if they are not cached" test/tools/cluster.sh)
 eval "$exports"
+if [[ -n "$flux" ]]; then
+  LANDWAITER_FLUX_TOOLS=$(step 3 "building Flux's controllers, if they are not cached" test/tools/flux/build.sh)
+  export LANDWAITER_FLUX_TOOLS
+fi
 LANDWAITER_COSIGN=$(signer)
 step 4 "building the command that starts them" go build -buildvcs=false -o bin/dev ./test/dev
 echo "dev: step 5 of $steps: starting everything" >&2

@@ -54,7 +54,9 @@ func TestFromAnEmptyFolder(t *testing.T) {
 	_, err := flux.Await(long(t), p.Cluster, flux.Kustomization(), flux.Namespace, "tenants", commit, metav1.ConditionTrue)
 	require.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(teams)) {
-		require.NoError(t, p.Client.Get(within(t), client.ObjectKey{Namespace: name + "-web", Name: "app"}, &corev1.ConfigMap{}), "what the team's repository has")
+		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+			return p.Client.Get(ctx, client.ObjectKey{Namespace: name + "-web", Name: "app"}, &corev1.ConfigMap{})
+		}), "what the team's repository has")
 	}
 
 	p.requireAsTheTreeSays(t, "infrastructure/crds", "infrastructure/gatekeeper", "infrastructure/landwaiter", "infrastructure/templates", "infrastructure/policies", "infrastructure/guardrails", "tenants/staging")

@@ -127,9 +127,7 @@ func (p *platform) bootstrap(t *testing.T) (commit string) {
 
 	tools, err := tool("LANDWAITER_FLUX_TOOLS")
 	require.NoError(t, err)
-	controllers, err := flux.Start(within(t), p.Cluster, flux.Options{Tools: tools, Dir: p.dir, Helm: true, Env: []string{"SSL_CERT_FILE=" + p.charts},
-		// With an OCIRepository helm-controller adds "+digest" to the version, which the chart's label helm.sh/chart cannot hold.
-		HelmArgs: []string{"--feature-gates=DisableChartDigestTracking=true"}})
+	controllers, err := flux.Start(within(t), p.Cluster, flux.Options{Tools: tools, Dir: p.dir, Helm: true, Env: []string{"SSL_CERT_FILE=" + p.charts}})
 	require.NoError(t, err)
 	t.Cleanup(controllers.Stop)
 	objects := p.build(t, "clusters/staging/flux-system")

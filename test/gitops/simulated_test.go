@@ -107,9 +107,13 @@ func TestWithoutControllersTheDemoIsTheSeeds(t *testing.T) {
 	require.NoError(t, cluster.Until(within(t), func(context.Context) error { return k.reconcile(t, demo()) })) // once bindings are known
 	requireSeeds(t, "foo", "sometenant")
 
-	// Its last section: what names another namespace is refused, with the account and without.
-	for _, account := range []string{"foo", ""} {
-		err := kustomization{namespace: "foo", account: account, path: "kustomizations/wrong-namespace"}.reconcile(t, demo())
+}
+
+// What names another namespace is refused, with the account and without.
+func TestTheDemosLastSectionIsRefused(t *testing.T) {
+	must(t, "tenant", "add", "--tenant-namespace", "bar", "--tenant-name", "othertenant", "--git-url", "https://git.example.com/demo")
+	for _, account := range []string{"bar", ""} {
+		err := kustomization{namespace: "bar", account: account, path: "kustomizations/wrong-namespace"}.reconcile(t, demo())
 		require.ErrorContains(t, err, `cannot patch resource "configmaps" in API group "" in the namespace "default"`)
 	}
 	require.Nil(t, get(t, "v1", "ConfigMap", "default", "wrong-namespace"))

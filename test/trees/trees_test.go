@@ -61,7 +61,8 @@ func trees(t *testing.T, dir string) {
 		"operator": {scaffold.Platform{Operator: true, Enforcement: "deny", Gatekeeper: oci, Landwaiter: chart}, []scaffold.Team{{Tenant: team("iris-blue", true)}}},
 		"groups":   {scaffold.Platform{Layout: scaffold.LayoutGroups}, []scaffold.Team{{Tenant: team("iris-violet", true)}}},
 		"arc": {scaffold.Platform{Layout: scaffold.LayoutArc}, []scaffold.Team{{Tenant: team("tenant1", false), App: scaffold.App{Name: "app1", Chart: oci}},
-			{Tenant: team("tenant2", false), App: scaffold.App{Name: "app2", Chart: chart, Shared: true}}, {Tenant: team("tenant3", true)}}},
+			{Tenant: team("tenant2", false), App: scaffold.App{Name: "app2", Chart: chart, Shared: true}}, {Tenant: team("tenant3", true)},
+			{Tenant: team("tenant4", false), App: scaffold.App{Name: "app4", Chart: scaffold.Chart{URL: "https://github.com/example/app4.git", Version: "*"}}}}},
 		"demo": {scaffold.Platform{Layout: scaffold.LayoutDemo}, nil},
 	} {
 		tree, err := scaffold.NewPlatform(c.platform)

@@ -38,6 +38,7 @@ spec:
   interval: 10m
   path: {{ default "./" $t.reconciler.path | quote }}
   prune: true
+  retryInterval: 1m
   serviceAccountName: {{ $t.account | quote }}
   sourceRef: {kind: {{ ternary "OCIRepository" "GitRepository" $artifact }}, name: {{ $t.name | quote }}}
   {{- if $t.alone }}

@@ -43,8 +43,6 @@ type Options struct {
 	Dir string
 	// Helm starts helm-controller as well.
 	Helm bool
-	// HelmArgs are further arguments of helm-controller.
-	HelmArgs []string
 	// Env is added to the environment of the controllers.
 	Env []string
 	// Open leaves out the lockdown: Flux as it is installed by default.
@@ -123,9 +121,6 @@ func Run(ctx context.Context, c *cluster.Cluster, options Options) (_ *Flux, err
 		var args []string
 		if !options.Open {
 			args = Lockdown(name)
-		}
-		if name == "helm-controller" {
-			args = append(args, options.HelmArgs...)
 		}
 		if err := f.start(ctx, name, []string{"SOURCE_CONTROLLER_LOCALHOST=" + artifacts}, args...); err != nil {
 			return nil, err

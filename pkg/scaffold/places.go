@@ -1,0 +1,88 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// StayWhereItIs adds the environments, groups or clusters whose lists have the Tenant
+// already, so that a second run neither forgets one nor adds another. It refuses another
+// application than the Tenant has in a cluster, which would apply the Tenant twice.
+func (team *Team) StayWhereItIs(dir string, p Platform) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open the tree: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	var there []string
+	for _, place := range p.places() {
+		name := path.Join(p.listFolder(), place, "kustomization.yaml")
+		text, err := readExisting(root, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, resource := range resourcesOf(text) {
+			if path.Base(resource) != team.Tenant.Name {
+				continue
+			}
+			there = append(there, place)
+			if entry := path.Join(team.App.Name, team.Tenant.Name); p.Layout == LayoutArc && resource != entry {
+				return fmt.Errorf("Tenant %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the list in %s first",
+					team.Tenant.Name, path.Join(p.listFolder(), place, resource), resource, name)
+			}
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	for _, place := range team.Places {
+		if !slices.Contains(there, place) {
+			there = append(there, place)
+		}
+	}
+	team.Places = there
+	return nil
+}
+
+// places are where a platform can have Tenants.
+func (p Platform) places() []string {
+	switch p.Layout {
+	case LayoutFlux:
+		return p.Environments
+	case LayoutGroups:
+		return slices.DeleteFunc(slices.Clone(p.Groups), func(group string) bool { return group == GroupOps })
+	case LayoutArc:
+		return p.Clusters
+	case LayoutDemo:
+	}
+	return nil
+}
+
+// listFolder has a folder for each place, with the list of what is there.
+func (p Platform) listFolder() string {
+	if p.Layout == LayoutArc {
+		return "clusters"
+	}
+	return "tenants"
+}
+
+// resourcesOf reads no more of a kustomization than its resources. What is no kustomization
+// has none; adding to it says what is wrong.
+func resourcesOf(text string) []string {
+	var list struct {
+		Resources []string `yaml:"resources"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &list); err != nil {
+		return nil
+	}
+	return list.Resources
+}

@@ -191,30 +191,3 @@ func TestACheckNoticesThatTheLockdownIsGone(t *testing.T) {
 		})
 	}
 }
-
-func TestLinesThatGitRewroteAreNoEdit(t *testing.T) {
-	dir := t.TempDir()
-	tree := func(text string) Tree { return Tree{By: "platform init", Files: []File{{Path: "x.yaml", Text: text}}} }
-	_, err := Write(dir, tree("a: b\n"), WriteOptions{})
-	require.NoError(t, err)
-	put1(t, dir, "x.yaml", strings.ReplaceAll(content(t, dir, "x.yaml"), "\n", "\r\n"))
-	outcomes, err := Write(dir, tree("a: c\n"), WriteOptions{})
-	require.NoError(t, err)
-	require.Equal(t, []Outcome{{"x.yaml", Changed}}, outcomes)
-	put1(t, dir, "x.yaml", strings.ReplaceAll(content(t, dir, "x.yaml"), "c", "d")+"\r\n")
-	_, err = Write(dir, tree("a: c\n"), WriteOptions{})
-	var edited *EditedError
-	require.ErrorAs(t, err, &edited)
-
-	list := Tree{By: "tenant scaffold a", Edits: []Edit{{Path: "l.yaml", Resource: "a", Initial: "resources: []\n"}}}
-	for _, want := range []Result{Created, Changed, Unchanged} {
-		outcomes, err = Write(dir, list, WriteOptions{})
-		require.NoError(t, err)
-		require.Equal(t, want, outcomes[0].Result)
-		require.True(t, readStamp(content(t, dir, "l.yaml")).intact)
-		put1(t, dir, "l.yaml", strings.ReplaceAll(content(t, dir, "l.yaml"), "\n", "\r\n"))
-		if want == Created {
-			list.Edits[0].Resource = "b"
-		}
-	}
-}

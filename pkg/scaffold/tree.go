@@ -87,10 +87,7 @@ type stamp struct {
 	intact bool   // the rest is as it was generated
 }
 
-// readStamp takes lines as Git may have rewritten them on Windows for those that were
-// generated.
 func readStamp(text string) stamp {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
 	first, rest := "", text
 	if strings.HasPrefix(rest, "#!") {
 		first, rest, _ = strings.Cut(rest, "\n")

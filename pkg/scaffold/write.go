@@ -129,17 +129,13 @@ func planEdits(root *os.Root, tree Tree) (outcomes []Outcome, texts []string, er
 		if err != nil {
 			return nil, nil, err
 		}
-		intact := readStamp(present).intact
-		if intact {
-			present = strings.ReplaceAll(present, "\r\n", "\n")
-		}
 		text, err := edit.apply(present)
 		if err != nil {
 			return nil, nil, fmt.Errorf("add to the list %s: %w", edit.Path, err)
 		}
-		if intact {
+		if s := readStamp(present); s.intact {
 			_, rest, _ := strings.Cut(text, "\n")
-			text = File{Path: edit.Path, Text: rest}.Stamped(readStamp(present).by)
+			text = File{Path: edit.Path, Text: rest}.Stamped(s.by)
 		}
 		if text == present && result == Changed {
 			result = Unchanged

@@ -159,7 +159,9 @@ func TestMalformedKeysTakePlacesOfTheAccountThatTheyCameWith(t *testing.T) {
 	for i := range 15 {
 		keys = append(keys, fmt.Sprintf("not an image %d", i))
 	}
-	require.Equal(t, 2, flood(t, h, keys...))
+	requests := flood(t, h, keys...)
+	require.GreaterOrEqual(t, requests, 2)
+	require.Less(t, requests, 8, "16 keys take 16 of 32 places")
 }
 
 func TestARequestThatNeedsMoreThanThereIsTakesNothing(t *testing.T) {

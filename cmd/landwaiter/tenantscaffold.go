@@ -40,7 +40,8 @@ or clusters. With --tenant-repo it writes the team's own repository instead, for
 layout. It talks to no cluster.
 
 It may be run again: flags add to the Tenant that the tree has (lists grow, other values
-are replaced, and what no flag mentions stays), and --filename replaces it. Only files
+are replaced, and what no flag mentions stays), and --filename replaces it. With
+--tenant-repo there is no such memory: give the same flags again. Only files
 that nobody edited are replaced. Other entries and comments of the lists stay. A file that
 is no longer generated stays too, until you delete it.
 
@@ -205,6 +206,11 @@ func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1alpha1.Tenan
 			return fmt.Errorf("read --signing-key: %w", err)
 		}
 		repository.PublicKey = string(key)
+	} else if rules := filepath.Join(f.tenantRepo, "verification"); f.images == "" {
+		// Without them the team's environments would leave out its rules.
+		if _, err := os.Lstat(rules); err == nil {
+			return fmt.Errorf("%s has the team's rules: give --signing-key and --images again, or delete the folder first", rules)
+		}
 	}
 	tree, err := scaffold.NewRepository(repository)
 	if err != nil {

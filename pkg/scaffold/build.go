@@ -80,7 +80,7 @@ func (c *checker) build(folder string) *built {
 	c.read += weight
 	text, err := c.run(folder)
 	if err != nil {
-		c.find(c.at(folder), "it does not build: %s", strings.ReplaceAll(err.Error(), "'/", "'"))
+		c.find(c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
 		return b
 	}
 	b.text, b.failed = text, false
@@ -318,4 +318,15 @@ func jsonTypes(value any) any {
 		return int64(v) //nolint:gosec // larger numbers are in no manifest
 	}
 	return value
+}
+
+// buildHint says what to do about errors of kustomize that do not.
+func buildHint(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "kustomization.yaml is empty"):
+		return "; for an empty list, write resources: []"
+	case strings.Contains(text, "already registered id"):
+		return "; two of its files have this object: take it out of one, such as a namespace that two Tenants name"
+	}
+	return ""
 }

@@ -94,6 +94,11 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 	for name, c := range map[string]wrong{
 		"symbolic link": {func(t *testing.T, dir string) { require.NoError(t, os.Symlink("/etc", filepath.Join(dir, "etc"))) }, "etc", "it is a symbolic link"},
+		"empty list":    {func(t *testing.T, dir string) { put1(t, dir, "x/kustomization.yaml", kustomize("resources:\n")) }, "x/kustomization.yaml", "for an empty list, write resources: []"},
+		"object twice in a build": {func(t *testing.T, dir string) {
+			put1(t, dir, "x/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+			put1(t, dir, "x/kustomization.yaml", kustomize("resources: [a.yaml]\n"))
+		}, "x/kustomization.yaml", "take it out of one"},
 		"large file": {func(t *testing.T, dir string) {
 			put1(t, dir, "big.yaml", strings.Repeat("# a line of text\n", maxFileBytes/16))
 		}, "big.yaml", "more than 4 MiB"},

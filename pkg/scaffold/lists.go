@@ -54,7 +54,7 @@ func addEntry(text, field, entry, value string) (string, error) {
 		return text, nil
 	}
 	lines := strings.SplitAfter(text, "\n")
-	if empty := field + ": []\n"; lines[fields[at].Line-1] == empty {
+	if line := lines[fields[at].Line-1]; line == field+": []\n" || fields[at+1].Tag == "!!null" && strings.TrimSpace(line) == field+":" {
 		lines[fields[at].Line-1] = field + ":\n- " + entry + "\n"
 		return strings.Join(lines, ""), nil
 	}

@@ -220,9 +220,10 @@ func TestListsKeepWhatPeopleWrote(t *testing.T) {
 		"patch with an empty line in it": {
 			"resources:\n- a\npatches:\n- patch: |\n    - op: add\n\n      path: /a\n  target: {kind: X}\nlabels: []\n",
 			"resources:\n- a\n- ../base/red\npatches:\n- patch: |\n    - op: add\n\n      path: /a\n  target: {kind: X}\n- path: red-patch.yaml\nlabels: []\n"},
-		"empty lists":           {"resources: []\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
-		"no newline at the end": {"resources:\n- a", "resources:\n- a\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
-		"there already":         {"resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
+		"empty lists":                 {"resources: []\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
+		"lists that somebody emptied": {"resources:\npatches:\n# end\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n# end\n"},
+		"no newline at the end":       {"resources:\n- a", "resources:\n- a\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
+		"there already":               {"resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n", "resources:\n- ../base/red\npatches:\n- path: red-patch.yaml\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, err := edit.apply(c.before)

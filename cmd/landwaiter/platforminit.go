@@ -27,10 +27,10 @@ multi-tenancy with Arc, and demo is flux-multitenant-demo.
 
 It may be run again, also by a newer version: it starts from what the first run was
 told (.landwaiter.yaml). --environment, --group and --cluster add to that, other flags
-replace it; to take something away, edit .landwaiter.yaml first. Init replaces only files that nobody edited. An edited file stays
-as it is. If there is a new version of one, init names the file and writes nothing. Files
-that others go on to write, such as those of flux bootstrap and the lists of tenants, are
-only ever created.
+replace it; to take something away, edit .landwaiter.yaml first. Init replaces only files
+that nobody edited. An edited file stays as it is. If there is a new version of one, init
+names the file and writes nothing. Files that others go on to write, such as those of flux
+bootstrap and the lists of tenants, are only ever created.
 
 Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
 a file cannot be read or written.`,
@@ -44,7 +44,6 @@ a file cannot be read or written.`,
 				return err
 			}
 			if !found {
-				platform = scaffold.Platform{}
 				if outer, err := outerTree(args[0]); err != nil || outer != "" {
 					return errors.Join(err, inTree(args[0], outer))
 				}
@@ -117,41 +116,4 @@ func overlayPlatform(cmd *cobra.Command, p *scaffold.Platform, given scaffold.Pl
 // grown adds the names that a list does not have.
 func grown(list, more []string) []string {
 	return slices.Concat(list, slices.DeleteFunc(slices.Clone(more), func(name string) bool { return slices.Contains(list, name) }))
-}
-
-func newPlatformBootstrap() *cobra.Command {
-	var export, shared bool
-	var url, branch string
-	cmd := &cobra.Command{
-		Use:   "bootstrap --export",
-		Short: "Print what flux-multitenant-demo's bootstrap applies besides Flux itself",
-		Long: `Bootstrap prints the source that tenants share, and on standard error the command
-that installs Flux, locked down. It talks to no cluster.
-
-With the lockdown, a tenant's Kustomization cannot use a source of another namespace:
-landwaiter tenant add copies the source into the tenant's home. --shared-source leaves
-that part of the lockdown out, as the demo does; any team can then use every source.
-
-Exit codes: 0 everything is printed, 64 the command line is wrong, 69 the result cannot
-be written.`,
-		Example: `  landwaiter platform bootstrap --export --git-url https://github.com/example/demo > source.yaml`,
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !export {
-				return fmt.Errorf("bootstrap only prints: add --export, and apply what it prints; see %s --help", cmd.CommandPath())
-			}
-			text, command, err := scaffold.Bootstrap(url, branch, shared)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), command)
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
-			return unavailable(err)
-		},
-	}
-	cmd.Flags().BoolVar(&export, "export", false, "print, and apply nothing; required")
-	cmd.Flags().StringVar(&url, "git-url", "", "repository that tenants share: https or ssh")
-	cmd.Flags().StringVar(&branch, "git-branch", "main", "branch of the repository")
-	cmd.Flags().BoolVar(&shared, "shared-source", false, "let Kustomizations of teams use sources of other namespaces")
-	return cmd
 }

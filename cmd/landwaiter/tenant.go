@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -92,7 +91,7 @@ func (f *exportFlags) export(tenant *v1alpha1.Tenant) ([]byte, error) {
 	if len(f.labels) > 0 && f.as != exportFlux {
 		return nil, errors.New("--label means nothing without --format=flux")
 	}
-	own, err := tenantObject(tenant)
+	own, err := onboard.Manifest(tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -123,27 +122,6 @@ func parseAccount(text string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("--landwaiter-account is %q, it must be NAMESPACE/NAME", text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
-}
-
-// tenantObject is a Tenant as a person would write it: without status, and without what
-// is empty.
-func tenantObject(tenant *v1alpha1.Tenant) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
-	if err != nil {
-		return nil, fmt.Errorf("convert Tenant %s: %w", tenant.Name, err)
-	}
-	spec, _ := content["spec"].(map[string]any)
-	for field, value := range spec {
-		if inner, ok := value.(map[string]any); ok && len(inner) == 0 && field != "reconciler" {
-			delete(spec, field)
-		}
-	}
-	metadata := map[string]any{"name": tenant.Name}
-	if form := tenant.Annotations[v1alpha1.AnnotationForm]; form != "" {
-		metadata["annotations"] = map[string]any{v1alpha1.AnnotationForm: form}
-	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant, "metadata": metadata, "spec": spec}}, nil
 }
 
 // yamlOf returns objects as documents of one file.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -55,10 +56,7 @@ func (c *checker) applier(tenant *v1alpha1.Tenant, object *unstructured.Unstruct
 		c.add(tenant.Name, findingSharedSource, where,
 			"applies a source of namespace %s, which needs Flux with --no-cross-namespace-refs=false: copy the source into home", other)
 	}
-	want := tenant.Name
-	if tenant.Spec.Reconciler != nil {
-		want = cmp.Or(tenant.Spec.Reconciler.ServiceAccount, tenant.Name)
-	}
+	want := cmp.Or(onboard.Account(tenant), tenant.Name)
 	_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")
 	account, home := text("serviceAccountName"), object.GetNamespace() == tenant.Spec.Home
 	switch {

@@ -48,8 +48,8 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 				row.Namespaces++
 			}
 		}
-		if r := tenant.Spec.Reconciler; r != nil {
-			row.Reconciler = tenant.Spec.Home + "/" + cmp.Or(r.ServiceAccount, tenant.Name)
+		if account := onboard.Account(tenant); account != "" {
+			row.Reconciler = tenant.Spec.Home + "/" + account
 		}
 		rows = append(rows, row)
 	}

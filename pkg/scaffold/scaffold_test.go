@@ -13,6 +13,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/library"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
 )
 
@@ -308,4 +309,18 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 			require.ErrorContains(t, err, c.message)
 		})
 	}
+}
+
+// Without its form, an operator would give the objects other names than the tree does.
+func TestATenantOfTheDemoKeepsItsForm(t *testing.T) {
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "sometenant", Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}},
+		Spec: v1alpha1.TenantSpec{Home: "foo", Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "foo", Source: &v1alpha1.TenantSource{URL: "https://github.com/example/demo"}}}}
+	tree, err := NewTeam(Platform{Layout: LayoutFlux}, Team{Tenant: tenant})
+	require.NoError(t, err)
+	files := map[string]string{}
+	for _, file := range tree.Files {
+		files[file.Path] = file.Text
+	}
+	require.Contains(t, files["tenants/base/sometenant/tenant.yaml"], v1alpha1.AnnotationForm+": "+onboard.FormDemo)
+	require.Contains(t, files["tenants/base/sometenant/sync.yaml"], "name: dummy")
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -105,11 +104,11 @@ type manifests struct {
 
 // manifests renders the Tenant. With the operator, only the Tenant itself is in Git.
 func (team Team) manifests(p Platform) (manifests, error) {
-	own, err := tenantManifest(team.Tenant)
+	own, err := onboard.Manifest(team.Tenant)
 	if err != nil {
 		return manifests{}, err
 	}
-	set := manifests{tenant: []object{own}}
+	set := manifests{tenant: []object{own.Object}}
 	rendered, err := onboard.Objects(team.Tenant, onboard.Options{Landwaiter: team.Landwaiter, NamespaceMaker: true, Constraints: limitsRegistries()})
 	if err != nil || p.Operator {
 		return set, err
@@ -136,23 +135,6 @@ func isRight(o *unstructured.Unstructured) bool {
 func limitsRegistries() bool {
 	_, err := fs.Stat(library.Files, "tenant-allowed-registries/template.yaml")
 	return err == nil
-}
-
-// tenantManifest is a Tenant as a person would write it: without status, and without what
-// is empty.
-func tenantManifest(tenant *v1alpha1.Tenant) (object, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
-	if err != nil {
-		return nil, fmt.Errorf("convert Tenant %s: %w", tenant.Name, err)
-	}
-	spec, _ := content["spec"].(map[string]any)
-	for field, value := range spec {
-		if inner, ok := value.(map[string]any); ok && len(inner) == 0 && field != "reconciler" {
-			delete(spec, field)
-		}
-	}
-	return object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant,
-		"metadata": object{"name": tenant.Name}, "spec": spec}, nil
 }
 
 // keepNamespaces keeps Flux from deleting the namespaces, and all that is in them, with the

@@ -7,17 +7,32 @@ import (
 // StoreCommon holds the fields common to Store and ClusterStore.
 type StoreCommon struct {
 	// Registries that the store applies to, as host or host:port. If several stores of
-	// a scope list a registry, the first by name applies.
+	// a scope list a registry, the first by name applies. In a ClusterStore, "*" stands
+	// for any characters within one label of the host, such as
+	// "*.dkr.ecr.*.amazonaws.com"; a host that is listed itself comes first.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	Registries []string `json:"registries"`
+
+	// Mirrors are read in place of these registries, the first that has the image.
+	// Policies still see the image's own name.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	Mirrors []Mirror `json:"mirrors,omitempty"`
+
+	// Evidence says where signatures and attestations are. The default is the image's
+	// own repository.
+	// +optional
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // StoreSpec configures access to registries.
-// +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.imagePullSecrets)",message="spec.identity and spec.imagePullSecrets are two ways to log in; use one"
+// +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
+// +kubebuilder:validation:XValidation:rule="self.registries.all(r, !r.contains('*'))",message="only a ClusterStore can list registries by pattern; list each host"
 type StoreSpec struct {
 	StoreCommon `json:",inline"`
 
@@ -28,8 +43,12 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretRef `json:"imagePullSecrets,omitempty"`
 
-	// Identity logs in with a cloud identity instead. It requires the image
-	// landwaiter:full.
+	// ImagePullSecretsFrom takes the pull secrets of a ServiceAccount instead, as pods do.
+	// +optional
+	ImagePullSecretsFrom *ImagePullSecretsFrom `json:"imagePullSecretsFrom,omitempty"`
+
+	// Identity logs in with a cloud identity, or as a GitHub App, instead. The clouds
+	// require the image landwaiter:full.
 	// +optional
 	Identity *RegistryIdentity `json:"identity,omitempty"`
 
@@ -37,11 +56,21 @@ type StoreSpec struct {
 	// certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
+
+	// AdditionalCABundles are trusted as CABundle is.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	AdditionalCABundles []CABundle `json:"additionalCABundles,omitempty"`
+
+	// ClientCertificate is presented to these registries, and to no other host.
+	// +optional
+	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
 }
 
 // ClusterStoreSpec configures access to registries. Registries listed here may have
 // private addresses.
-// +kubebuilder:validation:XValidation:rule="!has(self.identity) || !has(self.imagePullSecrets)",message="spec.identity and spec.imagePullSecrets are two ways to log in; use one"
+// +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
 type ClusterStoreSpec struct {
 	StoreCommon `json:",inline"`
 
@@ -52,8 +81,12 @@ type ClusterStoreSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []ClusterSecretRef `json:"imagePullSecrets,omitempty"`
 
-	// Identity logs in with a cloud identity instead. It requires the image
-	// landwaiter:full.
+	// ImagePullSecretsFrom takes the pull secrets of a ServiceAccount instead, as pods do.
+	// +optional
+	ImagePullSecretsFrom *ClusterImagePullSecretsFrom `json:"imagePullSecretsFrom,omitempty"`
+
+	// Identity logs in with a cloud identity, or as a GitHub App, instead. The clouds
+	// require the image landwaiter:full.
 	// +optional
 	Identity *ClusterRegistryIdentity `json:"identity,omitempty"`
 
@@ -62,41 +95,24 @@ type ClusterStoreSpec struct {
 	// +optional
 	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
 
+	// AdditionalCABundles are trusted as CABundle is.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	AdditionalCABundles []ClusterCABundle `json:"additionalCABundles,omitempty"`
+
+	// ClientCertificate is presented to these registries, and to no other host.
+	// +optional
+	ClientCertificate *ClusterClientCertificate `json:"clientCertificate,omitempty"`
+
+	// Proxy is used for these registries, by the Stores of namespaces too. The default
+	// is that of the environment (HTTPS_PROXY, NO_PROXY).
+	// +optional
+	Proxy *Proxy `json:"proxy,omitempty"`
+
 	// InsecurePlainHTTP accesses these registries without TLS.
 	// +optional
 	InsecurePlainHTTP bool `json:"insecurePlainHTTP,omitempty"`
-}
-
-// RegistryProvider is a cloud provider with its own registry login.
-// +kubebuilder:validation:Enum=ECR;ACR;GAR
-type RegistryProvider string
-
-// The providers: Amazon, Azure, Google Cloud.
-const (
-	RegistryProviderECR RegistryProvider = "ECR"
-	RegistryProviderACR RegistryProvider = "ACR"
-	RegistryProviderGAR RegistryProvider = "GAR"
-)
-
-// RegistryIdentity configures a namespace's login at the registries of a cloud.
-type RegistryIdentity struct {
-	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
-	// sent to the provider's own hosts.
-	Provider RegistryProvider `json:"provider"`
-	// SecretRef names a Secret with credentials: accessKeyID and secretAccessKey for
-	// ECR; tenantID, clientID and clientSecret for ACR; credentials.json for GAR.
-	SecretRef SecretRef `json:"secretRef"`
-}
-
-// ClusterRegistryIdentity configures the cluster's login at the registries of a cloud.
-type ClusterRegistryIdentity struct {
-	// Provider is ECR (Amazon), ACR (Azure) or GAR (Google). Credentials are only
-	// sent to the provider's own hosts.
-	Provider RegistryProvider `json:"provider"`
-	// SecretRef names a Secret with credentials, as for a Store. The default is the
-	// identity of Landwaiter's own pod.
-	// +optional
-	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
 }
 
 // Store gives its namespace access to registries.
@@ -123,12 +139,13 @@ func (s *Store) CommonStatus() *Status { return &s.Status.Status }
 // Qualified returns the spec in its cluster form, with each reference qualified with
 // the store's own namespace, so that both scopes are compiled alike.
 func (s *Store) Qualified() ClusterStoreSpec {
-	made := ClusterStoreSpec{StoreCommon: s.Spec.StoreCommon, CABundle: s.Spec.CABundle.in(s.Namespace)}
+	made := ClusterStoreSpec{StoreCommon: s.Spec.StoreCommon, CABundle: s.Spec.CABundle.in(s.Namespace), Identity: s.Spec.Identity.in(s.Namespace),
+		ImagePullSecretsFrom: s.Spec.ImagePullSecretsFrom.in(s.Namespace), ClientCertificate: s.Spec.ClientCertificate.in(s.Namespace)}
 	for _, ref := range s.Spec.ImagePullSecrets {
 		made.ImagePullSecrets = append(made.ImagePullSecrets, *ref.in(s.Namespace))
 	}
-	if identity := s.Spec.Identity; identity != nil {
-		made.Identity = &ClusterRegistryIdentity{Provider: identity.Provider, SecretRef: identity.SecretRef.in(s.Namespace)}
+	for _, bundle := range s.Spec.AdditionalCABundles {
+		made.AdditionalCABundles = append(made.AdditionalCABundles, *bundle.in(s.Namespace))
 	}
 	return made
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -28,6 +29,13 @@ import (
 
 // Problem is something that the owner of a resource should correct.
 type Problem = resource.Problem
+
+// Proxy is a proxy as HTTPS_PROXY and NO_PROXY describe it.
+type Proxy = egress.Environment
+
+// ParseProxy reads HTTPS_PROXY and NO_PROXY, or their names in lower case, by get. It
+// returns nil if there is no proxy.
+func ParseProxy(get func(string) string) (*Proxy, error) { return egress.ParseEnvironment(get) }
 
 // Defaults of the registry client, for flags.
 const (
@@ -55,7 +63,11 @@ type Options struct {
 	// revocation checks, and for keys and roots that resources of a namespace keep
 	// outside the cluster.
 	EgressHosts []string
-	// External configures how to fetch them. Its Hosts are set from EgressHosts.
+	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
+	// what cluster resources keep outside the cluster. Nil is none.
+	Proxy *Proxy
+	// External configures how to fetch them. Its Hosts are set from EgressHosts, its Proxy
+	// from Proxy.
 	External external.Options
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
@@ -107,6 +119,7 @@ const (
 func New(options Options) (*Service, error) {
 	s := &Service{requests: newRequests(), firstFetch: firstFetch}
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
+	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
 	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient

@@ -66,8 +66,10 @@ type Options struct {
 	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
 	// what cluster resources keep outside the cluster. Nil is none.
 	Proxy *Proxy
-	// External configures how to fetch them. Its Hosts are set from EgressHosts, its Proxy
-	// from Proxy.
+	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
+	Endpoints egress.Endpoints
+	// External configures how to fetch what resources keep outside the cluster. Its Hosts
+	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
 	External external.Options
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
@@ -120,6 +122,7 @@ func New(options Options) (*Service, error) {
 	s := &Service{requests: newRequests(), firstFetch: firstFetch}
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
 	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
+	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
 	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient

@@ -20,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
@@ -217,6 +218,13 @@ func (s *Service) Forget(namespace verify.Namespace) {
 // nil they are not looked up. Call it before the first request.
 func (s *Service) SetFinder(finder tenant.Finder) {
 	s.Service = tenant.NewService(&s.set, s.engine, finder)
+}
+
+// CompareOrigin says what the registry that an image names has, and the mirrors and
+// evidence repositories that apply in a namespace lack.
+func (s *Service) CompareOrigin(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Comparison {
+	snapshot := s.set.Snapshot()
+	return verify.Compare(ctx, snapshot.For(namespace).Layers[0].Registry, snapshot.Origin(namespace), ref)
 }
 
 // Set returns the holder of the current snapshot. A controller swaps snapshots itself;

@@ -56,10 +56,10 @@ func (s Store) credential(host string) Credential {
 	return Credential{}
 }
 
-// store returns the store that applies to a host, the nearest level first. Within a level,
+// StoreFor returns the store that applies to a host, the nearest level first. Within a level,
 // the first that lists the host by name comes before the first with a pattern, and a
 // broken store whose hosts are unknown comes last. Without one, access is anonymous.
-func (a Access) store(host string) Store {
+func (a Access) StoreFor(host string) Store {
 	for begin := 0; begin < len(a.Stores); {
 		level := a.Stores[begin:]
 		if i := slices.IndexFunc(level, func(s Store) bool { return s.Level != level[0].Level }); i > 0 {

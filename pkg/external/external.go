@@ -169,10 +169,10 @@ func (f *Fetcher) unexpired(v Value) Value {
 	return v
 }
 
-// news reports whether a namespace must be notified of a value. Once in a while the
-// time of the fetch is news too, because a status shows it.
+// news reports whether a namespace must be notified of a value. A status shows why a fetch
+// failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 

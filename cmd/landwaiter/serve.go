@@ -164,6 +164,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason, "problem": p.Message}).Warn("a resource has a problem")
 			}
 			log.WithField("problems", len(problems)).Info("resources are in force")
+			s.Prune(server.Forget)
 		})
 	})
 	group.Go(func() error { return unavailable(identity.Run(ctx)) })
@@ -174,7 +175,7 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
-	options.Ready, options.Tenant = s.Set().Ready, s.Tenant
+	options.Ready, options.NamespaceLabel = s.Set().Ready, s.NamespaceLabel
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

@@ -52,10 +52,7 @@ type operation struct {
 }
 
 func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options) *handler {
-	m := newMetrics(options.Metrics)
-	if options.Tenant != nil {
-		options.Metrics.MustRegister(newTenantNamespaces(&m.namespaces, options.Tenant))
-	}
+	m := newMetrics(options.Metrics, options.NamespaceLabel)
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),

@@ -193,7 +193,7 @@ func TestEveryStageIsOnThePagesOfTracesAndMetrics(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			for _, stage := range regexp.MustCompile(`(?:race\.start\(|StartStage\(ctx, |Stage\{Name: )"([a-z]+)"`).FindAllStringSubmatch(read(t, strings.TrimPrefix(file, root+"/")), -1) {
+			for _, stage := range regexp.MustCompile(`(?:race\.start\(|StartStage\(ctx, |Stage\{Name: |Stage[A-Z][a-z]+ = )"([a-z]+)"`).FindAllStringSubmatch(read(t, strings.TrimPrefix(file, root+"/")), -1) {
 				found[stage[1]] = true
 			}
 		}

@@ -100,6 +100,7 @@ type Service struct {
 	cache      Cache
 	memory     *cache.Memory // nil if Options.Cache replaces it
 	redis      *cache.Redis  // nil without one
+	namespaces *namespaces   // with series of their own
 	requests   *requests
 	registry   *registry.Client
 	revocation *revocation.Prefetcher
@@ -120,7 +121,9 @@ const (
 
 // New returns a Service. It opens no connections.
 func New(options Options) (*Service, error) {
-	s := &Service{requests: newRequests(), firstFetch: firstFetch}
+	s := &Service{firstFetch: firstFetch}
+	s.namespaces = newNamespaces(s.exists)
+	s.requests = newRequests(s.namespaces.label)
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
 	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
 	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
@@ -148,6 +151,19 @@ func (s *Service) Tenant(namespace verify.Namespace) string {
 		return snapshot.Tenant(namespace)
 	}
 	return ""
+}
+
+// exists reports whether the resources that are in force are about a namespace: in a
+// cluster, whether it exists.
+func (s *Service) exists(namespace verify.Namespace) bool {
+	snapshot := s.set.Snapshot()
+	return snapshot != nil && snapshot.Has(namespace)
+}
+
+// NamespaceLabel returns what metrics call a namespace: its own name if it exists and is
+// not past a limit, else one for all others.
+func (s *Service) NamespaceLabel(namespace verify.Namespace) string {
+	return s.namespaces.label(namespace)
 }
 
 // account returns who pays for a namespace's background work.
@@ -212,6 +228,23 @@ func (s *Service) Forget(namespace verify.Namespace) {
 	s.cache.Forget(namespace)
 	s.revocation.Forget(namespace)
 	s.registry.Forget(namespace)
+	s.forgetSeries(namespace)
+}
+
+func (s *Service) forgetSeries(namespace verify.Namespace) {
+	s.namespaces.drop(namespace)
+	s.requests.forget(namespace)
+}
+
+// Prune drops the metrics of namespaces that no longer exist, and calls forget with each.
+// It is for namespaces in files: a controller calls [Service.Forget].
+func (s *Service) Prune(forget func(verify.Namespace)) {
+	for _, namespace := range s.namespaces.values() {
+		if !s.exists(namespace) {
+			s.forgetSeries(namespace)
+			forget(namespace)
+		}
+	}
 }
 
 // SetFinder sets how to look up namespaces that are not in the current snapshot. With

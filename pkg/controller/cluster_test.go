@@ -222,15 +222,15 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	var content atomic.Pointer[[]byte]
 	asked := make(chan external.Source, 1000)
 	keeper := external.New(external.Options{Refresh: 20 * time.Millisecond, Hosts: []string{"vault.example.com"}, Fetch: map[external.Kind]external.Fetch{
-		external.VaultKeys: func(_ context.Context, source external.Source) ([]byte, error) {
+		external.VaultKeys: func(_ context.Context, source external.Source) (external.Content, error) {
 			select {
 			case asked <- source:
 			default:
 			}
 			if text := content.Load(); text != nil {
-				return *text, nil
+				return external.Content{Bytes: *text}, nil
 			}
-			return nil, errors.New("it is sealed")
+			return external.Content{}, errors.New("it is sealed")
 		}}}, time.Now)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -18,7 +18,14 @@ import (
 )
 
 // Fetch gets the content of a source. It ends with ctx, and leaves nothing behind.
-type Fetch func(ctx context.Context, source Source) ([]byte, error)
+type Fetch func(ctx context.Context, source Source) (Content, error)
+
+// Content is what a fetch returns.
+type Content struct {
+	Bytes []byte
+	// Ends is when Bytes stop working by themselves; zero is never.
+	Ends time.Time
+}
 
 // Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
@@ -29,6 +36,10 @@ type Options struct {
 	Refresh, Keep time.Duration
 	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
 	Account func(verify.Namespace) verify.Account
+	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
+	Tokens Tokens
+	// Endpoints are where an admin says that hosts are.
+	Endpoints egress.Endpoints
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -54,7 +65,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 		options.Account = verify.Namespace.Account
 	}
 	if options.Fetch == nil {
-		options.Fetch = network{}.fetchers()
+		options.Fetch = network{tokens: options.Tokens, endpoints: options.Endpoints}.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -67,8 +78,8 @@ func New(options Options, now func() time.Time) *Fetcher {
 		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
-		poll(ctx, source, func(got prefetch.Fetched[[]byte]) {
-			report(f.unexpired(Value{Content: got.Value, FetchedAt: got.At, Err: got.Err}))
+		poll(ctx, source, func(got prefetch.Fetched[Content]) {
+			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
@@ -137,9 +148,17 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old. Content without an error is not: it
-// is due to be fetched again.
+// unexpired removes content that is too old or has ended. Content without an error is
+// never too old: it is due to be fetched again.
 func (f *Fetcher) unexpired(v Value) Value {
+	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
+		why := v.Err
+		if why == nil {
+			why = problem("it is being fetched again")
+		}
+		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), why)
+		v.Content = nil
+	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
 		v.Content = nil

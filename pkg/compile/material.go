@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -128,6 +129,8 @@ func (m material) get(source external.Source) (external.Value, error) {
 	switch {
 	case !ok:
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s is not fetched here", source))
+	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
+		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
 	case known.Content == nil && known.Err != nil:
 		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
 	case known.Content == nil:

@@ -43,6 +43,8 @@ type Options struct {
 	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
 	// special-purpose addresses: those of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
+	// Endpoints are registries that are where an admin says.
+	Endpoints egress.Endpoints
 	// UserAgent is sent with every request.
 	UserAgent string
 	// Observe, if set, is told of every request once its header has arrived or it has
@@ -128,7 +130,7 @@ func NewClient(options Options) *Client {
 	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
 	return &Client{
 		options:   options,
-		addresses: egress.NewGuard(options.DeniedPrefixes...),
+		addresses: egress.NewGuard(options.DeniedPrefixes...).With(options.Endpoints),
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -55,7 +56,10 @@ type Options struct {
 	// revocation checks, and for keys and roots that resources of a namespace keep
 	// outside the cluster.
 	EgressHosts []string
-	// External configures how to fetch them. Its Hosts are set from EgressHosts.
+	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
+	Endpoints egress.Endpoints
+	// External configures how to fetch them. Its Hosts are set from EgressHosts, and
+	// its Endpoints from Endpoints.
 	External external.Options
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
@@ -107,6 +111,7 @@ const (
 func New(options Options) (*Service, error) {
 	s := &Service{requests: newRequests(), firstFetch: firstFetch}
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
+	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
 	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient

@@ -33,6 +33,12 @@ func authorityRules() []rule {
 		kinds: both("Verifier"), path: "spec.notation", message: "spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself",
 		accepted: in(frame, refs+", "+identities+", "+stamps, refs+", "+authorities+", "+identities+", "+stamps), rejected: in(frame, authorities+", "+identities+", "+stamps),
 	}}
+	const account = "serviceAccount: {name: s, awsRoleARN: 'arn:aws:iam::123456789012:role/r'}"
+	list = append(list, rule{
+		kinds: []string{"TrustStore"}, path: "spec.awsSigner", message: exactlyOne("secretRef", "serviceAccount"),
+		accepted: in("{type: SigningAuthorities, source: {inline: x}, awsSigner: {%s}}", "secretRef: {name: s}", account),
+		rejected: in("{type: SigningAuthorities, source: {inline: x}, awsSigner: {%s}}", "", "secretRef: {name: s}, "+account),
+	})
 	for _, prefix := range []string{"", "Cluster"} {
 		secret, _ := referenceTo(prefix)
 		access := "awsSigner: {secretRef: " + secret + "}"

@@ -98,7 +98,7 @@ func TestTwinsShareWhatTheyHaveInCommon(t *testing.T) {
 	// Only a cluster admin may say these.
 	extra := map[string][]string{"Verifier": nil, "Store": {"insecurePlainHTTP"}, "TrustStore": nil, "VerificationPolicy": {"scope"}}
 	// A cluster resource may leave these out and use the identity of the pod.
-	credentials := map[string][][]string{"Store": {{"identity"}}, "TrustStore": {{"source", "kms"}, {"awsSigner"}}}
+	credentials := map[string][][]string{"Store": {{"identity"}}, "TrustStore": {{"source", "kms"}}}
 	for kind, fields := range extra {
 		own, twin := stripped(all[kind].schema.Properties["spec"]), stripped(all["Cluster"+kind].schema.Properties["spec"])
 		for _, name := range fields {

@@ -53,8 +53,10 @@ func awsSignerIdentity(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSp
 	if spec.Type != v1alpha1.TrustStoreTypeSigningAuthorities {
 		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1alpha1.TrustStoreTypeSigningAuthorities)
 	}
-	as, err := identityOf(owner, spec.AWSSigner.SecretRef, m)
-	return as, fieldError("spec.awsSigner.secretRef", err)
+	if as := spec.AWSSigner.ServiceAccount; as != nil && as.AWSRoleARN == "" {
+		return nil, errors.New("spec.awsSigner.serviceAccount needs awsRoleARN, the role to assume")
+	}
+	return identityOf(owner, "spec.awsSigner", spec.AWSSigner.SecretRef, spec.AWSSigner.ServiceAccount, m)
 }
 
 // fingerprints returns the fingerprints of the material for the status, at most

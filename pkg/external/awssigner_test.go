@@ -114,6 +114,16 @@ func TestAnAnswerOfAWSSignerCountsForATimeWhileItCannotBeAsked(t *testing.T) {
 	})
 }
 
+func TestACommandWaitsForTheAnswerOfAWSSigner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := asking(t, &service{revoked: []string{"job"}})
+		f.options.Wait = true
+		found, err := f.AWSSigner("team-a", given("{}"))(t.Context(), AWSSignature{Job: "job"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"job"}, found)
+	})
+}
+
 func TestOneNamespaceAsksAboutABoundedNumberOfSignatures(t *testing.T) {
 	f := New(Options{Fetch: map[Kind]Fetch{}}, time.Now) // it does not run, so no answer comes
 	revoked := f.AWSSigner("team-a", given("{}"))

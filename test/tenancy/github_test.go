@@ -1,6 +1,11 @@
 package tenancy
 
 import (
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +20,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 	"github.com/landwaiter/landwaiter/test/kit/tuf"
 )
@@ -63,10 +69,36 @@ func (g *github) cluster() func(*resource.Objects) {
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, store) }
 }
 
-const byGitHub = `{type: Attestation, attestation: {predicateType: "` + provenance + `", keyless: {trustStoreRef: {kind: ClusterTrustStore, name: github},
-  identities: [{issuer: "https://token.actions.githubusercontent.com", subject: "https://github.com/example/app/.github/workflows/build.yml@refs/heads/main"}],
-  insecureIgnoreTransparencyLog: true, insecureIgnoreSCT: true,
-  expression: 'claims.sourceRepositoryOwnerURI == "https://github.com/example" && claims.runnerEnvironment == "github-hosted"'}}}`
+// onThePage returns the specification of a Verifier in the recipe of docs/attestations.md.
+func onThePage(t *testing.T, name string) string {
+	t.Helper()
+	for _, b := range recipe(t) {
+		for _, document := range strings.Split(b.Text, "\n---\n") {
+			head, spec, _ := strings.Cut(document, "\nspec:\n")
+			if b.Language == "yaml" && strings.Contains(head, "kind: Verifier\n") && strings.Contains(head, "name: "+name+",") {
+				return spec
+			}
+		}
+	}
+	require.Fail(t, "the page has no Verifier "+name)
+	return ""
+}
+
+func recipe(t *testing.T) []page.Block {
+	t.Helper()
+	blocks, err := page.Read("../..", "docs/attestations.md")
+	require.NoError(t, err)
+	blocks = slices.DeleteFunc(blocks, func(b page.Block) bool { return b.Section != "GitHub artifact attestations" })
+	require.NotEmpty(t, blocks)
+	return blocks
+}
+
+// changed replaces what the text must have once.
+func changed(t *testing.T, text, from, to string) string {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(text, from), "%s in %s", from, text)
+	return strings.Replace(text, from, to, 1)
+}
 
 // verifying gives team-a a Verifier from YAML.
 func verifying(t *testing.T, name, spec string) func(*resource.Objects) {
@@ -124,7 +156,7 @@ func TestAttestationsOfPrivateRepositoriesCountUnderGitHubsOwnRoot(t *testing.T)
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
 	stranger, err := sigstore.NewGitHub()
 	require.NoError(t, err)
-	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", byGitHub), e.policy(t, "team-a", "p", releaseNeeded))
+	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", onThePage(t, "github-private")), e.policy(t, "team-a", "p", releaseNeeded))
 	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
 	for name, c := range map[string]struct {
 		by     *sigstore.GitHub
@@ -159,14 +191,57 @@ func TestAttestationsOfPrivateRepositoriesCountUnderGitHubsOwnRoot(t *testing.T)
 	t.Run("without any attestation", func(t *testing.T) {
 		img, err := e.registry.PushImage(t.Context(), "team-a/app", "v1")
 		require.NoError(t, err)
-		e.eventually(t, img, policy.Denied, "no")
+		e.eventually(t, img, policy.Denied, "no attestation was found")
 	})
+}
+
+func TestWorkflowsOfABranchCountAsThePageNamesThem(t *testing.T) {
+	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
+	text, err := os.ReadFile("../../docs/attestations.md")
+	require.NoError(t, err)
+	pattern := regexp.MustCompile("`subjectRegExp: ([^`]+)`").FindSubmatch(text)
+	require.NotNil(t, pattern)
+	spec := changed(t, onThePage(t, "github-private"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", "subjectRegExp: "+string(pattern[1]))
+	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", spec), e.policy(t, "team-a", "p", releaseNeeded))
+	other := build()
+	other.Repository, other.Workflow = "other", "test.yml"
+	e.eventually(t, e.attested(t, g.GitHub, other), policy.Allowed, "")
+	for _, ref := range []string{"refs/pull/1/merge", "refs/heads/dev", "refs/heads/x@refs/heads/main"} {
+		b := build()
+		b.Ref = ref
+		e.eventually(t, e.attested(t, g.GitHub, b), policy.Denied, "an identity that the Verifier does not trust")
+	}
+}
+
+// The block that writes the ClusterTrustStore runs as it stands, with the root of the stand-in.
+func TestThePageWritesGitHubsRootAsItIs(t *testing.T) {
+	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
+	runner := page.Runner{Dir: t.TempDir(), Environment: []string{"PATH=" + os.Getenv("PATH")}, Progress: io.Discard}
+	require.NoError(t, os.WriteFile(filepath.Join(runner.Dir, "root.json"), []byte(g.repository.Root()), 0o600))
+	ran := 0
+	for _, b := range recipe(t) {
+		if b.Mark == page.By && b.Name == t.Name() {
+			b.Mark = page.Run
+			require.NoError(t, runner.Run(t.Context(), b))
+			ran++
+		}
+	}
+	require.Equal(t, 1, ran)
+	text, err := os.ReadFile(filepath.Join(runner.Dir, "github-root.yaml"))
+	require.NoError(t, err)
+	store := &v1alpha1.ClusterTrustStore{}
+	require.NoError(t, yaml.UnmarshalStrict(text, store))
+	require.Equal(t, "https://tuf-repo.github.com", store.Spec.Source.TUF.Mirror)
+	require.JSONEq(t, g.repository.Root(), store.Spec.Source.TUF.Root)
+	store.Spec.Source.TUF.Mirror, store.Spec.Source.TUF.CABundle = g.address, &v1alpha1.ClusterCABundle{Inline: g.authority}
+	e.fetching(t, g.options(), func(o *resource.Objects) { o.Resources = append(o.Resources, store) },
+		verifying(t, "release", onThePage(t, "github-private")), e.policy(t, "team-a", "p", releaseNeeded))
+	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
 }
 
 func TestTheOwnerInTheCertificateCountsWhateverTheSubjectIs(t *testing.T) {
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
-	spec := strings.Replace(byGitHub, `subject: "https://github.com/example/app/.github/workflows/build.yml@refs/heads/main"`, `subjectRegExp: 'https://github\.com/.*'`, 1)
-	require.NotEqual(t, byGitHub, spec)
+	spec := changed(t, onThePage(t, "github-private"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", `subjectRegExp: https://github\.com/.*`)
 	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", spec), e.policy(t, "team-a", "p", releaseNeeded))
 	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
 	evil := build()
@@ -181,8 +256,7 @@ func TestAVerifierThatDemandsLogsOfGitHubIsToldWhatToSet(t *testing.T) {
 		"insecureIgnoreSCT":             "ClusterTrustStore github has no certificate transparency log, so no signature could count: set spec.attestation.keyless.insecureIgnoreSCT to true",
 	} {
 		e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
-		spec := strings.Replace(byGitHub, field+": true", field+": false", 1)
-		require.NotEqual(t, byGitHub, spec)
+		spec := changed(t, onThePage(t, "github-private"), field+": true", field+": false")
 		problems := e.fetching(t, g.options(), g.cluster(), verifying(t, "release", spec), e.policy(t, "team-a", "p", releaseNeeded))
 		e.eventually(t, e.attested(t, g.GitHub, build()), policy.Denied, says)
 		require.Equal(t, policy.ReasonInvalid, problems()[0].Reason)
@@ -193,7 +267,7 @@ func TestAVerifierThatDemandsLogsOfGitHubIsToldWhatToSet(t *testing.T) {
 // GitHub replaces its authorities every few months. Nothing is restarted for it.
 func TestANewRootOfGitHubIsTakenOverAtTheNextRefresh(t *testing.T) {
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
-	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", byGitHub), e.policy(t, "team-a", "p", releaseNeeded))
+	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", onThePage(t, "github-private")), e.policy(t, "team-a", "p", releaseNeeded))
 	now := time.Now()
 	earlier := build()
 	earlier.Time = now.Add(-time.Hour)
@@ -230,7 +304,7 @@ func TestTheLastRootOfGitHubCountsWhileItsRepositoryIsDown(t *testing.T) {
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
 	g.repository.Break(true)
 	img := e.attested(t, g.GitHub, build())
-	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", byGitHub), e.policy(t, "team-a", "p", releaseNeeded))
+	e.fetching(t, g.options(), g.cluster(), verifying(t, "release", onThePage(t, "github-private")), e.policy(t, "team-a", "p", releaseNeeded))
 	e.eventually(t, img, policy.Denied, "ClusterTrustStore github")
 	g.repository.Break(false)
 	e.eventually(t, img, policy.Allowed, "")
@@ -242,11 +316,13 @@ func TestAProvenanceUnderEitherRootIsEnoughWithTwoVerifiers(t *testing.T) {
 	e, g := newEnvironment(t, fixture.RegistryOptions{}), newGitHub(t)
 	publicGood, err := sigstore.New()
 	require.NoError(t, err)
-	public := `{type: Attestation, attestation: {predicateType: "` + provenance + `", keyless: {trustStoreRef: {name: root}, insecureIgnoreSCT: true, identities: [{issuer: "` + sigstore.GitHubIssuer + `", subject: release@example.com}]}}}`
+	// The stand-in certifies e-mail addresses, without an SCT.
+	public := changed(t, onThePage(t, "github-public"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", "subject: release@example.com")
+	public = changed(t, public, "      expression: |\n        claims.sourceRepositoryOwnerURI == \"https://github.com/example\"", "      trustStoreRef: {name: root}\n      insecureIgnoreSCT: true")
 	text, err := publicGood.TrustedRoot()
 	require.NoError(t, err)
 	root := trustStore("team-a", "root", v1alpha1.TrustStoreTypeSigstoreRoot, string(text))
-	e.fetching(t, g.options(), g.cluster(), verifying(t, "private", byGitHub), verifying(t, "public", public),
+	e.fetching(t, g.options(), g.cluster(), verifying(t, "private", onThePage(t, "github-private")), verifying(t, "public", public),
 		func(o *resource.Objects) { o.Resources = append(o.Resources, root) },
 		e.policy(t, "team-a", "p", `rules: [{images: ["**"], require: [{anyOf: [private, public]}]}]`))
 	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
@@ -277,7 +353,7 @@ func TestATeamNamesGitHubsRepositoryOnlyIfAnAdminListsIt(t *testing.T) {
 			store := trustStore("team-a", "github", v1alpha1.TrustStoreTypeSigstoreRoot, "")
 			store.Spec.Source.TUF = &v1alpha1.TUFSource{TUFRepository: g.source(), CABundle: &v1alpha1.CABundle{Inline: g.authority}}
 			e.fetching(t, options, func(o *resource.Objects) { o.Resources = append(o.Resources, store) },
-				verifying(t, "release", strings.Replace(byGitHub, "kind: ClusterTrustStore, ", "", 1)), e.policy(t, "team-a", "p", releaseNeeded))
+				verifying(t, "release", changed(t, onThePage(t, "github-private"), "kind: ClusterTrustStore, ", "")), e.policy(t, "team-a", "p", releaseNeeded))
 			e.eventually(t, e.attested(t, g.GitHub, build()), c.want, c.says)
 		})
 	}

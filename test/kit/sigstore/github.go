@@ -1,6 +1,7 @@
 package sigstore
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -134,8 +135,8 @@ func (g *GitHub) TrustedRoot() ([]byte, error) {
 // Build is a run of a workflow.
 type Build struct {
 	// Owner, Repository and Workflow name the workflow, such as example, app and
-	// build.yml, which runs on the branch main.
-	Owner, Repository, Workflow string
+	// build.yml. Ref is what it runs on, by default refs/heads/main.
+	Owner, Repository, Workflow, Ref string
 	// Time is when it signs; zero is now.
 	Time time.Time
 	// Generation is the number of the generation that signs, from 0.
@@ -155,9 +156,10 @@ func (b Build) at() time.Time {
 
 // Subject is the URI that certifies the workflow.
 func (b Build) Subject() string {
-	return b.repository() + "/.github/workflows/" + b.Workflow + "@refs/heads/main"
+	return b.repository() + "/.github/workflows/" + b.Workflow + "@" + b.ref()
 }
 
+func (b Build) ref() string        { return cmp.Or(b.Ref, "refs/heads/main") }
 func (b Build) owner() string      { return "https://github.com/" + b.Owner }
 func (b Build) repository() string { return b.owner() + "/" + b.Repository }
 
@@ -165,7 +167,7 @@ func (b Build) repository() string { return b.owner() + "/" + b.Repository }
 func (b Build) Provenance() map[string]any {
 	return map[string]any{
 		"buildDefinition": map[string]any{"buildType": "https://actions.github.io/buildtypes/workflow/v1",
-			"externalParameters": map[string]any{"workflow": map[string]any{"ref": "refs/heads/main", "repository": b.repository(), "path": ".github/workflows/" + b.Workflow}}},
+			"externalParameters": map[string]any{"workflow": map[string]any{"ref": b.ref(), "repository": b.repository(), "path": ".github/workflows/" + b.Workflow}}},
 		"runDetails": map[string]any{"builder": map[string]any{"id": b.Subject()}},
 	}
 }
@@ -224,7 +226,7 @@ func (g *GitHub) certify(b Build, key *ecdsa.PublicKey) (*x509.Certificate, erro
 		value string
 	}{
 		{certificate.OIDIssuerV2, GitHubIssuer}, {certificate.OIDBuildSignerURI, b.Subject()}, {certificate.OIDRunnerEnvironment, "github-hosted"},
-		{certificate.OIDSourceRepositoryURI, b.repository()}, {certificate.OIDSourceRepositoryRef, "refs/heads/main"},
+		{certificate.OIDSourceRepositoryURI, b.repository()}, {certificate.OIDSourceRepositoryRef, b.ref()},
 		{certificate.OIDSourceRepositoryOwnerURI, b.owner()}, {certificate.OIDSourceRepositoryVisibilityAtSigning, "private"},
 	} {
 		value, err := asn1.MarshalWithParams(claim.value, "utf8")

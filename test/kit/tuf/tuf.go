@@ -105,7 +105,7 @@ func signed[T metadata.Roles](made *metadata.Metadata[T], by ...signature.Signer
 			return nil, fmt.Errorf("sign metadata: %w", err)
 		}
 	}
-	text, err := made.ToBytes(false)
+	text, err := made.ToBytes(true)
 	if err != nil {
 		return nil, fmt.Errorf("write metadata: %w", err)
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // TrustStoreType is a kind of trust material.
-// +kubebuilder:validation:Enum=PublicKeys;Certificates;TimestampAuthorities;SigstoreRoot
+// +kubebuilder:validation:Enum=PublicKeys;Certificates;TimestampAuthorities;SigstoreRoot;RevocationLists
 type TrustStoreType string
 
 // The types of trust stores.
@@ -14,6 +14,7 @@ const (
 	TrustStoreTypeCertificates         TrustStoreType = "Certificates"
 	TrustStoreTypeTimestampAuthorities TrustStoreType = "TimestampAuthorities"
 	TrustStoreTypeSigstoreRoot         TrustStoreType = "SigstoreRoot"
+	TrustStoreTypeRevocationLists      TrustStoreType = "RevocationLists"
 )
 
 // HashAlgorithm is the hash algorithm of a signature.
@@ -29,8 +30,9 @@ const (
 
 // TrustStoreCommon holds the fields common to TrustStore and ClusterTrustStore.
 type TrustStoreCommon struct {
-	// Type of the material: PublicKeys, Certificates and TimestampAuthorities (root
-	// certificates) are PEM text, SigstoreRoot is a trusted_root.json.
+	// Type of the material: PublicKeys, Certificates, TimestampAuthorities (root
+	// certificates) and RevocationLists are PEM text, SigstoreRoot is a
+	// trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
 	// Hash algorithm of signatures by these keys. The default is that of cosign:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/trust"
@@ -26,6 +27,7 @@ type trustStore struct {
 	certificates []*x509.Certificate
 	root         *trust.SigstoreRoot
 	fetchedAt    time.Time // zero for material in the cluster
+	fetchedEnds  []trust.End
 	text         []byte
 	fingerprint  string // changes whenever the store's meaning changes
 	err          error
@@ -34,7 +36,9 @@ type trustStore struct {
 func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err()}
 	if t.err == nil {
-		t.text, t.fetchedAt, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
+		var value external.Value
+		value, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
+		t.text, t.fetchedAt, t.fetchedEnds = value.Content, value.FetchedAt, keptEnds(value)
 	}
 	if t.err == nil {
 		t.err = t.parse(e.spec, t.text)
@@ -64,33 +68,33 @@ func hashed(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// trustContent reads the material from the source in spec. The time is that of the
-// fetch, zero for material in the cluster.
-func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) ([]byte, time.Time, error) {
+// trustContent reads the material from the source in spec. The value of material in the
+// cluster has no times.
+func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (external.Value, error) {
 	s := spec.Source
 	if n := countTrue(s.Inline != "", s.SecretKeyRef != nil, s.ConfigMapKeyRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil); n != 1 {
-		return nil, time.Time{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
+		return external.Value{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
 	}
 	if err := checkSourceType(spec); err != nil {
-		return nil, time.Time{}, err
+		return external.Value{}, err
 	}
 	source, err := externalSource(owner, spec, m)
 	switch {
 	case err != nil:
-		return nil, time.Time{}, err
+		return external.Value{}, err
 	case source != nil:
 		known, err := m.get(*source)
-		return known.Content, known.FetchedAt, fieldError("spec.source", err)
+		return known, fieldError("spec.source", err)
 	case s.SecretKeyRef != nil:
 		content, err := m.key(kindSecret, *s.SecretKeyRef)
-		return content, time.Time{}, fieldError("spec.source.secretKeyRef", err)
+		return external.Value{Content: content}, fieldError("spec.source.secretKeyRef", err)
 	case s.ConfigMapKeyRef != nil:
 		content, err := m.key(kindConfigMap, *s.ConfigMapKeyRef)
-		return content, time.Time{}, fieldError("spec.source.configMapKeyRef", err)
+		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
 	case len(s.Inline) > maxMaterialBytes:
-		return nil, time.Time{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxMaterialBytes)
+		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxMaterialBytes)
 	}
-	return []byte(s.Inline), time.Time{}, nil
+	return external.Value{Content: []byte(s.Inline)}, nil
 }
 
 // checkSourceType rejects sources that cannot provide material of the spec's type.
@@ -203,7 +207,7 @@ func publicGoodStore(owner verify.Namespace, m material) *trustStore {
 	if err == nil {
 		t.root, err = trust.ParseSigstoreRoot(known.Content)
 	}
-	t.err = err
+	t.err, t.fetchedEnds = err, keptEnds(known)
 	t.fingerprint = fingerprint(t.source, "", known.Content, err)
 	return t
 }

@@ -234,7 +234,7 @@ func TestAClusterResourceMayActAsThePod(t *testing.T) {
 	f := New(Options{Fetch: c.fetchers()}, time.Now)
 	got, err := f.fetch(t.Context(), Source{Kind: KMS, Address: awsRelease, As: as})
 	require.NoError(t, err)
-	requireKey(t, want, got)
+	requireKey(t, want, got.content)
 	require.Equal(t, []string{"POST kms.eu-central-1.amazonaws.com/"}, c.requests())
 	require.Contains(t, c.text.String(), "Credential=POD/")
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
@@ -38,6 +39,7 @@ type Options struct {
 type Fetcher struct {
 	options Options
 	hosts   egress.Hosts
+	fetches map[Kind]datedFetch
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
 }
@@ -53,22 +55,19 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
-	if options.Fetch == nil {
-		options.Fetch = network{}.fetchers()
-	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
 		hosts = nil // a list that cannot be read allows nothing
 	}
-	f := &Fetcher{options: options, hosts: hosts, now: now}
+	f := &Fetcher{options: options, hosts: hosts, fetches: network{}.dated(options.Fetch), now: now}
 	poll := prefetch.Poll(f.fetch, now, prefetch.PollOptions[queue, Source]{
 		Refresh: f.refresh, FirstRetry: firstRetry, LastRetry: lastRetry,
 		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: f.queueOf,
 		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
-		poll(ctx, source, func(got prefetch.Fetched[[]byte]) {
-			report(f.unexpired(Value{Content: got.Value, FetchedAt: got.At, Err: got.Err}))
+		poll(ctx, source, func(got prefetch.Fetched[fetched]) {
+			report(f.unexpired(Value{Content: got.Value.content, Ends: got.Value.ends, FetchedAt: got.At, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
@@ -137,12 +136,15 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old. Content without an error is not: it
-// is due to be fetched again.
+// unexpired removes content that is too old, and says when it will be. Content without an
+// error is not: it is due to be fetched again.
 func (f *Fetcher) unexpired(v Value) Value {
+	if v.KeptUntil = (time.Time{}); v.Content != nil && v.Err != nil {
+		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)
+	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
-		v.Content = nil
+		v.Content, v.Ends = nil, nil
 	}
 	return v
 }
@@ -150,7 +152,7 @@ func (f *Fetcher) unexpired(v Value) Value {
 // news reports whether a namespace must be notified of a value. Once in a while the
 // time of the fetch is news too, because a status shows it.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || !slices.Equal(told.Ends, value.Ends) || (told.Err == nil) != (value.Err == nil) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 

@@ -8,35 +8,65 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
+	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
+// fetched is what one fetch got.
+type fetched struct {
+	content []byte
+	ends    []trust.End // of what the source says about itself, beyond the content
+}
+
+// datedFetch gets the content of a source, and when it ends.
+type datedFetch func(ctx context.Context, source Source) (fetched, error)
+
+// undated returns fetch for content that says itself when it ends, if it does.
+func undated(fetch Fetch) datedFetch {
+	return func(ctx context.Context, source Source) (fetched, error) {
+		content, err := fetch(ctx, source)
+		return fetched{content: content}, err
+	}
+}
+
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	return map[Kind]Fetch{VaultKeys: n.fetchVault, VaultCertificates: n.fetchVault, KMS: n.fetchKMS, TUF: n.fetchTUF, Registry: n.fetchRegistry}
+	return map[Kind]Fetch{VaultKeys: n.fetchVault, VaultCertificates: n.fetchVault, KMS: n.fetchKMS, Registry: n.fetchRegistry}
+}
+
+// dated returns how each kind is fetched: as own says, or from the network.
+func (n network) dated(own map[Kind]Fetch) map[Kind]datedFetch {
+	all := map[Kind]datedFetch{}
+	if own == nil {
+		own, all[TUF] = n.fetchers(), n.fetchTUF
+	}
+	for kind, fetch := range own {
+		all[kind] = undated(fetch)
+	}
+	return all
 }
 
 // fetch fetches a source once, if its owner may.
-func (f *Fetcher) fetch(ctx context.Context, source Source) ([]byte, error) {
+func (f *Fetcher) fetch(ctx context.Context, source Source) (fetched, error) {
 	if err := source.permitted(f.hosts); err != nil {
-		return nil, err
+		return fetched{}, err
 	}
-	fetch, ok := f.options.Fetch[source.Kind]
+	fetch, ok := f.fetches[source.Kind]
 	if !ok {
-		return nil, fmt.Errorf("%s is not a kind that can be fetched", source)
+		return fetched{}, fmt.Errorf("%s is not a kind that can be fetched", source)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	content, err := fetch(ctx, source)
+	got, err := fetch(ctx, source)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("fetch %s: %w", source, shown(err))
-	case len(content) == 0:
-		return nil, fmt.Errorf("fetch %s: the content is empty", source)
-	case len(content) > maxContent:
-		return nil, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content), maxContent)
+		return fetched{}, fmt.Errorf("fetch %s: %w", source, shown(err))
+	case len(got.content) == 0:
+		return fetched{}, fmt.Errorf("fetch %s: the content is empty", source)
+	case len(got.content) > maxContent:
+		return fetched{}, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(got.content), maxContent)
 	}
-	return content, nil
+	return got, nil
 }
 
 // permitted returns an error if the owner may not fetch the source: a tenant only

@@ -27,6 +27,8 @@ const (
 	// publicGoodRefresh is how often Sigstore's own repository is asked, at most: it
 	// is a public service, and it changes a few times a year.
 	publicGoodRefresh = time.Hour
+	// maxRolesText bounds the annotation of an exported ConfigMap: four roles take 300 bytes.
+	maxRolesText = 4 << 10
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

@@ -245,7 +245,7 @@ func reasons(t *testing.T) map[string][]string {
 			found[condition] = append(found[condition], strings.Trim(literal.Value, `"`))
 		}
 	}
-	require.Len(t, found, 3)
+	require.Len(t, found, 4)
 	return found
 }
 

@@ -42,6 +42,7 @@ const (
 )
 
 // NotationVerifier defines which Notary Project signatures are valid.
+// +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || self.revocation == 'Check'",message="revocationListTrustStoreRefs needs revocation: Check"
 type NotationVerifier struct {
 	// TrustStoreRefs name trust stores of type Certificates. The signer's certificate
 	// must chain to one of them.
@@ -82,6 +83,15 @@ type NotationVerifier struct {
 	// +optional
 	// +kubebuilder:default=Ignore
 	Revocation RevocationMode `json:"revocation,omitempty"`
+
+	// RevocationListTrustStoreRefs name trust stores of type RevocationLists. With the
+	// revocation mode Check, a certificate that one of their lists is about is checked with
+	// the newest of these, and nobody is asked about it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	RevocationListTrustStoreRefs []TrustStoreRef `json:"revocationListTrustStoreRefs,omitempty"`
 }
 
 // NotationTimestamps configures which timestamps are trusted and when one is required.

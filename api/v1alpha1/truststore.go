@@ -44,7 +44,7 @@ type TrustStoreCommon struct {
 // TrustStoreSpec is named trust material of a namespace.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
-// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 type TrustStoreSpec struct {
 	TrustStoreCommon `json:",inline"`
@@ -56,7 +56,7 @@ type TrustStoreSpec struct {
 // ClusterTrustStoreSpec is named trust material of the cluster.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
-// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 type ClusterTrustStoreSpec struct {
 	TrustStoreCommon `json:",inline"`

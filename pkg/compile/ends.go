@@ -56,7 +56,7 @@ func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
 		c.Message = cut(c.Message)
 		return c, true
 	case r.Ends.Unknown != "":
-		return Condition{Unknown: true, Reason: policy.ReasonUnreadable, Message: cut(r.Ends.Unknown)}, true
+		return Condition{Unknown: true, Reason: policy.ReasonEndUnknown, Message: cut(r.Ends.Unknown)}, true
 	case len(r.Ends.List) == 0:
 		return Condition{Reason: policy.ReasonNeverEnds, Message: "nothing in it has an end"}, true
 	}
@@ -110,7 +110,7 @@ func (t *trustStore) endsIn(m material, from *v1alpha1.ClusterKeyRef) *Ends {
 	if t.err != nil {
 		return &Ends{Unknown: "the material cannot be used; see the condition Ready"}
 	}
-	found := &Ends{List: slices.Concat(trust.CertificateEnds(t.certificates), t.fetchedEnds)}
+	found := &Ends{List: slices.Concat(trust.CertificateEnds(t.certificates), trust.ListEnds(t.lists), t.fetchedEnds)}
 	if t.root != nil {
 		found.List = append(found.List, trust.RootEnds(t.root)...)
 	}

@@ -61,15 +61,15 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 		"one that has ended comes first": {[]string{object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Ended", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" ended at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
 		"a namespace's":                  {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "x", inline("Certificates", soon))}, "TrustStore team-a/x", "EndsSoon", "soon"},
 		"a root whose authorities end":   {[]string{object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "EndsSoon", "certificate authority"},
-		"one that cannot be read":        {[]string{object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?Unreadable", "Ready"},
+		"one that cannot be read":        {[]string{object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?EndUnknown", "Ready"},
 		"a ConfigMap without roles":      {[]string{configMap(""), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!Lasts", ""},
 		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!Lasts", ""},
 		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "EndsSoon", "TUF role root, version 14 ends at"},
-		"roles that nobody can read":     {[]string{configMap("yes"), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?Unreadable", "annotation landwaiter.dev/tuf-roles of ConfigMap system/exported cannot be read"},
-		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?Unreadable", "export the ConfigMap again"},
+		"roles that nobody can read":     {[]string{configMap("yes"), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?EndUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap system/exported cannot be read"},
+		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?EndUnknown", "export the ConfigMap again"},
 		"a store without a bundle":       {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NeverEnds", ""},
 		"a store whose bundle ends":      {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle:\n  inline: |\n    "+strings.ReplaceAll(strings.TrimSpace(soon), "\n", "\n    "))}, "ClusterStore x", "EndsSoon", "soon"},
-		"a store that cannot be used":    {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle: {inline: rubbish}")}, "ClusterStore x", "?Unreadable", ""},
+		"a store that cannot be used":    {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle: {inline: rubbish}")}, "ClusterStore x", "?EndUnknown", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, c.documents...))

@@ -26,6 +26,7 @@ type trustStore struct {
 	keys         []trust.PublicKey
 	certificates []*x509.Certificate
 	root         *trust.SigstoreRoot
+	lists        []*trust.RevocationList
 	fetchedAt    time.Time // zero for material in the cluster
 	fetchedEnds  []trust.End
 	text         []byte
@@ -56,6 +57,9 @@ func (t *trustStore) fingerprints() []string {
 	}
 	for _, certificate := range t.certificates {
 		list = append(list, hashed(certificate.RawSubjectPublicKeyInfo))
+	}
+	for _, revoked := range t.lists {
+		list = append(list, hashed(revoked.Raw))
 	}
 	if t.root != nil {
 		list = append(list, hashed(t.text))
@@ -104,8 +108,8 @@ func checkSourceType(spec v1alpha1.ClusterTrustStoreSpec) error {
 		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
 	case s.KMS != nil && spec.Type != v1alpha1.TrustStoreTypePublicKeys:
 		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1alpha1.TrustStoreTypePublicKeys)
-	case s.Vault != nil && spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot:
-		return fmt.Errorf("spec.source.vault is not for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
+	case s.Vault != nil && (spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot || spec.Type == v1alpha1.TrustStoreTypeRevocationLists):
+		return fmt.Errorf("spec.source.vault is not for spec.type %s", spec.Type)
 	}
 	return nil
 }
@@ -126,8 +130,13 @@ func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) 
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.root, err = trust.ParseSigstoreRoot(content)
+	case v1alpha1.TrustStoreTypeRevocationLists:
+		if spec.Hash != "" {
+			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
+		}
+		t.lists, err = trust.ParseRevocationLists(content)
 	default:
-		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, TimestampAuthorities, SigstoreRoot", spec.Type)
+		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
 	}
 	return err
 }

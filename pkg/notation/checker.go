@@ -21,6 +21,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -49,6 +50,7 @@ type Checker struct {
 	afterExpiry bool
 	logs        logs
 	revocation  http.RoundTripper
+	lists       []*trust.RevocationList
 	plain       notationgo.Verifier // certificates must be valid now
 	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
 }
@@ -75,7 +77,7 @@ func New(options Options) (*Checker, error) {
 		return nil, err
 	}
 	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), authorities: slices.Clone(options.TimestampAuthorities),
-		afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation}
+		afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists)}
 	if c.logs, err = options.logs(); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,8 @@ const (
 	ReasonEnded     Reason = "Ended"     // something in the resource has ended and is still there
 	ReasonLasts     Reason = "Lasts"     // nothing in the resource ends within its notice
 	ReasonNeverEnds Reason = "NeverEnds" // nothing in the resource has an end
+	// ReasonEndUnknown says that the material, or what it says of its end, cannot be read.
+	ReasonEndUnknown Reason = "EndUnknown"
 )
 
 // Reasons of failures to read evidence.

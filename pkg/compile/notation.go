@@ -29,6 +29,11 @@ func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustSt
 			return nil, nil, err
 		}
 	}
+	lists, err := stores.revocationLists(&options, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	used = append(used, lists...)
 	checker, err := notation.New(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spec.notation: %w", err)
@@ -187,4 +192,22 @@ func (ts trustStores) certificates(field string, refs []v1alpha1.TrustStoreRef, 
 		all = append(all, store.certificates...)
 	}
 	return all, used, nil
+}
+
+// revocationLists adds the lists of trust stores to options, and returns the stores'
+// fingerprints.
+func (ts trustStores) revocationLists(options *notation.Options, spec v1alpha1.NotationVerifier) (used []string, err error) {
+	const field = "spec.notation.revocationListTrustStoreRefs"
+	if len(spec.RevocationListTrustStoreRefs) > 0 && spec.Revocation != v1alpha1.RevocationModeCheck {
+		return nil, fmt.Errorf("%s needs spec.notation.revocation: Check", field)
+	}
+	for i, ref := range spec.RevocationListTrustStoreRefs {
+		store, err := ts.find(ref, v1alpha1.TrustStoreTypeRevocationLists)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		used = append(used, store.fingerprint)
+		options.RevocationLists = append(options.RevocationLists, store.lists...)
+	}
+	return used, nil
 }

@@ -42,7 +42,7 @@ func (r *references) trustSource(s v1alpha1.ClusterTrustSource) {
 		r.secret(s.KMS.SecretRef)
 	}
 	if s.Vault != nil {
-		r.key(kindSecret, &s.Vault.TokenSecretKeyRef)
+		r.key(kindSecret, s.Vault.TokenSecretKeyRef)
 		r.caBundle(s.Vault.CABundle)
 	}
 	if s.TUF != nil {

@@ -18,7 +18,14 @@ import (
 )
 
 // Fetch gets the content of a source. It ends with ctx, and leaves nothing behind.
-type Fetch func(ctx context.Context, source Source) ([]byte, error)
+type Fetch func(ctx context.Context, source Source) (Content, error)
+
+// Content is what a fetch returns.
+type Content struct {
+	Bytes []byte
+	// Ends is when Bytes stop working by themselves; zero is never.
+	Ends time.Time
+}
 
 // Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
@@ -32,6 +39,10 @@ type Options struct {
 	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
 	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
 	Proxy *egress.Environment
+	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
+	Tokens Tokens
+	// Endpoints are where an admin says that hosts are.
+	Endpoints egress.Endpoints
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -57,7 +68,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 		options.Account = verify.Namespace.Account
 	}
 	if options.Fetch == nil {
-		options.Fetch = network{proxy: options.Proxy}.fetchers()
+		options.Fetch = network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -70,8 +81,8 @@ func New(options Options, now func() time.Time) *Fetcher {
 		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
-		poll(ctx, source, func(got prefetch.Fetched[[]byte]) {
-			report(f.unexpired(Value{Content: got.Value, FetchedAt: got.At, Err: got.Err}))
+		poll(ctx, source, func(got prefetch.Fetched[Content]) {
+			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
@@ -140,9 +151,17 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old. Content without an error is not: it
-// is due to be fetched again.
+// unexpired removes content that is too old or has ended. Content without an error is
+// never too old: it is due to be fetched again.
 func (f *Fetcher) unexpired(v Value) Value {
+	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
+		why := v.Err
+		if why == nil {
+			why = problem("it is being fetched again")
+		}
+		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), why)
+		v.Content = nil
+	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
 		v.Content = nil

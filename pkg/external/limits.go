@@ -27,6 +27,11 @@ const (
 	// publicGoodRefresh is how often Sigstore's own repository is asked, at most: it
 	// is a public service, and it changes a few times a year.
 	publicGoodRefresh = time.Hour
+	// loginMargin is how long before its end a login counts no more.
+	loginMargin = time.Minute
+	// maxPrivateKey is the size of an RSA key: 4096 bits take 2.4 KiB. A larger one would
+	// cost seconds to parse and to sign with.
+	maxPrivateKey = 4 << 10
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

@@ -29,7 +29,7 @@ func (g *guard) transport(req *http.Request, host string) (*http.Transport, erro
 		return nil, err
 	}
 	pool := egress.Pool{Reach: egress.Public, Roots: g.store.RootCAs, Proxy: proxy}
-	if rule, _ := g.session.access.rule(host); rule.Private {
+	if rule, _ := g.session.access.rule(host); rule.Private || g.named && host == g.origin {
 		pool.Reach = egress.Private
 	}
 	if g.presents(host) {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -54,13 +54,16 @@ func (f *serviceFlags) complete() (service.Options, error) {
 		}
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
 	}
-	endpoints, err := egress.ParseEndpoints(f.endpoints)
+	endpoints, err := service.ParseEndpoints(f.endpoints)
 	if err != nil {
 		return service.Options{}, fmt.Errorf("--cloud-endpoint: %w", err)
 	}
 	options.Endpoints = endpoints
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
+	}
+	if options.Proxy, err = service.ParseProxy(os.Getenv); err != nil {
+		return service.Options{}, err
 	}
 	options.Redis, err = f.redis.options()
 	return options, err

@@ -200,7 +200,7 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 
 // access returns the access of a namespace's registry client.
 func (s *Snapshot) access(v *view, stores []store, attestations bool) registry.Access {
-	return registry.Access{Namespace: v.own.objects.namespace, Account: v.account, UID: v.own.objects.uid, Hosts: s.cluster.hosts, Attestations: attestations,
+	return registry.Access{Namespace: v.own.objects.namespace, Account: v.account, UID: v.own.objects.uid, Hosts: s.cluster.hosts, Patterns: s.cluster.patterns, Attestations: attestations,
 		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
 }
 

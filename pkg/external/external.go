@@ -40,6 +40,9 @@ type Options struct {
 	Tokens Tokens
 	// Endpoints are where an admin says that hosts are.
 	Endpoints egress.Endpoints
+	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
+	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
+	Proxy *egress.Environment
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -65,7 +68,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 		options.Account = verify.Namespace.Account
 	}
 	if options.Fetch == nil {
-		options.Fetch = network{tokens: options.Tokens, endpoints: options.Endpoints}.fetchers()
+		options.Fetch = network{tokens: options.Tokens, endpoints: options.Endpoints, proxy: options.Proxy}.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {

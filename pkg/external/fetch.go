@@ -13,15 +13,17 @@ import (
 
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	return map[Kind]Fetch{VaultKeys: lasting(n.fetchVault), VaultCertificates: lasting(n.fetchVault), KMS: lasting(n.fetchKMS), TUF: lasting(n.fetchTUF), Registry: n.fetchRegistry}
-}
-
-// lasting returns a Fetch of content that does not end by itself.
-func lasting(fetch func(context.Context, Source) ([]byte, error)) Fetch {
-	return func(ctx context.Context, source Source) (Content, error) {
-		content, err := fetch(ctx, source)
-		return Content{Bytes: content}, err
+	of := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
+		return func(ctx context.Context, source Source) (Content, error) {
+			content, err := fetch(n.of(source), ctx, source)
+			return Content{Bytes: content}, err // it does not end by itself
+		}
 	}
+	login := func(ctx context.Context, source Source) (Content, error) {
+		return n.of(source).fetchRegistry(ctx, source)
+	}
+	return map[Kind]Fetch{VaultKeys: of(network.fetchVault), VaultCertificates: of(network.fetchVault), KMS: of(network.fetchKMS),
+		TUF: of(network.fetchTUF), Registry: login}
 }
 
 // fetch fetches a source once, if its owner may.

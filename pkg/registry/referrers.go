@@ -71,7 +71,7 @@ type apiKey struct {
 // apiKey returns the key for ref. For a host that a cluster admin named, it has neither
 // account nor repository: one answer counts for all.
 func (s *session) apiKey(ref image.Reference) apiKey {
-	if _, named := s.access.Hosts[ref.Host]; named {
+	if s.access.named(ref.Host) {
 		return apiKey{host: ref.Host}
 	}
 	return apiKey{account: s.access.account(), host: ref.Host, repository: ref.Repository}

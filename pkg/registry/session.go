@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -140,7 +139,8 @@ func (s *session) repositoryWith(ref image.Reference, stage Stage, open *bool) (
 	if store.Broken != "" {
 		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken), "correct the Store, or ask its owner to; its condition Ready says what is wrong")
 	}
-	credential := store.Credentials[ref.Host]
+	credential := store.credential(ref.Host)
+	rule, _ := s.access.rule(ref.Host)
 	client := &auth.Client{
 		Client: &http.Client{Transport: answers{guard: &guard{session: s, origin: ref.Host, stage: stage, store: store}, open: open},
 			CheckRedirect: checkRedirect, Timeout: s.client.options.RequestTimeout},
@@ -159,7 +159,7 @@ func (s *session) repositoryWith(ref image.Reference, stage Stage, open *bool) (
 	return &remote.Repository{
 		Client:    client,
 		Reference: orasregistry.Reference{Registry: ref.Host, Repository: ref.Repository},
-		PlainHTTP: s.access.Hosts[ref.Host].PlainHTTP,
+		PlainHTTP: rule.PlainHTTP,
 		// guard's limit comes first, so that an oversized answer is not reported as
 		// truncated.
 		MaxMetadataBytes:     2 * maxManifestBytes,
@@ -167,15 +167,8 @@ func (s *session) repositoryWith(ref image.Reference, stage Stage, open *bool) (
 	}, nil
 }
 
-// store returns the first store that applies to host; without one, access is anonymous.
-func (s *session) store(host string) Store {
-	for _, store := range s.access.Stores {
-		if slices.Contains(store.Registries, host) || (store.Broken != "" && len(store.Registries) == 0) {
-			return store
-		}
-	}
-	return Store{}
-}
+// store returns the store that applies to a host.
+func (s *session) store(host string) Store { return s.access.store(host) }
 
 // reference returns the digest of ref, or its tag if it has none.
 func reference(ref image.Reference) string {

@@ -30,6 +30,19 @@ import (
 // Problem is something that the owner of a resource should correct.
 type Problem = resource.Problem
 
+// Proxy is a proxy as HTTPS_PROXY and NO_PROXY describe it.
+type Proxy = egress.Environment
+
+// ParseProxy reads HTTPS_PROXY and NO_PROXY, or their names in lower case, by get. It
+// returns nil if there is no proxy.
+func ParseProxy(get func(string) string) (*Proxy, error) { return egress.ParseEnvironment(get) }
+
+// Endpoints say where hosts are that are not where their name resolves to.
+type Endpoints = egress.Endpoints
+
+// ParseEndpoints reads HOST=ADDRESS:PORT entries.
+func ParseEndpoints(entries []string) (Endpoints, error) { return egress.ParseEndpoints(entries) }
+
 // Defaults of the registry client, for flags.
 const (
 	DefaultRegistryPerSecond      = registry.DefaultPerSecond
@@ -57,9 +70,12 @@ type Options struct {
 	// outside the cluster.
 	EgressHosts []string
 	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
-	Endpoints egress.Endpoints
-	// External configures how to fetch them. Its Hosts are set from EgressHosts, and
-	// its Endpoints from Endpoints.
+	Endpoints Endpoints
+	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
+	// what cluster resources keep outside the cluster. Nil is none.
+	Proxy *Proxy
+	// External configures how to fetch them. Its Hosts are set from EgressHosts, its Proxy
+	// from Proxy and its Endpoints from Endpoints.
 	External external.Options
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
@@ -112,6 +128,7 @@ func New(options Options) (*Service, error) {
 	s := &Service{requests: newRequests(), firstFetch: firstFetch}
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
 	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
+	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
 	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient

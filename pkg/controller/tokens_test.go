@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -132,8 +133,6 @@ func TestAMissingRightComesWithTheCommandsThatGiveIt(t *testing.T) {
 		_, err := tokens.Token(t.Context(), "team-a", "puller", "sts.amazonaws.com")
 		require.ErrorContains(t, err, c.says, name)
 		require.NotContains(t, err.Error(), "stranger", name)
-		require.Equal(t, c.right, isNoRight(err), name)
+		require.Equal(t, c.right, errors.Is(err, external.ErrNoRight), name)
 	}
 }
-
-func isNoRight(err error) bool { return strings.Contains(err.Error(), external.ErrNoRight.Error()) }

@@ -204,6 +204,18 @@ func (s *Snapshot) access(v *view, stores []store, attestations bool) registry.A
 		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
 }
 
+// Origin returns a registry that reads the repositories that images name, with the
+// credentials of a namespace and as if no Store had mirrors or evidence. It is for
+// comparisons: no verdict is based on it.
+func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
+	v := s.view(namespace)
+	access := s.access(v, v.stores, true)
+	for i := range access.Stores {
+		access.Stores[i].Mirrors, access.Stores[i].Evidence, access.Stores[i].EvidenceOnly = nil, nil, false
+	}
+	return s.outside.Registry(access)
+}
+
 // needAttestations reports whether any verifier checks attestations.
 func needAttestations(verifiers []verifier) bool {
 	return slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Type == string(v1alpha1.VerifierTypeAttestation) })

@@ -54,6 +54,9 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 		s.proxy = &registry.Proxy{Broken: unusable(e.source, err)}
 		return nil, err
 	}
+	if err := s.readPlaces(e.spec.StoreCommon); err != nil {
+		return nil, err
+	}
 	switch {
 	case e.refused != nil:
 		return nil, e.refused

@@ -82,6 +82,14 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 
 func (s *scale) store(spec v1alpha1.ClusterStoreSpec) int {
 	weight := resourceWeight + texts(spec.Registries)
+	for _, m := range spec.Mirrors {
+		weight += placeWeight + texts([]string{m.Host, m.Path})
+	}
+	if spec.Evidence != nil {
+		for _, r := range spec.Evidence.Repositories {
+			weight += placeWeight + texts([]string{r.Repository})
+		}
+	}
 	secrets := spec.ImagePullSecrets
 	if from := spec.ImagePullSecretsFrom; from != nil {
 		secrets, _ = s.material.pullSecrets(from.ServiceAccount) // compiling reports errors
@@ -122,6 +130,9 @@ func (s *scale) verifier(owner verify.Namespace, spec v1alpha1.VerifierSpec) int
 	}
 	if n := spec.Notation; n != nil {
 		weight += texts(n.TrustedIdentities)
+		if n.AWSSigner != nil {
+			weight += texts(n.AWSSigner.Profiles)
+		}
 	}
 	if c := spec.Cosign; c != nil {
 		for name, value := range c.Annotations {

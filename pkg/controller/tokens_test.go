@@ -74,7 +74,7 @@ func newIssuing(t *testing.T) (*issuing, *Tokens) {
 	i := &issuing{accepts: http.StatusUnauthorized}
 	server := httptest.NewServer(i)
 	t.Cleanup(server.Close)
-	tokens, err := NewTokens(&rest.Config{Host: server.URL, BearerToken: "own"})
+	tokens, err := NewTokens(&rest.Config{Host: server.URL, BearerToken: "own", ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
 	require.NoError(t, err)
 	return i, tokens
 }

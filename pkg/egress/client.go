@@ -70,7 +70,8 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	if options.MaxBytes <= 0 {
 		options.MaxBytes = defaultMaxBytes
 	}
-	transport, err := NewTransport(Pool{Guard: NewGuard().With(options.Endpoints), Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
+	guard := NewGuard().With(options.Endpoints)
+	transport, err := NewTransport(Pool{Guard: guard, Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	}
 	c := &Client{options: options, hosts: hosts, transport: transport}
 	if options.Proxy != nil {
-		if c.proxied, err = NewTransport(Pool{Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost, Proxy: options.Proxy.Proxy}); err != nil {
+		if c.proxied, err = NewTransport(Pool{Guard: guard, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost, Proxy: options.Proxy.Proxy}); err != nil {
 			return nil, err
 		}
 	}

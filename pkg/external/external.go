@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
@@ -36,13 +37,16 @@ type Options struct {
 	Refresh, Keep time.Duration
 	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
 	Account func(verify.Namespace) verify.Account
+	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
+	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
+	Proxy *egress.Environment
 	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
 	Tokens Tokens
 	// Endpoints are where an admin says that hosts are.
 	Endpoints egress.Endpoints
-	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
-	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
-	Proxy *egress.Environment
+	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
+	// is for commands, which have no request path.
+	Wait bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -54,6 +58,8 @@ type Fetcher struct {
 	hosts   egress.Hosts
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
+	// signatures are those that AWS Signer is asked about.
+	signatures *prefetch.Set[verify.Namespace, awsQuestion, awsAnswer]
 }
 
 // New returns a Fetcher that fetches while [Fetcher.Run] runs.
@@ -67,8 +73,9 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
+	real := network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}
 	if options.Fetch == nil {
-		options.Fetch = network{tokens: options.Tokens, endpoints: options.Endpoints, proxy: options.Proxy}.fetchers()
+		options.Fetch = real.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -86,6 +93,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
+	f.signatures = f.awsAnswers(real.askAWSSigner)
 	return f
 }
 
@@ -181,6 +189,9 @@ func (f *Fetcher) Await(ctx context.Context) { f.set.Await(ctx, f.set.Keys()...)
 
 // Run fetches until ctx ends. It returns nil.
 func (f *Fetcher) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { f.signatures.Run(ctx) })
 	f.set.Run(ctx)
+	both.Wait()
 	return nil
 }

@@ -13,17 +13,17 @@ import (
 
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	of := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
+	lasting := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
 		return func(ctx context.Context, source Source) (Content, error) {
 			content, err := fetch(n.of(source), ctx, source)
-			return Content{Bytes: content}, err // it does not end by itself
+			return Content{Bytes: content}, err
 		}
 	}
-	login := func(ctx context.Context, source Source) (Content, error) {
+	ending := func(ctx context.Context, source Source) (Content, error) {
 		return n.of(source).fetchRegistry(ctx, source)
 	}
-	return map[Kind]Fetch{VaultKeys: of(network.fetchVault), VaultCertificates: of(network.fetchVault), KMS: of(network.fetchKMS),
-		TUF: of(network.fetchTUF), Registry: login}
+	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
+		TUF: lasting(network.fetchTUF), Registry: ending}
 }
 
 // fetch fetches a source once, if its owner may.

@@ -36,8 +36,7 @@ func (n network) to(ctx context.Context, authority string, hosts ...string) (*eg
 }
 
 func (n network) client(ctx context.Context, options egress.Options) (*egress.Client, error) {
-	options.MaxBytes, options.Timeout, options.Dial = maxReply, fetchTimeout, n.dial
-	options.Proxy, options.Endpoints = n.proxy, n.endpoints
+	options.MaxBytes, options.Timeout, options.Dial, options.Endpoints, options.Proxy = maxReply, fetchTimeout, n.dial, n.endpoints, n.proxy
 	if len(options.Roots) == 0 {
 		options.Roots = n.roots
 	}

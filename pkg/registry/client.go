@@ -44,10 +44,10 @@ type Options struct {
 	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
 	// special-purpose addresses: those of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
-	// Endpoints are registries that are where an admin says.
-	Endpoints egress.Endpoints
 	// Proxy is that of the environment, for hosts that a ClusterStore lists. Nil is none.
 	Proxy *egress.Environment
+	// Endpoints are registries that are where an admin says.
+	Endpoints egress.Endpoints
 	// UserAgent is sent with every request.
 	UserAgent string
 	// Observe, if set, is told of every request once its header has arrived or it has
@@ -78,6 +78,12 @@ type Store struct {
 	Logins []Login
 	// ClientCertificate is presented to hosts that the store lists.
 	ClientCertificate *tls.Certificate
+	// Mirrors are read in place of Registries, the first that has the image.
+	Mirrors []Mirror
+	// Evidence lists repositories that are searched for signatures and attestations too,
+	// or instead of all others if EvidenceOnly is set.
+	Evidence     []Location
+	EvidenceOnly bool
 	// Broken, if set, says why the store is unusable: every call for its registries
 	// then fails permanently. Without registries it applies to all hosts.
 	Broken string

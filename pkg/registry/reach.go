@@ -56,12 +56,18 @@ func (s Store) credential(host string) Credential {
 	return Credential{}
 }
 
-// store returns the store that applies to a host, the nearest level first. Within a level,
-// the first that lists the host by name comes before the first with a pattern, and a
-// broken store whose hosts are unknown comes last. Without one, access is anonymous.
-func (a Access) store(host string) Store {
-	for begin := 0; begin < len(a.Stores); {
-		level := a.Stores[begin:]
+// StoreFor returns the store that applies to a host. Without one, access is anonymous.
+func (a Access) StoreFor(host string) Store {
+	store, _ := StoreFor(a.Stores, host)
+	return store
+}
+
+// StoreFor returns the store that applies to a host, the nearest level first, and whether
+// there is one. Within a level, the first that lists the host by name comes before the
+// first with a pattern, and a broken store whose hosts are unknown comes last.
+func StoreFor(stores []Store, host string) (Store, bool) {
+	for begin := 0; begin < len(stores); {
+		level := stores[begin:]
 		if i := slices.IndexFunc(level, func(s Store) bool { return s.Level != level[0].Level }); i > 0 {
 			level = level[:i]
 		}
@@ -71,12 +77,12 @@ func (a Access) store(host string) Store {
 			Store.takesAll,
 		} {
 			if i := slices.IndexFunc(level, applies); i >= 0 {
-				return level[i]
+				return level[i], true
 			}
 		}
 		begin += len(level)
 	}
-	return Store{}
+	return Store{}, false
 }
 
 // rule returns what the cluster admin allows for a host, and whether a ClusterStore lists

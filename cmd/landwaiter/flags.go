@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -55,7 +54,7 @@ func (f *serviceFlags) complete() (service.Options, error) {
 		}
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
 	}
-	endpoints, err := egress.ParseEndpoints(f.endpoints)
+	endpoints, err := service.ParseEndpoints(f.endpoints)
 	if err != nil {
 		return service.Options{}, fmt.Errorf("--cloud-endpoint: %w", err)
 	}

@@ -150,9 +150,10 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // way returns the connections for a request: the proxy's or direct ones. Metadata services
-// of clouds have no TLS, so their requests are always direct.
+// of clouds have no TLS, so their requests are always direct, and so is a host that is
+// where an admin says.
 func (c *Client) way(r *http.Request) *http.Transport {
-	if c.proxied != nil && r.URL.Scheme == "https" && c.options.Proxy.For(r.URL.Host) != nil {
+	if c.proxied != nil && !c.options.Endpoints.Contain(r.URL.Host) && r.URL.Scheme == "https" && c.options.Proxy.For(r.URL.Host) != nil {
 		return c.proxied
 	}
 	return c.transport

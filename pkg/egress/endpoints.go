@@ -45,3 +45,16 @@ func (e Endpoints) of(address string) (string, bool) {
 	to, found := e.at[strings.ToLower(address)]
 	return to, found
 }
+
+// Contain reports whether an admin said where a host is, with or without the port of https.
+func (e Endpoints) Contain(host string) bool {
+	name, port, err := split(host)
+	if err != nil {
+		return false
+	}
+	if port == "" {
+		port = defaultPort("https")
+	}
+	_, found := e.at[net.JoinHostPort(name, port)]
+	return found
+}

@@ -38,6 +38,12 @@ type Proxy = egress.Environment
 // returns nil if there is no proxy.
 func ParseProxy(get func(string) string) (*Proxy, error) { return egress.ParseEnvironment(get) }
 
+// Endpoints say where hosts are that are not where their name resolves to.
+type Endpoints = egress.Endpoints
+
+// ParseEndpoints reads HOST=ADDRESS:PORT entries.
+func ParseEndpoints(entries []string) (Endpoints, error) { return egress.ParseEndpoints(entries) }
+
 // Defaults of the registry client, for flags.
 const (
 	DefaultRegistryPerSecond      = registry.DefaultPerSecond
@@ -68,7 +74,7 @@ type Options struct {
 	// what cluster resources keep outside the cluster. Nil is none.
 	Proxy *Proxy
 	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
-	Endpoints egress.Endpoints
+	Endpoints Endpoints
 	// External configures how to fetch what resources keep outside the cluster. Its Hosts
 	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
 	External external.Options

@@ -83,6 +83,7 @@ func granted(t *testing.T, name string) string {
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
 	add("Secret", "team-a", "vault-token", "token", "hvs.x")
+	add("Secret", "team-a", "github-app", "appID", "'4711'")
 	add("Secret", "team-a", "pull", ".dockerconfigjson", pull)
 	add("Secret", "landwaiter-system", "pull", ".dockerconfigjson", pull)
 	return strings.Join(documents, "---\n")
@@ -101,8 +102,12 @@ func fetched(t *testing.T, objects resource.Objects) map[external.Source]externa
 	for _, sources := range compile.Externals(objects) {
 		for _, source := range sources {
 			known[source] = external.Value{Content: key.PEM}
-			if source.Kind == external.TUF {
+			switch source.Kind {
+			case external.TUF:
 				known[source] = external.Value{Content: root}
+			case external.Registry:
+				known[source] = external.Value{Content: []byte(`{"auths":{"` + source.Address + `":{"username":"u","password":"p"}}}`)}
+			case external.VaultKeys, external.VaultCertificates, external.KMS:
 			}
 		}
 	}

@@ -238,7 +238,7 @@ func pod(namespace string) string {
 }
 
 func attacks() []attack {
-	return slices.Concat(attacksOnLabels(), attacksOnPlatformObjects(), attacksOnHomes(), attacksOnNames(), attacksAsOperator(), attacksOnTenantsAsOperator())
+	return slices.Concat(attacksOnLabels(), attacksOnPlatformObjects(), attacksOnHomes(), attacksOnNames(), attacksAsOperator(), attacksOnTenantsAsOperator(), attacksAsLandwaiter())
 }
 
 func TestEveryAttackIsRefusedByItsRuleAndSucceedsWithoutIt(t *testing.T) {

@@ -239,6 +239,11 @@ func people() []*unstructured.Unstructured {
 		// As Landwaiter's leader lists them.
 		of("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue, iris-green, iris-red], verbs: [operate]}]}"),
 		binding("", "iris-green-namespace-maker", "landwaiter-namespace-maker", serviceAccount("iris-green", "iris-green")),
+		// Landwaiter logs in as an account of one team; that of the other team gave too much.
+		of("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-iris-green}, rules: [{apiGroups: [''], resources: [serviceaccounts/token], resourceNames: [iris-green], verbs: [create]}]}"),
+		of("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-of-all}, rules: [{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}]}"),
+		binding("iris-green", "landwaiter-token", "token-iris-green", serviceAccount(system, "landwaiter")),
+		binding("iris-red", "landwaiter-token", "token-of-all", serviceAccount(system, "landwaiter")),
 		// Nobody should have this: what a Tenant's account has that may also change namespaces.
 		binding("", "red-namespace-maker", "landwaiter-namespace-maker", user("maker")),
 	}

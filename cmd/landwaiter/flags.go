@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -61,6 +62,9 @@ func (f *serviceFlags) complete() (service.Options, error) {
 	options.Endpoints = endpoints
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
+	}
+	if options.Proxy, err = service.ParseProxy(os.Getenv); err != nil {
+		return service.Options{}, err
 	}
 	options.Redis, err = f.redis.options()
 	return options, err

@@ -102,7 +102,7 @@ func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m mate
 	if err != nil {
 		return nil, err
 	}
-	list, err := hosts(spec.Registries)
+	list, err := loginHosts(owner, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	Refresh, Keep time.Duration
 	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
 	Account func(verify.Namespace) verify.Account
+	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
+	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
+	Proxy *egress.Environment
 	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
 	Tokens Tokens
 	// Endpoints are where an admin says that hosts are.
@@ -70,7 +73,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
-	real := network{tokens: options.Tokens, endpoints: options.Endpoints}
+	real := network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}
 	if options.Fetch == nil {
 		options.Fetch = real.fetchers()
 	}
@@ -174,10 +177,10 @@ func (f *Fetcher) unexpired(v Value) Value {
 	return v
 }
 
-// news reports whether a namespace must be notified of a value. Once in a while the
-// time of the fetch is news too, because a status shows it.
+// news reports whether a namespace must be notified of a value. A status shows why a fetch
+// failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 

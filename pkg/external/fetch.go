@@ -13,15 +13,17 @@ import (
 
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	return map[Kind]Fetch{VaultKeys: lasting(n.fetchVault), VaultCertificates: lasting(n.fetchVault), KMS: lasting(n.fetchKMS), TUF: lasting(n.fetchTUF), Registry: n.fetchRegistry}
-}
-
-// lasting returns a Fetch of content that does not end by itself.
-func lasting(fetch func(context.Context, Source) ([]byte, error)) Fetch {
-	return func(ctx context.Context, source Source) (Content, error) {
-		content, err := fetch(ctx, source)
-		return Content{Bytes: content}, err
+	lasting := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
+		return func(ctx context.Context, source Source) (Content, error) {
+			content, err := fetch(n.of(source), ctx, source)
+			return Content{Bytes: content}, err
+		}
 	}
+	ending := func(ctx context.Context, source Source) (Content, error) {
+		return n.of(source).fetchRegistry(ctx, source)
+	}
+	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
+		TUF: lasting(network.fetchTUF), Registry: ending}
 }
 
 // fetch fetches a source once, if its owner may.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
@@ -43,6 +44,9 @@ type Options struct {
 	Tokens Tokens
 	// Endpoints are where an admin says that hosts are.
 	Endpoints egress.Endpoints
+	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
+	// is for commands, which have no request path.
+	Wait bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -54,6 +58,8 @@ type Fetcher struct {
 	hosts   egress.Hosts
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
+	// signatures are those that AWS Signer is asked about.
+	signatures *prefetch.Set[verify.Namespace, awsQuestion, awsAnswer]
 }
 
 // New returns a Fetcher that fetches while [Fetcher.Run] runs.
@@ -67,8 +73,9 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
+	real := network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}
 	if options.Fetch == nil {
-		options.Fetch = network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}.fetchers()
+		options.Fetch = real.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -86,6 +93,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
+	f.signatures = f.awsAnswers(real.askAWSSigner)
 	return f
 }
 
@@ -169,10 +177,10 @@ func (f *Fetcher) unexpired(v Value) Value {
 	return v
 }
 
-// news reports whether a namespace must be notified of a value. Once in a while the
-// time of the fetch is news too, because a status shows it.
+// news reports whether a namespace must be notified of a value. A status shows why a fetch
+// failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 
@@ -181,6 +189,9 @@ func (f *Fetcher) Await(ctx context.Context) { f.set.Await(ctx, f.set.Keys()...)
 
 // Run fetches until ctx ends. It returns nil.
 func (f *Fetcher) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { f.signatures.Run(ctx) })
 	f.set.Run(ctx)
+	both.Wait()
 	return nil
 }

@@ -138,7 +138,7 @@ func New(options Options) (*Service, error) {
 	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.account, Wait: options.Wait}, time.Now); err != nil {
 		return nil, fmt.Errorf("egress hosts: %w", err)
 	}
-	options.External.Hosts, options.External.Account = options.EgressHosts, s.account
+	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.account, options.Wait
 	s.external = external.New(options.External, time.Now)
 	s.engine = verify.NewEngine(s.cache, time.Now, options.Engine)
 	s.SetFinder(nil)
@@ -227,6 +227,7 @@ func (s *Service) Close() { s.registry.Close() }
 func (s *Service) Forget(namespace verify.Namespace) {
 	s.cache.Forget(namespace)
 	s.revocation.Forget(namespace)
+	s.external.Forget(namespace)
 	s.registry.Forget(namespace)
 	s.forgetSeries(namespace)
 }
@@ -267,10 +268,11 @@ func (s *Service) Set() *tenant.Set { return &s.set }
 // Outside returns the clients for registries and revocation that compiled resources
 // use.
 func (s *Service) Outside() compile.Outside {
-	return compile.Outside{
-		Registry:   s.registry.For,
-		Revocation: s.revocation.For,
+	outside := compile.Outside{Registry: s.registry.For, Revocation: s.revocation.For}
+	if external.KnowsAWS() {
+		outside.AWSSigner = s.external.AWSSigner
 	}
+	return outside
 }
 
 // External returns the fetcher of external data. A controller tells it what to fetch;

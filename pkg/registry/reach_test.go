@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,6 +105,27 @@ func TestClientCertificatesArePresentedToListedHostsOnly(t *testing.T) {
 		g := &guard{session: &session{client: NewClient(Options{})}, origin: c.origin, store: store}
 		require.Equal(t, c.want, g.presents(c.host), "%s for an image of %s", c.host, c.origin)
 	}
+}
+
+func TestAnExpiredClientCertificateIsSaidToBe(t *testing.T) {
+	authority, err := fixture.NewAuthority("corp")
+	require.NoError(t, err)
+	issued, err := authority.IssueClient("team")
+	require.NoError(t, err)
+	certificate, err := ParseClientCertificate(issued.CertificatePEM, issued.KeyPEM)
+	require.NoError(t, err)
+	require.False(t, expired(certificate, certificate.Leaf.NotAfter))
+	require.True(t, expired(certificate, certificate.Leaf.NotAfter.Add(time.Second)))
+	require.False(t, expired(nil, time.Now()))
+	certificate.Leaf.NotAfter = time.Now().Add(-time.Hour)
+	store := Store{Registries: []string{"registry.example.com"}, ClientCertificate: certificate}
+	g := &guard{session: &session{client: NewClient(Options{})}, origin: "registry.example.com", store: store}
+	request := &http.Request{URL: &url.URL{Scheme: "https", Host: "registry.example.com"}}
+	_, err = g.transport(request, "registry.example.com")
+	require.True(t, verify.HasReason(err, policy.ReasonBrokenResource))
+	require.ErrorContains(t, err, "the client certificate for registry.example.com expired at ")
+	_, err = g.transport(request, "cdn.example.com")
+	require.NoError(t, err, "it is not presented there")
 }
 
 func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {

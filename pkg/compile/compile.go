@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -28,6 +29,9 @@ type Outside struct {
 	// Revocation returns the transport for one namespace's revocation checks. It
 	// never blocks on the network.
 	Revocation func(verify.Namespace) http.RoundTripper
+	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
+	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
 }
 
 // New compiles objects into a Snapshot, and returns problems that their owners should
@@ -187,7 +191,9 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 	}
 	if cluster == nil {
 		l.limitSteps()
-		l.hosts, l.quotas = hostRules(o.stores, l.stores), l.compileQuotas(o.quotas)
+		l.reachStores()
+		l.hosts, l.patterns = hostRules(o.stores, l.stores)
+		l.quotas = l.compileQuotas(o.quotas)
 		l.shared = sharedFingerprints(l)
 	}
 	for _, p := range l.policies {
@@ -240,7 +246,11 @@ func (l *level) problem(source policy.ObjectRef, err error) {
 func sharedFingerprints(l *level) shared {
 	hosts := make([]string, 0, len(l.hosts))
 	for _, host := range sortedKeys(l.hosts) {
-		hosts = append(hosts, fmt.Sprintf("%s %v", host, l.hosts[host]))
+		// Proxies change no verdict.
+		hosts = append(hosts, fmt.Sprintf("%s %t %t", host, l.hosts[host].PlainHTTP, l.hosts[host].Private))
+	}
+	for _, p := range l.patterns {
+		hosts = append(hosts, p.Hosts.String())
 	}
 	return shared{
 		verifiers: digestOf(mapSlice(l.verifiers, func(v verifier) string { return v.fingerprint })),
@@ -249,7 +259,7 @@ func sharedFingerprints(l *level) shared {
 		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
 
-		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials })),
+		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials + s.way() })),
 	}
 }
 

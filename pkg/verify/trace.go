@@ -12,6 +12,7 @@ type trace struct {
 	now    func() time.Time
 	mu     sync.Mutex
 	passed []Stage
+	looked []Looked
 }
 
 func newTrace(now func() time.Time) *trace { return &trace{now: now} }
@@ -42,6 +43,9 @@ func (t *trace) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
+// StageRedis is the stage that asks Redis for a verdict.
+const StageRedis = "redis"
+
 // StartStage begins a stage of the verification that ctx belongs to, and returns what ends
 // it. A [Cache] calls it where it waits for a server. Outside a verification it does nothing.
 func StartStage(ctx context.Context, name string) (end func()) {
@@ -60,4 +64,28 @@ func (t *trace) stages() []Stage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.passed)
+}
+
+// look keeps what the places of a search held.
+func (t *trace) look(b *board) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := map[Registry]bool{}
+	for _, task := range b.tasks {
+		if task.known || seen[task.layer.Registry] {
+			continue
+		}
+		seen[task.layer.Registry] = true
+		found := b.looked[task.layer.Registry]
+		t.looked = append(t.looked, found[:min(len(found), maxStages-len(t.looked))]...)
+	}
+}
+
+// places returns where was looked, and what was there.
+func (t *trace) places() []Looked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.looked)
 }

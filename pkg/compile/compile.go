@@ -187,6 +187,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 	}
 	if cluster == nil {
 		l.limitSteps()
+		l.reachStores()
 		l.hosts, l.quotas = hostRules(o.stores, l.stores), l.compileQuotas(o.quotas)
 		l.shared = sharedFingerprints(l)
 	}

@@ -31,6 +31,9 @@ func storesByHost(chain []rung) []storesAt {
 			for _, host := range hosts {
 				taken[host] = true
 			}
+			if l.label != LevelCluster { // the cluster's are for all namespaces alike
+				s = s.reached(chain[i:])
+			}
 			here.stores, here.hosts = append(here.stores, s), append(here.hosts, hosts...)
 			if s.takesAll() {
 				return append(all, here)

@@ -15,6 +15,10 @@ const (
 	// 2 steps.
 	maxPlanSteps = 50_000
 
+	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each
+	// is asked for every image that is not cached.
+	maxPlaces = 4
+
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10
@@ -38,6 +42,7 @@ const (
 	ruleWeight     = 768     // a rule of a policy
 	requireWeight  = 256     // a requirement of a rule
 	itemWeight     = 64      // a name, host or other text in a list, besides its text
+	placeWeight    = 512     // a mirror or evidence repository, in each namespace
 	keylessWeight  = 16 << 10
 	keyWeight      = 2 << 10 // a key, in each Verifier that uses it
 	keyByteWeight  = 16      // a byte of it: signatures are tried with each key, and long ones take longest

@@ -46,6 +46,9 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 	if s.Registries, err = hosts(e.spec.Registries); err != nil {
 		return nil, err
 	}
+	if err := s.readPlaces(e.spec.StoreCommon); err != nil {
+		return nil, err
+	}
 	switch {
 	case e.refused != nil:
 		return nil, e.refused

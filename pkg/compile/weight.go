@@ -82,6 +82,14 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 
 func (s *scale) store(spec v1alpha1.ClusterStoreSpec) int {
 	weight := resourceWeight + texts(spec.Registries)
+	for _, m := range spec.Mirrors {
+		weight += placeWeight + texts([]string{m.Host, m.Path})
+	}
+	if spec.Evidence != nil {
+		for _, r := range spec.Evidence.Repositories {
+			weight += placeWeight + texts([]string{r.Repository})
+		}
+	}
 	for _, ref := range spec.ImagePullSecrets {
 		content, _ := s.material.object(policy.ObjectRef{Kind: kindSecret, Namespace: ref.Namespace, Name: ref.Name})
 		for _, value := range content {

@@ -65,6 +65,12 @@ type Store struct {
 	Registries  []string              // normalised hosts
 	Credentials map[string]Credential // by normalised host
 	RootCAs     []byte                // PEM, trusted in addition to the system's certificates
+	// Mirrors are read in place of Registries, the first that has the image.
+	Mirrors []Mirror
+	// Evidence lists repositories that are searched for signatures and attestations too,
+	// or instead of all others if EvidenceOnly is set.
+	Evidence     []Location
+	EvidenceOnly bool
 	// Broken, if set, says why the store is unusable: every call for its registries
 	// then fails permanently. Without registries it applies to all hosts.
 	Broken string

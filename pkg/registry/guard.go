@@ -41,11 +41,12 @@ type backOffKey struct {
 	host    string
 }
 
-// guard is the round tripper of one tenant for images of one host. Every request passes
+// guard is the round tripper of one tenant for one place. Every request passes
 // it, including those to token servers and after redirects.
 type guard struct {
 	session *session
-	origin  string // the host that the image names
+	origin  string // the host of the place that is read
+	named   bool   // a cluster admin named it, as [Location.Named]
 	stage   Stage
 	store   Store
 }
@@ -69,7 +70,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
 		return nil, errBackOff
 	}
-	transport, err := client.transport(g.store.RootCAs, g.session.access.Hosts[host].Private)
+	transport, err := client.transport(g.store.RootCAs, g.private(host))
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +109,11 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 		return nil, errors.Join(err, resp.Body.Close())
 	}
 	return resp, nil
+}
+
+// private reports whether host may have a private address.
+func (g *guard) private(host string) bool {
+	return g.session.access.Hosts[host].Private || g.named && host == g.origin
 }
 
 // permit decides whether a request may be sent.

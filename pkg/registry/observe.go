@@ -14,9 +14,9 @@ import (
 
 // Exchange is one request and what came of it. It has no text that a stranger chose.
 type Exchange struct {
-	// Registry is the host that the image names, also for requests to its token server and
-	// after redirects. It is empty unless a ClusterStore names the host: whoever names an
-	// image chooses it.
+	// Registry is the host of the place that is read, which the image names or a Store, also
+	// for requests to its token server and after redirects. It is empty unless a ClusterStore
+	// names the host: whoever names an image chooses it.
 	Registry string
 	Stage    Stage
 	Outcome  Outcome
@@ -71,7 +71,7 @@ func (g *guard) observe(req *http.Request, resp *http.Response, err error, at ti
 		return
 	}
 	x := Exchange{Stage: g.stage}
-	if _, named := g.session.access.Hosts[g.origin]; named {
+	if _, named := g.session.access.Hosts[g.origin]; named || g.named {
 		x.Registry = g.origin
 	}
 	// Token servers have any path; a redirect (req.Response) may lead to any, too.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -54,6 +55,9 @@ func (f *serviceFlags) complete() (service.Options, error) {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
 	var err error
+	if options.Proxy, err = service.ParseProxy(os.Getenv); err != nil {
+		return service.Options{}, err
+	}
 	options.Redis, err = f.redis.options()
 	return options, err
 }

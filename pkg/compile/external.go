@@ -137,7 +137,7 @@ func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m mate
 	if err != nil {
 		return nil, fieldError("spec.identity.secretRef", err)
 	}
-	list, err := hosts(spec.Registries)
+	list, err := loginHosts(owner, spec)
 	if err != nil {
 		return nil, err
 	}

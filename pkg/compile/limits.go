@@ -18,7 +18,14 @@ const (
 	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each
 	// is asked for every image that is not cached.
 	maxPlaces = 4
-
+	// maxAuthorityBytes is the size of all CA bundles of one store.
+	maxAuthorityBytes = 512 << 10
+	// maxPullSecrets is how many pull secrets one ServiceAccount may have, as a Store.
+	maxPullSecrets = 8
+	// maxProxyLogin is the size of a proxy's username and password.
+	maxProxyLogin = 1 << 10
+	// ecrAccountDigits is how long the account is in a host of ECR.
+	ecrAccountDigits = 12
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10

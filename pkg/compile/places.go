@@ -75,9 +75,10 @@ func (s store) reached(levels []rung) store {
 	via := func(location registry.Location) registry.Location {
 		host := location.Template.Host()
 		for _, l := range levels {
-			if i := slices.IndexFunc(l.stores, func(other store) bool { _, ok := registry.StoreFor([]registry.Store{other.Store}, host); return ok }); i >= 0 {
+			if found, ok := registry.StoreFor(registryStores(l.stores), host); ok {
+				i := slices.IndexFunc(l.stores, func(other store) bool { return other.Source == found.Source })
 				parts = append(parts, l.stores[i].fingerprint)
-				location.Via = &l.stores[i].Store
+				location.Via = &found
 				return location
 			}
 		}

@@ -29,6 +29,9 @@ type Options struct {
 	Refresh, Keep time.Duration
 	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
 	Account func(verify.Namespace) verify.Account
+	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
+	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
+	Proxy *egress.Environment
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -54,7 +57,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 		options.Account = verify.Namespace.Account
 	}
 	if options.Fetch == nil {
-		options.Fetch = network{}.fetchers()
+		options.Fetch = network{proxy: options.Proxy}.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {

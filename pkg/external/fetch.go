@@ -13,7 +13,11 @@ import (
 
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	return map[Kind]Fetch{VaultKeys: n.fetchVault, VaultCertificates: n.fetchVault, KMS: n.fetchKMS, TUF: n.fetchTUF, Registry: n.fetchRegistry}
+	of := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
+		return func(ctx context.Context, source Source) ([]byte, error) { return fetch(n.of(source), ctx, source) }
+	}
+	return map[Kind]Fetch{VaultKeys: of(network.fetchVault), VaultCertificates: of(network.fetchVault), KMS: of(network.fetchKMS),
+		TUF: of(network.fetchTUF), Registry: of(network.fetchRegistry)}
 }
 
 // fetch fetches a source once, if its owner may.

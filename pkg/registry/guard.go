@@ -70,7 +70,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
 		return nil, errBackOff
 	}
-	transport, err := client.transport(g.store.RootCAs, g.private(host))
+	transport, err := g.transport(req, host)
 	if err != nil {
 		return nil, err
 	}
@@ -111,17 +111,12 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	return resp, nil
 }
 
-// private reports whether host may have a private address.
-func (g *guard) private(host string) bool {
-	return g.session.access.Hosts[host].Private || g.named && host == g.origin
-}
-
 // permit decides whether a request may be sent.
 func (g *guard) permit(req *http.Request, host string) error {
 	switch req.URL.Scheme {
 	case "https":
 	case "http":
-		if !g.session.access.Hosts[host].PlainHTTP {
+		if rule, _ := g.session.access.rule(host); !rule.PlainHTTP {
 			return verify.PermanentWith(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS", host), "use a registry with TLS; only a ClusterStore with insecurePlainHTTP permits another")
 		}
 	default:

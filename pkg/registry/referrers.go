@@ -71,7 +71,7 @@ type apiKey struct {
 // apiKey returns the key of the place. For a host that a cluster admin named, it has
 // neither account nor repository: one answer counts for all.
 func (p *place) apiKey() apiKey {
-	if _, named := p.access.Hosts[p.at.Host]; named || p.named {
+	if p.access.named(p.at.Host) || p.named {
 		return apiKey{host: p.at.Host}
 	}
 	return apiKey{account: p.access.account(), host: p.at.Host, repository: p.at.Repository}

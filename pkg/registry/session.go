@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -140,7 +139,8 @@ func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, err
 	if store.Broken != "" {
 		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken), "correct the Store, or ask its owner to; its condition Ready says what is wrong")
 	}
-	credential := store.Credentials[host]
+	credential := store.credential(host)
+	rule, _ := p.access.rule(host)
 	client := &auth.Client{
 		Client: &http.Client{Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store}, open: open},
 			CheckRedirect: checkRedirect, Timeout: p.client.options.RequestTimeout},
@@ -159,7 +159,7 @@ func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, err
 	return &remote.Repository{
 		Client:    client,
 		Reference: orasregistry.Reference{Registry: host, Repository: p.at.Repository},
-		PlainHTTP: p.access.Hosts[host].PlainHTTP,
+		PlainHTTP: rule.PlainHTTP,
 		// guard's limit comes first, so that an oversized answer is not reported as
 		// truncated.
 		MaxMetadataBytes:     2 * maxManifestBytes,
@@ -167,21 +167,8 @@ func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, err
 	}, nil
 }
 
-// store returns the first store that applies to host; without one, access is anonymous.
-func (s *session) store(host string) Store {
-	store, _ := StoreFor(s.access.Stores, host)
-	return store
-}
-
-// StoreFor returns the first of stores that applies to host, and whether one does.
-func StoreFor(stores []Store, host string) (Store, bool) {
-	for _, store := range stores {
-		if slices.Contains(store.Registries, host) || (store.Broken != "" && len(store.Registries) == 0) {
-			return store, true
-		}
-	}
-	return Store{}, false
-}
+// store returns the store that applies to a host.
+func (s *session) store(host string) Store { return s.access.store(host) }
 
 // reference returns the digest of ref, or its tag if it has none.
 func reference(ref image.Reference) string {

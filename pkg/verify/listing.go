@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -167,6 +166,7 @@ type candidate struct {
 // one that has many does not hide those of another.
 type shares struct {
 	free, each int
+	taken      []int         // by place
 	waiting    [][]candidate // by place
 	over       int           // that are not checked
 }
@@ -177,7 +177,7 @@ func newShares(places int, manifests []listed) *shares {
 	for _, m := range manifests {
 		have[m.at] = true
 	}
-	return &shares{free: MaxSignatures, each: MaxSignatures / max(len(have), 1), waiting: make([][]candidate, places)}
+	return &shares{free: MaxSignatures, each: MaxSignatures / max(len(have), 1), taken: make([]int, places), waiting: make([][]candidate, places)}
 }
 
 // add queues a candidate. No place ever has more than all that may be checked.
@@ -203,17 +203,20 @@ func (s *shares) rest() []candidate {
 	return taken
 }
 
+// take takes from the places that had fewest, up to each from one.
 func (s *shares) take(each int) (taken []candidate) {
-	for turn, more := 0, true; more && turn < each; turn++ {
-		more = false
+	for ; s.free > 0; s.free-- {
+		least := -1
 		for at, queue := range s.waiting {
-			if len(queue) == 0 || s.free == 0 {
-				continue
+			if len(queue) > 0 && s.taken[at] < each && (least < 0 || s.taken[at] < s.taken[least]) {
+				least = at
 			}
-			more = true
-			taken, s.waiting[at] = append(taken, queue[0]), slices.Delete(queue, 0, 1)
-			s.free--
 		}
+		if least < 0 {
+			break
+		}
+		taken, s.waiting[least] = append(taken, s.waiting[least][0]), s.waiting[least][1:]
+		s.taken[least]++
 	}
 	return taken
 }

@@ -87,7 +87,7 @@ func TestCopiesAreVerifiedWhereTheyLie(t *testing.T) {
 		} {
 			for what, img := range images {
 				t.Run(where+", "+name+", "+what, func(t *testing.T) {
-					testCopy(t, c, img, origin, mirror, strings.ReplaceAll(name, " ", "/")+"/", key)
+					testCopy(t, c, img, origin, mirror, strings.NewReplacer(" ", "/", "-", "").Replace(name)+"/", key)
 				})
 			}
 		}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -175,6 +176,8 @@ func (m material) get(source external.Source) (external.Value, error) {
 	switch {
 	case !ok:
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s is not fetched here", source))
+	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
+		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
 	case known.Content == nil && known.Err != nil:
 		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
 	case known.Content == nil:

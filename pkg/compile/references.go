@@ -20,6 +20,9 @@ func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 		var found references
 		for _, t := range l.trustStores {
 			found.trustSource(t.spec.Source)
+			if access := t.spec.AWSSigner; access != nil {
+				found.secret(access.SecretRef)
+			}
 		}
 		for _, s := range l.stores {
 			found.store(s.spec, m)
@@ -42,7 +45,7 @@ func (r *references) trustSource(s v1alpha1.ClusterTrustSource) {
 		r.secret(s.KMS.SecretRef)
 	}
 	if s.Vault != nil {
-		r.key(kindSecret, &s.Vault.TokenSecretKeyRef)
+		r.key(kindSecret, s.Vault.TokenSecretKeyRef)
 		r.caBundle(s.Vault.CABundle)
 	}
 	if s.TUF != nil {

@@ -28,6 +28,8 @@ type Options struct {
 	PlainHTTP bool
 	// Reach decides about addresses; the default is public ones.
 	Reach Reach
+	// Endpoints are hosts that are where an admin says.
+	Endpoints Endpoints
 	// Roots are PEM certificates that are trusted in addition to the system's.
 	Roots []byte
 	// Timeout bounds one request with its body (20 seconds), MaxBytes the body (1 MiB).
@@ -68,7 +70,8 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	if options.MaxBytes <= 0 {
 		options.MaxBytes = defaultMaxBytes
 	}
-	transport, err := NewTransport(Pool{Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
+	guard := NewGuard().With(options.Endpoints)
+	transport, err := NewTransport(Pool{Guard: guard, Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	}
 	c := &Client{options: options, hosts: hosts, transport: transport}
 	if options.Proxy != nil {
-		if c.proxied, err = NewTransport(Pool{Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost, Proxy: options.Proxy.Proxy}); err != nil {
+		if c.proxied, err = NewTransport(Pool{Guard: guard, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost, Proxy: options.Proxy.Proxy}); err != nil {
 			return nil, err
 		}
 	}

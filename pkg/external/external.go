@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
@@ -18,7 +19,14 @@ import (
 )
 
 // Fetch gets the content of a source. It ends with ctx, and leaves nothing behind.
-type Fetch func(ctx context.Context, source Source) ([]byte, error)
+type Fetch func(ctx context.Context, source Source) (Content, error)
+
+// Content is what a fetch returns.
+type Content struct {
+	Bytes []byte
+	// Ends is when Bytes stop working by themselves; zero is never.
+	Ends time.Time
+}
 
 // Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
@@ -32,6 +40,13 @@ type Options struct {
 	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
 	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
 	Proxy *egress.Environment
+	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
+	Tokens Tokens
+	// Endpoints are where an admin says that hosts are.
+	Endpoints egress.Endpoints
+	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
+	// is for commands, which have no request path.
+	Wait bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -43,6 +58,8 @@ type Fetcher struct {
 	hosts   egress.Hosts
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
+	// signatures are those that AWS Signer is asked about.
+	signatures *prefetch.Set[verify.Namespace, awsQuestion, awsAnswer]
 }
 
 // New returns a Fetcher that fetches while [Fetcher.Run] runs.
@@ -56,8 +73,9 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
+	real := network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}
 	if options.Fetch == nil {
-		options.Fetch = network{proxy: options.Proxy}.fetchers()
+		options.Fetch = real.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -70,11 +88,12 @@ func New(options Options, now func() time.Time) *Fetcher {
 		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
-		poll(ctx, source, func(got prefetch.Fetched[[]byte]) {
-			report(f.unexpired(Value{Content: got.Value, FetchedAt: got.At, Err: got.Err}))
+		poll(ctx, source, func(got prefetch.Fetched[Content]) {
+			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
+	f.signatures = f.awsAnswers(real.askAWSSigner)
 	return f
 }
 
@@ -140,9 +159,17 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old. Content without an error is not: it
-// is due to be fetched again.
+// unexpired removes content that is too old or has ended. Content without an error is
+// never too old: it is due to be fetched again.
 func (f *Fetcher) unexpired(v Value) Value {
+	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
+		why := v.Err
+		if why == nil {
+			why = problem("it is being fetched again")
+		}
+		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), why)
+		v.Content = nil
+	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
 		v.Content = nil
@@ -150,10 +177,10 @@ func (f *Fetcher) unexpired(v Value) Value {
 	return v
 }
 
-// news reports whether a namespace must be notified of a value. Once in a while the
-// time of the fetch is news too, because a status shows it.
+// news reports whether a namespace must be notified of a value. A status shows why a fetch
+// failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 
@@ -162,6 +189,9 @@ func (f *Fetcher) Await(ctx context.Context) { f.set.Await(ctx, f.set.Keys()...)
 
 // Run fetches until ctx ends. It returns nil.
 func (f *Fetcher) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { f.signatures.Run(ctx) })
 	f.set.Run(ctx)
+	both.Wait()
 	return nil
 }

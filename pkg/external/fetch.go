@@ -13,32 +13,38 @@ import (
 
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	of := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
-		return func(ctx context.Context, source Source) ([]byte, error) { return fetch(n.of(source), ctx, source) }
+	lasting := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
+		return func(ctx context.Context, source Source) (Content, error) {
+			content, err := fetch(n.of(source), ctx, source)
+			return Content{Bytes: content}, err
+		}
 	}
-	return map[Kind]Fetch{VaultKeys: of(network.fetchVault), VaultCertificates: of(network.fetchVault), KMS: of(network.fetchKMS),
-		TUF: of(network.fetchTUF), Registry: of(network.fetchRegistry)}
+	ending := func(ctx context.Context, source Source) (Content, error) {
+		return n.of(source).fetchRegistry(ctx, source)
+	}
+	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
+		TUF: lasting(network.fetchTUF), Registry: ending}
 }
 
 // fetch fetches a source once, if its owner may.
-func (f *Fetcher) fetch(ctx context.Context, source Source) ([]byte, error) {
+func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 	if err := source.permitted(f.hosts); err != nil {
-		return nil, err
+		return Content{}, err
 	}
 	fetch, ok := f.options.Fetch[source.Kind]
 	if !ok {
-		return nil, fmt.Errorf("%s is not a kind that can be fetched", source)
+		return Content{}, fmt.Errorf("%s is not a kind that can be fetched", source)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	content, err := fetch(ctx, source)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("fetch %s: %w", source, shown(err))
-	case len(content) == 0:
-		return nil, fmt.Errorf("fetch %s: the content is empty", source)
-	case len(content) > maxContent:
-		return nil, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content), maxContent)
+		return Content{}, fmt.Errorf("fetch %s: %w", source, shown(err))
+	case len(content.Bytes) == 0:
+		return Content{}, fmt.Errorf("fetch %s: the content is empty", source)
+	case len(content.Bytes) > maxContent:
+		return Content{}, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content.Bytes), maxContent)
 	}
 	return content, nil
 }
@@ -62,16 +68,16 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	}
 	switch s.Kind {
 	case KMS:
-		if _, own := s.As.(given); !own {
-			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef")
+		if !s.own() {
+			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef or serviceAccount")
 		}
-		if scheme, rest, _ := strings.Cut(s.Address, "://"); scheme != "gcpkms" && !strings.HasPrefix(rest, "/") {
+		if scheme, rest, _ := strings.Cut(s.Address, "://"); scheme != "gcpkms" && scheme != "azurekms" && !strings.HasPrefix(rest, "/") {
 			return fmt.Errorf("a namespace's resource cannot name the endpoint of a key management service: use %.20s:///…", scheme)
 		}
 		return nil
 	case Registry:
-		if _, own := s.As.(given); !own {
-			return errors.New("a namespace's resource needs credentials of its own for a registry: set spec.identity.secretRef")
+		if !s.own() {
+			return errors.New("a namespace's resource needs credentials of its own for a registry: set spec.identity.secretRef or serviceAccount")
 		}
 		return nil // fetchRegistry only talks to the cloud's own hosts
 	case VaultKeys, VaultCertificates, TUF:
@@ -79,5 +85,19 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	if !hosts.Contain(address) {
 		return fmt.Errorf("host %.253s is not one that a namespace's resource may name; a cluster admin can allow it with --egress-host, or make a ClusterTrustStore", address.Host)
 	}
+	if (s.Kind == VaultKeys || s.Kind == VaultCertificates) && !s.own() {
+		return errors.New("a namespace's resource needs credentials of its own for Vault: set spec.source.vault.tokenSecretKeyRef or serviceAccount")
+	}
 	return nil
+}
+
+// own reports whether the identity is one that the owner's namespace may give.
+func (s Source) own() bool {
+	switch as := s.As.(type) {
+	case given:
+		return true
+	case account:
+		return as.namespace == string(s.Owner)
+	}
+	return false
 }

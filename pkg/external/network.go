@@ -10,6 +10,8 @@ import (
 
 // network makes the clients of one process. The zero value is the real network.
 type network struct {
+	tokens    Tokens
+	endpoints egress.Endpoints
 	// dial and roots replace connections and certificates, for tests.
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	roots []byte
@@ -34,8 +36,7 @@ func (n network) to(ctx context.Context, authority string, hosts ...string) (*eg
 }
 
 func (n network) client(ctx context.Context, options egress.Options) (*egress.Client, error) {
-	options.MaxBytes, options.Timeout, options.Dial = maxReply, fetchTimeout, n.dial
-	options.Proxy = n.proxy
+	options.MaxBytes, options.Timeout, options.Dial, options.Endpoints, options.Proxy = maxReply, fetchTimeout, n.dial, n.endpoints, n.proxy
 	if len(options.Roots) == 0 {
 		options.Roots = n.roots
 	}

@@ -46,6 +46,8 @@ type Options struct {
 	DeniedPrefixes []netip.Prefix
 	// Proxy is that of the environment, for hosts that a ClusterStore lists. Nil is none.
 	Proxy *egress.Environment
+	// Endpoints are registries that are where an admin says.
+	Endpoints egress.Endpoints
 	// UserAgent is sent with every request.
 	UserAgent string
 	// Observe, if set, is told of every request once its header has arrived or it has
@@ -149,7 +151,7 @@ func NewClient(options Options) *Client {
 	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
 	return &Client{
 		options:   options,
-		addresses: egress.NewGuard(options.DeniedPrefixes...),
+		addresses: egress.NewGuard(options.DeniedPrefixes...).With(options.Endpoints),
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,6 +107,27 @@ func TestClientCertificatesArePresentedToListedHostsOnly(t *testing.T) {
 	}
 }
 
+func TestAnExpiredClientCertificateIsSaidToBe(t *testing.T) {
+	authority, err := fixture.NewAuthority("corp")
+	require.NoError(t, err)
+	issued, err := authority.IssueClient("team")
+	require.NoError(t, err)
+	certificate, err := ParseClientCertificate(issued.CertificatePEM, issued.KeyPEM)
+	require.NoError(t, err)
+	require.False(t, expired(certificate, certificate.Leaf.NotAfter))
+	require.True(t, expired(certificate, certificate.Leaf.NotAfter.Add(time.Second)))
+	require.False(t, expired(nil, time.Now()))
+	certificate.Leaf.NotAfter = time.Now().Add(-time.Hour)
+	store := Store{Registries: []string{"registry.example.com"}, ClientCertificate: certificate}
+	g := &guard{session: &session{client: NewClient(Options{})}, origin: "registry.example.com", store: store}
+	request := &http.Request{URL: &url.URL{Scheme: "https", Host: "registry.example.com"}}
+	_, err = g.transport(request, "registry.example.com")
+	require.True(t, verify.HasReason(err, policy.ReasonBrokenResource))
+	require.ErrorContains(t, err, "the client certificate for registry.example.com expired at ")
+	_, err = g.transport(request, "cdn.example.com")
+	require.NoError(t, err, "it is not presented there")
+}
+
 func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {
 	store := Store{Patterns: []image.HostPattern{pattern(t, "*.corp.example.com")}, Credentials: map[string]Credential{"a.corp.example.com": {Username: "u", Password: "p"}},
 		Logins: []Login{{Serves: func(host string) bool { return host == "b.corp.example.com" }, Credential: Credential{Username: "v"}}}}
@@ -117,7 +139,7 @@ func TestHostsOfAPatternAreNoTokenServersAndTeachNothingToOthers(t *testing.T) {
 	require.Equal(t, "u", store.credential("a.corp.example.com").Username)
 	require.Equal(t, "v", store.credential("b.corp.example.com").Username)
 	require.Zero(t, store.credential("c.corp.example.com"))
-	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, s.apiKey(image.Reference{Host: "a.corp.example.com", Repository: "app"}), "whoever names an image chooses the host")
+	require.NotEqual(t, apiKey{host: "a.corp.example.com"}, (&place{session: s, at: image.Reference{Host: "a.corp.example.com", Repository: "app"}}).apiKey(), "whoever names an image chooses the host")
 	realm := &http.Response{StatusCode: http.StatusUnauthorized, Header: http.Header{"Www-Authenticate": {`Bearer realm="https://b.corp.example.com/token"`}}}
 	require.Error(t, g.checkChallenge("a.corp.example.com", realm))
 	require.NoError(t, g.permit(&http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: "https", Host: "b.corp.example.com"}}, "b.corp.example.com"))

@@ -118,6 +118,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			_, problems = compile.New(objects, fetched(t, objects), compile.Outside{
 				Registry:   func(registry.Access) verify.Registry { return nil },
 				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
+				AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
 			})
 			require.Empty(t, problems)
 		})

@@ -180,7 +180,8 @@ func (r *registry) requireLogin(user, password string) {
 
 // rules are a namespace and the rule that images are signed with a key.
 func rules(namespace string, key *fixture.CosignKey) string {
-	return fmt.Sprintf(`apiVersion: v1
+	return fmt.Sprintf(`---
+apiVersion: v1
 kind: Namespace
 metadata: {name: %[1]s, uid: uid-%[1]s}
 ---

@@ -67,7 +67,7 @@ verify: lint ## Check format, lint, generated files, go.mod files, the architect
 	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
-	@for module in . config/tools test/gator test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux; do \
+	@for module in . config/tools test/gator test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux test/tools/oras; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
@@ -95,8 +95,8 @@ bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (
 	eval "$$(test/tools/cluster.sh)"; bin/load -binary bin/landwaiter -json bin/load.json
 
 interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
-	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); \
-	LANDWAITER_SIGSTORE_BIN="$$servers" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
+	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); oras=$$(test/tools/oras/build.sh); \
+	LANDWAITER_SIGSTORE_BIN="$$servers" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" LANDWAITER_ORAS="$$oras/oras" \
 	  go test -race -timeout 10m -tags interop ./config/release ./test/interop/...
 
 e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minutes)

@@ -46,6 +46,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.trustedIdentities) || has(self.awsSigner)",message="spec.notation.trustedIdentities is missing; only awsSigner can stand in for it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || (has(self.signingAuthorities) && !has(self.trustStoreRefs))",message="spec.notation.awsSigner needs signingAuthorities with AWS's root and no trustStoreRefs"
 // +kubebuilder:validation:XValidation:rule="!has(self.timestamps) || has(self.trustStoreRefs)",message="spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself"
+// +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || self.revocation == 'Check'",message="revocationListTrustStoreRefs needs revocation: Check"
 type NotationVerifier struct {
 	// TrustStoreRefs name trust stores of type Certificates. The signer's certificate
 	// must chain to one of them (signing scheme notary.x509).
@@ -100,6 +101,15 @@ type NotationVerifier struct {
 	// +optional
 	// +kubebuilder:default=Ignore
 	Revocation RevocationMode `json:"revocation,omitempty"`
+
+	// RevocationListTrustStoreRefs name trust stores of type RevocationLists. With the
+	// revocation mode Check, a certificate that one of their lists is about is checked with
+	// the newest of these, and nobody is asked about it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	RevocationListTrustStoreRefs []TrustStoreRef `json:"revocationListTrustStoreRefs,omitempty"`
 }
 
 // NotationSigningAuthorities configures which signing authorities are trusted.

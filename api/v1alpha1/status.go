@@ -14,11 +14,21 @@ const (
 	// reason says why not. It does not describe health: tools that wait for a resource
 	// should wait for Ready.
 	ConditionEffective = "Effective"
+	// ConditionExpiresSoon is True if something in the resource ends within its notice,
+	// which is 30 days for certificates, or has ended. It says nothing about Ready: what
+	// has ended is judged for each signature. Only resources with trust material have it.
+	ConditionExpiresSoon = "ExpiresSoon"
 )
+
+// AnnotationTUFRoles is the annotation of a ConfigMap by landwaiter trust export that says
+// which metadata its content was verified with, and when that expires. It only feeds the
+// condition ExpiresSoon.
+const AnnotationTUFRoles = "landwaiter.dev/tuf-roles"
 
 // Status holds the status fields common to all kinds.
 type Status struct {
-	// Conditions of the types Ready and Effective.
+	// Conditions of the types Ready and Effective. Resources with trust material also have
+	// ExpiresSoon.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

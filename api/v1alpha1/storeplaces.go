@@ -19,10 +19,11 @@ type Mirror struct {
 	// pull secrets and CA bundles count for it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^{}/]+$`
 	Host string `json:"host"`
 
 	// Path is the repository at the mirror. {repository} stands for the image's
-	// repository, {registry} for its host.
+	// repository, {registry} for its host, with "_" before a port.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
@@ -58,5 +59,6 @@ type EvidenceRepository struct {
 	// COSIGN_REPOSITORY.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[^{}/]+/.+$`
 	Repository string `json:"repository"`
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // TrustStoreType is a kind of trust material.
-// +kubebuilder:validation:Enum=PublicKeys;Certificates;SigningAuthorities;TimestampAuthorities;SigstoreRoot
+// +kubebuilder:validation:Enum=PublicKeys;Certificates;SigningAuthorities;TimestampAuthorities;SigstoreRoot;RevocationLists
 type TrustStoreType string
 
 // The types of trust stores.
@@ -15,6 +15,7 @@ const (
 	TrustStoreTypeSigningAuthorities   TrustStoreType = "SigningAuthorities"
 	TrustStoreTypeTimestampAuthorities TrustStoreType = "TimestampAuthorities"
 	TrustStoreTypeSigstoreRoot         TrustStoreType = "SigstoreRoot"
+	TrustStoreTypeRevocationLists      TrustStoreType = "RevocationLists"
 )
 
 // HashAlgorithm is the hash algorithm of a signature.
@@ -31,8 +32,8 @@ const (
 // TrustStoreCommon holds the fields common to TrustStore and ClusterTrustStore.
 type TrustStoreCommon struct {
 	// Type of the material: PublicKeys, Certificates, SigningAuthorities (certificates of
-	// notation's signing authorities) and TimestampAuthorities (root certificates) are
-	// PEM text, SigstoreRoot is a trusted_root.json.
+	// notation's signing authorities), TimestampAuthorities (root certificates) and
+	// RevocationLists are PEM text, SigstoreRoot is a trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
 	// Hash algorithm of signatures by these keys. The default is that of cosign:
@@ -44,7 +45,7 @@ type TrustStoreCommon struct {
 // TrustStoreSpec is named trust material of a namespace.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
-// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 type TrustStoreSpec struct {
@@ -62,7 +63,7 @@ type TrustStoreSpec struct {
 // ClusterTrustStoreSpec is named trust material of the cluster.
 // +kubebuilder:validation:XValidation:rule="!has(self.source.tuf) || self.type == 'SigstoreRoot'",message="spec.source.tuf is only for spec.type SigstoreRoot"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
-// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || self.type != 'SigstoreRoot'",message="spec.source.vault is not for spec.type SigstoreRoot"
+// +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 type ClusterTrustStoreSpec struct {

@@ -189,6 +189,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		}
 		l.problem(e.source, err)
 	}
+	l.ends = l.endsOf(c.material)
 	if cluster == nil {
 		l.limitSteps()
 		l.reachStores()
@@ -212,6 +213,7 @@ func (c *compiler) verifiers(l, cluster *level) {
 	}
 	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1alpha1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
 		reach.publicGood = publicGoodStore(l.objects.namespace, c.material)
+		l.publicGood = reach.publicGood
 	}
 	for _, e := range l.objects.verifiers {
 		v, err := compileVerifier(e, reach, c.outside)

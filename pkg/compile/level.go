@@ -190,6 +190,9 @@ type level struct {
 	rules        []verify.Rule                       // of the policies that decide
 	floors       []compiledPolicy                    // cluster level only
 	problems     []resource.Problem
+	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
+	publicGood *trustStore
+	ends       map[policy.ObjectRef]*Ends
 
 	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
 	// fingerprint, "" if it did not exist.

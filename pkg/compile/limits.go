@@ -1,5 +1,7 @@
 package compile
 
+import "time"
+
 const (
 	// maxResources is the limit of resources per namespace, so that one tenant cannot
 	// delay the changes of others.
@@ -29,6 +31,9 @@ const (
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10
+	// failingFor is how long fetching may fail before the condition ExpiresSoon says so. The
+	// public-good root is asked for once an hour, so this is one fetch that was missed.
+	failingFor = 2 * time.Hour
 	// maxUndeclared bounds the memory for namespaces without objects: their names
 	// come from requests.
 	maxUndeclared = 10_000

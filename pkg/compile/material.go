@@ -23,11 +23,14 @@ type material struct {
 	objects map[policy.ObjectRef]map[string][]byte
 	pulls   map[policy.ObjectRef][]string
 	broken  map[policy.ObjectRef]error
+	// roles holds the annotation [v1alpha1.AnnotationTUFRoles] of ConfigMaps that have it.
+	roles   map[policy.ObjectRef]string
 	fetched Fetched
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, fetched: fetched}
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{},
+		roles: map[policy.ObjectRef]string{}, fetched: fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -46,7 +49,11 @@ func newMaterial(o resource.Objects, fetched Fetched) material {
 		for key, value := range configMap.BinaryData {
 			content[key] = value
 		}
-		m.objects[policy.ObjectRef{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}] = content
+		source := policy.ObjectRef{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}
+		m.objects[source] = content
+		if roles, ok := configMap.Annotations[v1alpha1.AnnotationTUFRoles]; ok {
+			m.roles[source] = roles
+		}
 	}
 	for _, account := range o.ServiceAccounts {
 		names := mapSlice(account.ImagePullSecrets, func(ref corev1.LocalObjectReference) string { return ref.Name })

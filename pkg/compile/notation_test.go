@@ -108,6 +108,17 @@ func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
 	require.Equal(t, []verify.Namespace{"team-a"}, a.namespaces)
 }
 
+func TestATeamsOwnAuthorityHasNothingAskedAsTheCluster(t *testing.T) {
+	var a asked
+	_, problems := compile.New(objects(t,
+		object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
+		object("TrustStore", "team-a", "own", certificates(t, "SigningAuthorities", "")),
+		object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: own}, {kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+	), nil, a.outside())
+	require.Contains(t, fmt.Sprint(problems), "name trust stores of one kind")
+	require.Empty(t, a.identities)
+}
+
 func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
 	verifier := object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
 	store := object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))

@@ -14,6 +14,7 @@ import (
 // Condition is one status condition of a resource.
 type Condition struct {
 	True    bool
+	Unknown bool // the condition is neither True nor False
 	Reason  policy.Reason
 	Message string
 }
@@ -26,6 +27,8 @@ type Report struct {
 	// Fingerprints and FetchedAt describe a trust store's material.
 	Fingerprints []string
 	FetchedAt    time.Time // zero for material in the cluster
+	// Ends says when trust material ends; nil for a resource that holds none.
+	Ends *Ends
 }
 
 // Reports returns the status of each resource of a namespace, or of the cluster. It
@@ -48,7 +51,7 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 	c := conditions{snapshot: s, own: own, view: v, usage: s.usage(views), stranded: v.stranded()}
 	reports, writable := map[policy.ObjectRef]Report{}, own.objects.rights()
 	for source, generation := range own.objects.generations() {
-		r := Report{Generation: generation, Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + writable[source]}}
+		r := Report{Generation: generation, Ends: own.ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + writable[source]}}
 		problem, broken := problems[source]
 		r.Effective = c.effective(source, broken)
 		if broken {

@@ -25,6 +25,12 @@ func accessOf(t *testing.T, s *compile.Snapshot, namespace verify.Namespace) reg
 	return reached.access
 }
 
+// storeFor returns the store that applies to a host.
+func storeFor(access registry.Access, host string) registry.Store {
+	found, _ := registry.StoreFor(access.Stores, host)
+	return found
+}
+
 // secretOf is a Secret with several keys.
 func secretOf(namespace, name string, data map[string]string) string {
 	text := fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: %s}\ndata:\n", name, namespace)
@@ -46,7 +52,7 @@ func TestNamesComeBeforePatternsAndNearLevelsBeforeBoth(t *testing.T) {
 	access := accessOf(t, snapshot, "team-a")
 	for host, want := range map[string]string{"one.eu.example.com": "c-named", "two.eu.example.com": "own", "three.eu.example.com": "a-wide", "one.example.com:5000": "a-wide",
 		"one.example.com": "", "a.b.c.example.com": "", "one.eu.example.com:5000": ""} {
-		require.Equal(t, want, access.StoreFor(host).Source.Name, host)
+		require.Equal(t, want, storeFor(access, host).Source.Name, host)
 	}
 	require.Equal(t, map[string]registry.HostRule{"one.eu.example.com": {Private: true}}, access.Hosts, "patterns name no host")
 	require.Len(t, access.Patterns, 4)
@@ -125,14 +131,14 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 	}
 	snapshot, problems := compiled(objects(t, append(material, object("Store", "team-a", "s", host+"clientCertificate: {secretRef: {name: good}}"))...))
 	require.Empty(t, problems)
-	require.NotNil(t, accessOf(t, snapshot, "team-a").StoreFor("registry.example.com").ClientCertificate)
+	require.NotNil(t, storeFor(accessOf(t, snapshot, "team-a"), "registry.example.com").ClientCertificate)
 }
 
 func TestABrokenProxyIsNotGoneAround(t *testing.T) {
 	snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("ClusterStore", "", "corp", "registries: [registry.example.com, \"*.corp.example\"]\nproxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: gone}}"),
 		store("team-a", "own", "registry.example.com")))
 	access := accessOf(t, snapshot, "team-a")
-	require.Empty(t, access.StoreFor("registry.example.com").Broken, "the team's Store is sound")
+	require.Empty(t, storeFor(access, "registry.example.com").Broken, "the team's Store is sound")
 	require.Equal(t, "ClusterStore corp cannot be used; its condition Ready says why", access.Hosts["registry.example.com"].Proxy.Broken)
 	require.NotEmpty(t, access.Patterns[0].Rule.Proxy.Broken)
 }
@@ -195,7 +201,7 @@ func TestOneLoginServesTheHostsOfAPatternThatAreTheProviders(t *testing.T) {
 		snapshot, problems := compile.New(o, compile.Fetched{sources[0]: external.Value{Content: []byte(login), FetchedAt: time.Now()}}, compile.Outside{
 			Registry: func(a registry.Access) verify.Registry { return &noRegistry{access: a} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }})
 		require.Empty(t, problems)
-		logins := accessOf(t, snapshot, "team-a").StoreFor(c.yes[0]).Logins
+		logins := storeFor(accessOf(t, snapshot, "team-a"), c.yes[0]).Logins
 		require.Len(t, logins, 1)
 		require.Equal(t, "p", logins[0].Credential.Password)
 		for _, host := range c.yes {

@@ -26,7 +26,9 @@ type trustStore struct {
 	keys         []trust.PublicKey
 	certificates []*x509.Certificate
 	root         *trust.SigstoreRoot
-	fetchedAt    time.Time         // zero for material in the cluster
+	lists        []*trust.RevocationList
+	fetchedAt    time.Time // zero for material in the cluster
+	fetchedEnds  []trust.End
 	awsSigner    external.Identity // as whom AWS Signer is asked; nil if nobody is named
 	text         []byte
 	fingerprint  string // changes whenever the store's meaning changes
@@ -36,7 +38,9 @@ type trustStore struct {
 func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err()}
 	if t.err == nil {
-		t.text, t.fetchedAt, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
+		var value external.Value
+		value, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
+		t.text, t.fetchedAt, t.fetchedEnds = value.Content, value.FetchedAt, keptEnds(value)
 	}
 	if t.err == nil {
 		t.err = t.parse(e.spec, t.text)
@@ -69,6 +73,9 @@ func (t *trustStore) fingerprints() []string {
 	for _, certificate := range t.certificates {
 		list = append(list, hashed(certificate.RawSubjectPublicKeyInfo))
 	}
+	for _, revoked := range t.lists {
+		list = append(list, hashed(revoked.Raw))
+	}
 	if t.root != nil {
 		list = append(list, hashed(t.text))
 	}
@@ -80,33 +87,33 @@ func hashed(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// trustContent reads the material from the source in spec. The time is that of the
-// fetch, zero for material in the cluster.
-func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) ([]byte, time.Time, error) {
+// trustContent reads the material from the source in spec. The value of material in the
+// cluster has no times.
+func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (external.Value, error) {
 	s := spec.Source
 	if n := countTrue(s.Inline != "", s.SecretKeyRef != nil, s.ConfigMapKeyRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil); n != 1 {
-		return nil, time.Time{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
+		return external.Value{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
 	}
 	if err := checkSourceType(spec); err != nil {
-		return nil, time.Time{}, err
+		return external.Value{}, err
 	}
 	source, err := externalSource(owner, spec, m)
 	switch {
 	case err != nil:
-		return nil, time.Time{}, err
+		return external.Value{}, err
 	case source != nil:
 		known, err := m.get(*source)
-		return known.Content, known.FetchedAt, fieldError("spec.source", err)
+		return known, fieldError("spec.source", err)
 	case s.SecretKeyRef != nil:
 		content, err := m.key(kindSecret, *s.SecretKeyRef)
-		return content, time.Time{}, fieldError("spec.source.secretKeyRef", err)
+		return external.Value{Content: content}, fieldError("spec.source.secretKeyRef", err)
 	case s.ConfigMapKeyRef != nil:
 		content, err := m.key(kindConfigMap, *s.ConfigMapKeyRef)
-		return content, time.Time{}, fieldError("spec.source.configMapKeyRef", err)
+		return external.Value{Content: content}, fieldError("spec.source.configMapKeyRef", err)
 	case len(s.Inline) > maxMaterialBytes:
-		return nil, time.Time{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxMaterialBytes)
+		return external.Value{}, fmt.Errorf("spec.source.inline is %d bytes, the limit is %d", len(s.Inline), maxMaterialBytes)
 	}
-	return []byte(s.Inline), time.Time{}, nil
+	return external.Value{Content: []byte(s.Inline)}, nil
 }
 
 // checkSourceType rejects sources that cannot provide material of the spec's type.
@@ -116,8 +123,8 @@ func checkSourceType(spec v1alpha1.ClusterTrustStoreSpec) error {
 		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
 	case s.KMS != nil && spec.Type != v1alpha1.TrustStoreTypePublicKeys:
 		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1alpha1.TrustStoreTypePublicKeys)
-	case s.Vault != nil && spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot:
-		return fmt.Errorf("spec.source.vault is not for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
+	case s.Vault != nil && (spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot || spec.Type == v1alpha1.TrustStoreTypeRevocationLists):
+		return fmt.Errorf("spec.source.vault is not for spec.type %s", spec.Type)
 	}
 	return nil
 }
@@ -138,8 +145,13 @@ func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) 
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.root, err = trust.ParseSigstoreRoot(content)
+	case v1alpha1.TrustStoreTypeRevocationLists:
+		if spec.Hash != "" {
+			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
+		}
+		t.lists, err = trust.ParseRevocationLists(content)
 	default:
-		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot", spec.Type)
+		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
 	}
 	return err
 }
@@ -219,7 +231,7 @@ func publicGoodStore(owner verify.Namespace, m material) *trustStore {
 	if err == nil {
 		t.root, err = trust.ParseSigstoreRoot(known.Content)
 	}
-	t.err = err
+	t.err, t.fetchedEnds = err, keptEnds(known)
 	t.fingerprint = fingerprint(t.source, "", known.Content, err)
 	return t
 }

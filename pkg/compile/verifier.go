@@ -88,6 +88,7 @@ func trustStoresOf(owner verify.Namespace, spec v1alpha1.VerifierSpec) []policy.
 		if n.Timestamps != nil {
 			refs = append(refs, n.Timestamps.TrustStoreRefs...)
 		}
+		refs = append(refs, n.RevocationListTrustStoreRefs...)
 	}
 	return mapSlice(refs, func(ref v1alpha1.TrustStoreRef) policy.ObjectRef {
 		if ref.Kind == v1alpha1.TrustStoreKindClusterTrustStore || owner == verify.Cluster {

@@ -70,10 +70,11 @@ func (s *scale) add(source policy.ObjectRef, weight int) {
 }
 
 func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
-	content, _, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.material)
+	value, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.material)
 	if err != nil {
 		return resourceWeight // it is not compiled
 	}
+	content := value.Content
 	if e.spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot {
 		s.uses[e.source.Name] = useOf(content, bytes.Count(content, []byte("-----BEGIN ")))
 	}

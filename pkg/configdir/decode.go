@@ -108,6 +108,8 @@ func unreadable(name string, err error) parsedFile {
 func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	h, err := parseHeader(from.json)
 	scope, known := scopes()[h.GroupVersionKind]
+	// Repositories have many ServiceAccounts. What is used of one is its pull secrets.
+	known = known && (h.Kind != "ServiceAccount" || value(from.node, "imagePullSecrets") != nil)
 	switch {
 	case err != nil:
 	case known:

@@ -182,6 +182,34 @@ func TestReportsObjectsThatItIgnores(t *testing.T) {
 	require.Contains(t, problems[0].Message, "x.yaml, document 1 (line 1): apiVersion apps/v1, kind Deployment")
 }
 
+func TestReadsServiceAccountsForTheirPullSecretsAlone(t *testing.T) {
+	o, problems, err := Load(writeTree(t, files{"accounts.yaml": `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: builder, namespace: team-a}
+imagePullSecrets: [{name: pull}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: "${TEAM}"}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: twice, namespace: team-a}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: twice, namespace: team-a}
+`}))
+	require.NoError(t, err)
+	require.Len(t, o.ServiceAccounts, 1)
+	require.Equal(t, "pull", o.ServiceAccounts[0].ImagePullSecrets[0].Name)
+	require.Empty(t, o.Broken)
+	require.Len(t, problems, 3)
+	for _, p := range problems {
+		require.True(t, p.IsIgnored(), p.Message)
+	}
+}
+
 func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 	v := verifier("team-a", "v")
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"

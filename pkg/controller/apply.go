@@ -22,7 +22,7 @@ import (
 const fieldManager = "landwaiter"
 
 // own returns the part of an object that the controller applies: its status with the
-// conditions Ready and Effective.
+// conditions that are the controller's.
 func own(source policy.ObjectRef, object v1alpha1.Object) (*unstructured.Unstructured, error) {
 	copied, ok := object.DeepCopyObject().(v1alpha1.Object)
 	if !ok {
@@ -30,7 +30,7 @@ func own(source policy.ObjectRef, object v1alpha1.Object) (*unstructured.Unstruc
 	}
 	status := copied.CommonStatus()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
-		return c.Type != v1alpha1.ConditionReady && c.Type != v1alpha1.ConditionEffective
+		return c.Type != v1alpha1.ConditionReady && c.Type != v1alpha1.ConditionEffective && c.Type != v1alpha1.ConditionExpiresSoon
 	})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copied)
 	if err != nil {

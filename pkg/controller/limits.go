@@ -43,6 +43,9 @@ const (
 	// clusterPause is the least time between two looks at the cluster's statuses that
 	// changes of namespaces cause.
 	clusterPause = time.Second
+	// lookAgain is how often all statuses are compared with the time: ExpiresSoon is about
+	// days, and a look reads nothing but memory.
+	lookAgain = time.Hour
 	// maxRefused bounds the statuses that the API server refused and that are remembered.
 	maxRefused = 10_000
 	// A namespace has eventBurst events at once, and then eventsPerSecond.

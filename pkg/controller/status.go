@@ -2,6 +2,7 @@ package controller
 
 import (
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,13 +16,19 @@ import (
 // actionCompile is the action of events.
 const actionCompile = "Compile"
 
-// setStatus copies the report to the status of object, and returns its condition Ready.
-func setStatus(object v1alpha1.Object, report compile.Report) metav1.Condition {
+// setStatus copies the report, as of now, to the status of object, and returns its
+// condition Ready.
+func setStatus(object v1alpha1.Object, report compile.Report, now time.Time) metav1.Condition {
 	status := object.CommonStatus()
 	status.ObservedGeneration = report.Generation
 	ready := condition(v1alpha1.ConditionReady, report.Ready, report.Generation)
 	meta.SetStatusCondition(&status.Conditions, ready)
 	meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionEffective, report.Effective, report.Generation))
+	if expires, ok := report.ExpiresSoon(now); ok {
+		meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionExpiresSoon, expires, report.Generation))
+	} else {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionExpiresSoon)
+	}
 	if store, ok := object.(interface {
 		Details() *v1alpha1.TrustStoreStatus
 	}); ok {
@@ -37,8 +44,11 @@ func setStatus(object v1alpha1.Object, report compile.Report) metav1.Condition {
 
 func condition(kind string, c compile.Condition, generation int64) metav1.Condition {
 	status := metav1.ConditionFalse
-	if c.True {
+	switch {
+	case c.True:
 		status = metav1.ConditionTrue
+	case c.Unknown:
+		status = metav1.ConditionUnknown
 	}
 	return metav1.Condition{Type: kind, Status: status, Reason: string(c.Reason), Message: c.Message, ObservedGeneration: generation}
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
@@ -55,7 +56,8 @@ func (c *Controller) markAll() {
 }
 
 // writeStatuses updates the statuses of resources as the snapshot changes, until ctx
-// ends. It begins with all of them, because the last leader may have missed changes.
+// ends. It begins with all of them, because the last leader may have missed changes, and
+// looks at all of them again once in a while, because time alone changes ExpiresSoon.
 func (c *Controller) writeStatuses(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[verify.Namespace](retryPause, maxRetryPause))
 	c.outdated.queue.Store(&queue)
@@ -66,9 +68,17 @@ func (c *Controller) writeStatuses(ctx context.Context) error {
 	for range statusWriters {
 		group.Go(func() error { w.work(ctx, queue); return nil })
 	}
-	<-ctx.Done()
-	queue.ShutDown()
-	return group.Wait()
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			c.markAll()
+		case <-ctx.Done():
+			queue.ShutDown()
+			return group.Wait()
+		}
+	}
 }
 
 // statusWriter writes statuses for one term of the lease.
@@ -91,6 +101,7 @@ type attempt struct {
 	uid      string
 	ready    compile.Condition
 	effect   compile.Condition
+	expires  compile.Condition
 	observed int64
 }
 
@@ -163,11 +174,13 @@ func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, snapsh
 		return false, fmt.Errorf("write status of %s: its copy is a %T", source, object)
 	}
 	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1alpha1.ConditionReady)
-	after := setStatus(changed, report)
+	now := time.Now()
+	after := setStatus(changed, report, now)
+	expires, _ := report.ExpiresSoon(now)
 	if tenant, ok := changed.(*v1alpha1.Tenant); ok {
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
-	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.Effective, observed: report.Generation}
+	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.Effective, expires: expires, observed: report.Generation}
 	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
 		return false, nil // up to date, or as far as it goes
 	}

@@ -171,12 +171,14 @@ func TestTheLastGoodValueCountsWhileFetchingFailsAndNoLonger(t *testing.T) {
 		c.put("a", "good")
 		f.Want("", []Source{a})
 		await(t, changed, "")
+		require.Zero(t, known().KeptUntil, "it is fetched again and again")
 		c.mu.Lock()
 		delete(c.text, "a")
 		c.mu.Unlock()
 		await(t, changed, "")
 		require.Equal(t, "good", string(known().Content))
 		require.ErrorContains(t, known().Err, "it is down")
+		require.Equal(t, known().FetchedAt.Add(time.Hour), known().KeptUntil)
 		time.Sleep(time.Hour)
 		require.Nil(t, known().Content)
 		require.ErrorContains(t, known().Err, "too old")
@@ -184,6 +186,7 @@ func TestTheLastGoodValueCountsWhileFetchingFailsAndNoLonger(t *testing.T) {
 		c.put("a", "good")
 		await(t, changed, "")
 		require.Equal(t, "good", string(known().Content))
+		require.Zero(t, known().KeptUntil)
 	})
 }
 

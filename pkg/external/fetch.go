@@ -19,11 +19,11 @@ func (n network) fetchers() map[Kind]Fetch {
 			return Content{Bytes: content}, err
 		}
 	}
-	ending := func(ctx context.Context, source Source) (Content, error) {
-		return n.of(source).fetchRegistry(ctx, source)
+	dated := func(fetch func(network, context.Context, Source) (Content, error)) Fetch {
+		return func(ctx context.Context, source Source) (Content, error) { return fetch(n.of(source), ctx, source) }
 	}
 	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
-		TUF: lasting(network.fetchTUF), Registry: ending}
+		TUF: dated(network.fetchTUF), Registry: dated(network.fetchRegistry)}
 }
 
 // fetch fetches a source once, if its owner may.

@@ -43,6 +43,8 @@ const (
 	awsSignerKeep = time.Hour
 	// awsSignerIdle is how long an answer is refreshed without being used.
 	awsSignerIdle = time.Hour
+	// maxRolesText bounds the annotation of an exported ConfigMap: four roles take 300 bytes.
+	maxRolesText = 4 << 10
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

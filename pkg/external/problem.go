@@ -15,7 +15,17 @@ type problem string
 // Error implements error.
 func (p problem) Error() string { return string(p) }
 
-func problemf(format string, values ...any) error { return problem(fmt.Sprintf(format, values...)) }
+func problemf(format string, values ...any) problem { return problem(fmt.Sprintf(format, values...)) }
+
+// RefusedError says why the content of a TUF repository does not count: its keys did not
+// sign it, it is incomplete, or it has expired.
+type RefusedError struct{ why problem }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return string(e.why) }
+
+// Unwrap returns the reason, which may be shown.
+func (e *RefusedError) Unwrap() error { return e.why }
 
 // errUnusable stands for everything that is not said in our own words: the errors of
 // libraries repeat what servers send.

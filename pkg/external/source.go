@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -84,8 +85,13 @@ type Value struct {
 	Content []byte
 	// FetchedAt is the time of that fetch.
 	FetchedAt time.Time
-	// Ends is when Content stops working by itself, as a login does; zero is never.
-	Ends time.Time
+	// Expires is when Content stops working by itself, as a login does; zero is never.
+	Expires time.Time
+	// Ends are what the source says about itself, such as the roles of a TUF repository.
+	Ends []trust.End
+	// KeptUntil is when the content stops to count unless fetching works again. It is zero
+	// while fetching works.
+	KeptUntil time.Time
 	// Err is why the last fetch failed, or why there is no content.
 	Err error
 }

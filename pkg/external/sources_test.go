@@ -208,9 +208,9 @@ func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
 	}
 	good := serve(files)
 	good.Root = string(root)
-	content, err := network{}.fetchTUF(t.Context(), good)
+	got, err := network{}.fetchTUF(t.Context(), good)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"trusted":"root"}`, string(content))
+	require.JSONEq(t, `{"trusted":"root"}`, string(got.content))
 
 	changed := map[string][]byte{}
 	for name, text := range files {
@@ -262,12 +262,12 @@ func TestATUFMirrorThatLeadsElsewhereIsNotFollowed(t *testing.T) {
 			}
 			whole(w, r)
 		})
-		content, err := network{}.fetchTUF(t.Context(), Source{Kind: TUF, Address: address, Authority: authority + trusted, Root: string(root)})
+		got, err := network{}.fetchTUF(t.Context(), Source{Kind: TUF, Address: address, Authority: authority + trusted, Root: string(root)})
 		if file == "/1.root.json" {
 			require.NoError(t, err, "the first root is given")
 			continue
 		}
-		require.Nil(t, content)
+		require.Nil(t, got.content)
 		require.ErrorContains(t, err, "redirects, which is not followed", file)
 		require.NotContains(t, err.Error(), "canary")
 	}

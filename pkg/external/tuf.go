@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 
 	"github.com/sigstore/sigstore-go/pkg/tuf"
 	"github.com/theupdateframework/go-tuf/v2/metadata"
@@ -16,39 +17,57 @@ import (
 // certificates.
 const trustedRootTarget = "trusted_root.json"
 
-// fetchTUF fetches the trusted root from a TUF repository (The Update Framework
-// specification v1.0, section 5): Sigstore's public-good one by default. Nothing is
-// written to disk. The initial root comes from the source or from the library.
-func (n network) fetchTUF(ctx context.Context, source Source) ([]byte, error) {
-	options := &tuf.Options{Root: []byte(source.Root), RepositoryBaseURL: source.Address, DisableLocalCache: true, Context: ctx}
-	if source.Root == "" {
-		options.Root = tuf.DefaultRoot()
-	}
-	reach := egress.Private // an admin named the mirror
-	if source.Address == "" {
-		options.RepositoryBaseURL, reach = tuf.DefaultMirror, egress.Public
-	}
-	mirror, err := url.Parse(options.RepositoryBaseURL)
+// fetchTUF fetches the trusted root from a TUF repository: Sigstore's public-good one by
+// default. What it holds ends with the repository's root and targets, whose keys are kept
+// offline. The snapshot and timestamp live for days and are renewed by a machine: if they
+// are not, fetching fails, and the value says so.
+func (n network) fetchTUF(ctx context.Context, source Source) (Content, error) {
+	copied, err := n.copyTUF(ctx, source)
 	if err != nil {
-		return nil, problem("the address of the mirror is malformed")
+		return Content{}, err
+	}
+	return Content{Bytes: copied.TrustedRoot, Ends: RoleEnds(copied.Roles)}, nil
+}
+
+// copyTUF reads a TUF repository over the network.
+func (n network) copyTUF(ctx context.Context, source Source) (TUFCopy, error) {
+	address := source.Address
+	reach := egress.Private // an admin named the mirror
+	if address == "" {
+		address, reach = tuf.DefaultMirror, egress.Public
+	}
+	mirror, err := url.Parse(address)
+	if err != nil {
+		return TUFCopy{}, problem("the address of the mirror is malformed")
 	}
 	client, err := n.client(ctx, egress.Options{Hosts: []string{mirror.Host}, Reach: reach, Roots: []byte(source.Authority)})
 	if err != nil {
-		return nil, err
+		return TUFCopy{}, err
 	}
 	defer client.Close()
 	download := fetcher.NewDefaultFetcher()
 	download.SetHTTPClient(client.HTTP())
-	options.Fetcher = download
-	updated, err := tuf.New(options)
+	return readTUF(ctx, address, source.Root, download)
+}
+
+// readTUF reads and verifies a TUF repository (The Update Framework specification v1.0,
+// section 5). Nothing is written to disk. The initial root is Sigstore's if it is empty.
+func readTUF(ctx context.Context, address, root string, from fetcher.Fetcher) (TUFCopy, error) {
+	initial := []byte(root)
+	if root == "" {
+		initial = tuf.DefaultRoot()
+	}
+	read := &recorded{from: from, files: map[string][]byte{roleRoot: initial}}
+	updated, err := tuf.New(&tuf.Options{Root: initial, RepositoryBaseURL: address, DisableLocalCache: true, Context: ctx, Fetcher: read})
 	if err != nil {
-		return nil, tufError(err)
+		return TUFCopy{}, tufError(err)
 	}
 	content, err := updated.GetTarget(trustedRootTarget)
 	if err != nil {
-		return nil, tufError(err)
+		return TUFCopy{}, tufError(err)
 	}
-	return content, nil
+	roles, err := read.roles()
+	return TUFCopy{TrustedRoot: content, Roles: roles}, err
 }
 
 // tufError says in our own words why a repository cannot be used.
@@ -59,19 +78,24 @@ func tufError(err error) error {
 	var large *metadata.ErrDownloadLengthMismatch
 	var changed *metadata.ErrLengthOrHashMismatch
 	var network *egress.Error
+	var own problem
 	switch {
 	case errors.As(err, &network):
 		return network
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &status) && !strings.Contains(status.URL, "://"):
+		return &RefusedError{problemf("file %.200q is missing from the copy of the TUF repository", status.URL)}
 	case errors.As(err, &status):
 		return answered("the TUF repository", status.StatusCode)
 	case errors.As(err, &expired):
-		return problem("the metadata of the TUF repository has expired")
+		return &RefusedError{"the metadata of the TUF repository has expired"}
 	case errors.As(err, &unsigned):
-		return problem("the metadata of the TUF repository is not signed by the keys of its root; check spec.source.tuf.root")
+		return &RefusedError{"the metadata of the TUF repository is not signed by the keys of its root; check the root.json that was given"}
 	case errors.As(err, &large):
-		return problem("a file of the TUF repository is larger than it may be")
+		return &RefusedError{"a file of the TUF repository is larger than it may be"}
 	case errors.As(err, &changed):
-		return problem("a file of the TUF repository is not what its metadata says")
+		return &RefusedError{"a file of the TUF repository is not what its metadata says"}
 	}
-	return problem("the TUF repository, or its root, is malformed")
+	return &RefusedError{"the TUF repository, or its root, is malformed"}
 }

@@ -303,7 +303,7 @@ func TestTheLibraryNeverLooksForAProgram(t *testing.T) {
 	for _, name := range []string{"com.amazonaws.signer.notation.plugin", "com.example.plugin"} {
 		program := filepath.Join(home, dir.PathPlugins, name, "notation-"+name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(program), 0o700))
-		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho ran > "+ran+"\n"), 0o700)) //nolint:gosec // it must be able to run
+		require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho ran > "+ran+"\n"), 0o700))
 		for _, options := range []notation.Options{trustingAWS(root), {Name: "v", SigningAuthorities: root.Chain, TrustedIdentities: []string{"*"}}} {
 			envelope := rawEnvelope(t, img, leaf, awsHeaders().with(func(h headers) { h[pluginHeader] = name }), false)
 			check(t, options, img, evidenceOf(notation.MediaTypeJWS, envelope))

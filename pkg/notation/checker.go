@@ -22,6 +22,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -54,6 +55,7 @@ type Checker struct {
 	afterExpiry bool
 	logs        logs
 	revocation  http.RoundTripper
+	lists       []*trust.RevocationList
 	plain       notationgo.Verifier // certificates must be valid now
 	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
 }
@@ -84,7 +86,8 @@ func New(options Options) (*Checker, error) {
 		return nil, err
 	}
 	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), signing: slices.Clone(options.SigningAuthorities),
-		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation}
+		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation,
+		lists: slices.Clone(options.RevocationLists)}
 	if options.AWSSigner != nil {
 		c.profiles, c.revoked = slices.Clone(options.AWSSigner.Profiles), options.AWSSigner.Revoked
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	"github.com/notaryproject/notation-go/verifier/truststore"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 // Level says which checks deny. The Notary Project's levels audit and skip do not exist
@@ -91,6 +93,9 @@ type Options struct {
 	// already fetched. It returns a [verify.PermanentError] if there will be no answer.
 	// Revocation is not checked if it is nil.
 	Revocation http.RoundTripper
+	// RevocationLists replace requests for the certificates that they are about. They
+	// only count if Revocation is set.
+	RevocationLists []*trust.RevocationList
 }
 
 // logs applies the overrides to the level.

@@ -60,14 +60,22 @@ func unknownCritical() error {
 // pluginRequired says which plugin a signature requires. It returns nil if it requires
 // none. The name comes from a trusted signer, but is not repeated unless it is known.
 func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
-	name, errName := signer.ExtendedAttribute(pluginHeader)
-	_, errVersion := signer.ExtendedAttribute(pluginVersionHeader)
+	var name signature.Attribute
+	required := false
+	for _, attribute := range signer.SignedAttributes.ExtendedAttributes {
+		switch attribute.Key {
+		case pluginHeader:
+			name, required = attribute, true
+		case pluginVersionHeader:
+			required = true
+		}
+	}
 	switch {
-	case errName != nil && errVersion != nil:
+	case !required:
 		return nil
-	case errName == nil && name.Value == awsPlugin && c.profiles == nil:
+	case name.Value == awsPlugin && c.profiles == nil:
 		return c.awsSignerNotTrusted()
-	case errName == nil && name.Value == awsPlugin && name.Critical:
+	case name.Value == awsPlugin && name.Critical:
 		return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a version of AWS Signer's plugin that is malformed or newer than 1.x",
 			"sign the image again with AWS Signer, or update Landwaiter")
 	}

@@ -26,15 +26,16 @@ import (
 func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate, why purpose.Purpose) error {
 	recorded := &recorder{next: c.revocation}
 	client := &http.Client{Transport: recorded}
-	lists, err := crl.NewHTTPFetcher(client)
+	online, err := crl.NewHTTPFetcher(client)
 	if err != nil {
 		return malformed("revocation cannot be checked")
 	}
-	validator, err := revocation.NewWithOptions(revocation.Options{OCSPHTTPClient: client, CRLFetcher: lists, CertChainPurpose: why})
+	named := c.withLists(chain, online)
+	validator, err := revocation.NewWithOptions(revocation.Options{OCSPHTTPClient: client, CRLFetcher: named, CertChainPurpose: why})
 	if err != nil {
 		return malformed("revocation cannot be checked")
 	}
-	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: chain})
+	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: named.chain})
 	if err != nil || len(results) != len(chain) {
 		return invalidCertificate()
 	}
@@ -48,7 +49,10 @@ func (c *Checker) checkRevocation(ctx context.Context, chain []*x509.Certificate
 		case status.Result == result.ResultRevoked:
 			return verify.Refuse(policy.ReasonRevokedCertificate, fmt.Sprintf("certificate %q is revoked", name),
 				"sign the image again with another certificate, and find out why this one was revoked")
-		case unknown == nil:
+		case unknown != nil:
+		case named.lists[i] != nil:
+			unknown = explainList(name, named.lists[i])
+		default:
 			unknown = recorded.explain(name)
 		}
 	}

@@ -41,6 +41,16 @@ const (
 	ReasonUnfinished   Reason = "Unfinished"   // the API server did not answer, or something waits for what comes first
 )
 
+// Reasons of the condition ExpiresSoon.
+const (
+	ReasonEndsSoon  Reason = "EndsSoon"  // something in the resource ends within its notice
+	ReasonEnded     Reason = "Ended"     // something in the resource has ended and is still there
+	ReasonLasts     Reason = "Lasts"     // nothing in the resource ends within its notice
+	ReasonNeverEnds Reason = "NeverEnds" // nothing in the resource has an end
+	// ReasonEndUnknown says that the material, or what it says of its end, cannot be read.
+	ReasonEndUnknown Reason = "EndUnknown"
+)
+
 // Reasons of failures to read evidence.
 const (
 	ReasonUnreachable              Reason = "Unreachable"              // the registry did not answer in time, securely and in full

@@ -110,11 +110,21 @@ func (p *place) list(ctx context.Context, key apiKey, repository *remote.Reposit
 		p.client.apis.Set(key, struct{}{})
 		return found, err
 	}
-	if !unsupported(err) {
+	switch {
+	case unsupported(err):
+		p.client.apis.Invalidate(key)
+	case p.role == verify.RoleOrigin || !missingRepository(err):
 		return found, err
 	}
-	p.client.apis.Invalidate(key)
 	return fallback()
+}
+
+// missingRepository reports whether the registry says that the repository does not exist.
+// At places other than the image's own, that is no error: until the first signature is
+// written or the first image is copied there, the repository is not there either.
+func missingRepository(err error) bool {
+	var response *errcode.ErrorResponse
+	return errors.As(err, &response) && response.StatusCode == http.StatusNotFound && hasCode(response, errcode.ErrorCodeNameUnknown)
 }
 
 // started starts f and returns a function that waits for its results.

@@ -115,6 +115,8 @@ func materialOf(kind v1alpha1.TrustStoreType) string {
 		return "the timestamp authorities"
 	case v1alpha1.TrustStoreTypeSigstoreRoot:
 		return "the trusted root"
+	case v1alpha1.TrustStoreTypeRevocationLists:
+		return "the revocation lists"
 	}
 	return "the material"
 }

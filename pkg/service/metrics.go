@@ -3,6 +3,7 @@ package service
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,7 +16,7 @@ import (
 func (s *Service) Register(metrics *prometheus.Registry) {
 	s.registerMemory(metrics)
 	s.registerRedis(metrics)
-	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(&s.set), newTenantNamespaces(s.namespaces, s.Tenant))
+	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(&s.set, time.Now), newTenantNamespaces(s.namespaces, s.Tenant))
 }
 
 // counted registers a counter whose value is kept elsewhere.

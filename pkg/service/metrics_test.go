@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/test/kit/example"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // registered returns a service without Redis, and its metrics.
@@ -39,7 +41,7 @@ func broken(t *testing.T, o *resource.Objects, namespace string) {
 
 func TestResourcesThatAreNotReadyAreCountedByKindAndNamespace(t *testing.T) {
 	s, metrics := registered(t)
-	require.Equal(t, 0, testutil.CollectAndCount(newResources(&s.set), "landwaiter_resources"), "nothing is known before the first snapshot")
+	require.Equal(t, 0, testutil.CollectAndCount(newResources(&s.set, time.Now), "landwaiter_resources"), "nothing is known before the first snapshot")
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP landwaiter_resources_loaded_timestamp_seconds When a change of resources last came into force, in Unix time; 0 before the first.
 # TYPE landwaiter_resources_loaded_timestamp_seconds gauge
@@ -61,9 +63,72 @@ landwaiter_resources_loaded_timestamp_seconds 0
 	}
 	want.WriteString("landwaiter_resources_not_ready{kind=\"TrustStore\",namespace=\"team-a\"} 1\n# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 2\n")
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(want.String()), "landwaiter_resources_not_ready", "landwaiter_namespaces"))
-	require.Equal(t, len(v1alpha1.Kinds()), testutil.CollectAndCount(newResources(&s.set), "landwaiter_resources"))
+	require.Equal(t, len(v1alpha1.Kinds()), testutil.CollectAndCount(newResources(&s.set, time.Now), "landwaiter_resources"))
 	s.Apply(t.Context(), resource.Objects{})
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader("# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 0\n"), "landwaiter_namespaces"))
+}
+
+// until returns a trust store with a certificate that ends at a moment.
+func until(t *testing.T, namespace string, end time.Time) *v1alpha1.TrustStore {
+	t.Helper()
+	authority, err := fixture.NewAuthorityWith("ca", fixture.CertificateOptions{NotBefore: end.Add(-time.Hour), NotAfter: end})
+	require.NoError(t, err)
+	return &v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca-" + strconv.FormatInt(end.Unix(), 10)}, Spec: v1alpha1.TrustStoreSpec{
+		TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypeCertificates}, Source: v1alpha1.TrustSource{Inline: string(authority.CertificatePEM)}}}
+}
+
+func TestTheFirstEndOfTrustIsAMetricByKindAndNamespace(t *testing.T) {
+	s, _ := registered(t)
+	now := time.Unix(1_800_000_000, 0)
+	var o resource.Objects
+	shared := until(t, "", now.Add(time.Hour))
+	require.NoError(t, o.Add(until(t, "team-a", now.Add(3*time.Hour)), until(t, "team-a", now.Add(2*time.Hour)),
+		&v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "ca"}, Spec: v1alpha1.ClusterTrustStoreSpec{TrustStoreCommon: shared.Spec.TrustStoreCommon,
+			Source: v1alpha1.ClusterTrustSource{Inline: shared.Spec.Source.Inline}}},
+		&v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}}}))
+	for _, name := range []string{"team-a", "team-b"} {
+		require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	s.Apply(t.Context(), o)
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(newResources(&s.set, func() time.Time { return now }))
+	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP landwaiter_trust_expires_timestamp_seconds When the first certificate, authority, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.
+# TYPE landwaiter_trust_expires_timestamp_seconds gauge
+landwaiter_trust_expires_timestamp_seconds{kind="ClusterTrustStore",namespace="-"} 1.8000036e+09
+landwaiter_trust_expires_timestamp_seconds{kind="TrustStore",namespace="team-a"} 1.8000072e+09
+`), "landwaiter_trust_expires_timestamp_seconds"))
+}
+
+func TestNamespacesPastTheLimitShareTheirFirstEnd(t *testing.T) {
+	s, _ := registered(t)
+	now := time.Unix(1_800_000_000, 0)
+	var o resource.Objects
+	late, early := until(t, "team", now.Add(48*time.Hour)), until(t, "team", now.Add(24*time.Hour))
+	for i := range maxNamespaceLabels + 5 {
+		store := late.DeepCopy()
+		if i == maxNamespaceLabels+2 {
+			store = early.DeepCopy()
+		}
+		store.Namespace = fmt.Sprintf("team-%04d", i)
+		require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: store.Namespace}}, store))
+	}
+	s.Apply(t.Context(), o)
+	r := newResources(&s.set, func() time.Time { return now })
+	require.Equal(t, maxNamespaceLabels+1, testutil.CollectAndCount(r, "landwaiter_trust_expires_timestamp_seconds"))
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(r)
+	families, err := metrics.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "landwaiter_trust_expires_timestamp_seconds" && m.GetLabel()[1].GetValue() == "other" {
+				require.InDelta(t, now.Add(24*time.Hour).Unix(), m.GetGauge().GetValue(), 0)
+				return
+			}
+		}
+	}
+	require.Fail(t, "there is no series of the others")
 }
 
 func TestNamespacesPastTheLimitHaveNoSeriesOfTheirOwn(t *testing.T) {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,17 +20,21 @@ const maxNamespaceLabels = 1000
 type resources struct {
 	set                                 *tenant.Set
 	all, notReady, namespaces, loadedAt *prometheus.Desc
+	expires                             *prometheus.Desc
+	now                                 func() time.Time
 
 	mu      sync.Mutex
 	of      *compile.Snapshot // that metrics are about
+	at      time.Time         // when they were computed
 	metrics []prometheus.Metric
 }
 
-func newResources(set *tenant.Set) *resources {
+func newResources(set *tenant.Set, now func() time.Time) *resources {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("landwaiter_"+name, help, labels, nil)
 	}
-	return &resources{set: set,
+	return &resources{set: set, now: now,
+		expires:    desc("trust_expires_timestamp_seconds", "When the first certificate, authority, log, revocation list or TUF role of the resources of a kind ends, in Unix time. Nothing that a successor covers counts.", "kind", "namespace"),
 		all:        desc("resources", "Resources that are in force, by kind.", "kind"),
 		notReady:   desc("resources_not_ready", "Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.", "kind", "namespace"),
 		namespaces: desc("namespaces", "Namespaces that resources are compiled for."),
@@ -39,7 +44,7 @@ func newResources(set *tenant.Set) *resources {
 
 // Describe implements [prometheus.Collector].
 func (r *resources) Describe(into chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt} {
+	for _, desc := range []*prometheus.Desc{r.all, r.notReady, r.namespaces, r.loadedAt, r.expires} {
 		into <- desc
 	}
 }
@@ -56,14 +61,14 @@ func (r *resources) Collect(into chan<- prometheus.Metric) {
 	}
 }
 
-// current returns the metrics of the current snapshot, which are computed once: scrapes of
-// a large cluster must not take processor time from admission.
+// current returns the metrics of the current snapshot, which are computed once in a while:
+// scrapes of a large cluster must not take processor time from admission.
 func (r *resources) current() []prometheus.Metric {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	snapshot := r.set.Snapshot()
-	if snapshot != nil && snapshot != r.of {
-		r.of, r.metrics = snapshot, r.compute(snapshot)
+	snapshot, now := r.set.Snapshot(), r.now()
+	if snapshot != nil && (snapshot != r.of || now.Sub(r.at) > endsKept) {
+		r.of, r.at, r.metrics = snapshot, now, append(r.compute(snapshot), r.ends(snapshot, now)...)
 	}
 	return r.metrics
 }

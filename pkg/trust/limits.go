@@ -1,5 +1,7 @@
 package trust
 
+import "time"
+
 // Limits on one source of trust material, which tenants write. Parsing checks them, so
 // that verification can rely on them.
 const (
@@ -15,6 +17,10 @@ const (
 	// the key's length.
 	MaxRSABits = 8192
 
+	// MaxLists is how many revocation lists one source may have: each is tried with every
+	// issuer of a chain.
+	MaxLists = 16
+
 	// maxKeysInput is the size of a source of keys in bytes: MaxKeys RSA keys of
 	// MaxRSABits need a third of it.
 	maxKeysInput = 64 << 10
@@ -24,4 +30,15 @@ const (
 	// maxRootInput is the size of a Sigstore root in bytes; the public-good one has
 	// some 20 KiB.
 	maxRootInput = 256 << 10
+	// maxListsInput is the size of a source of revocation lists in bytes, which is what a
+	// Secret or ConfigMap may hold of one key: some 4,000 revoked certificates.
+	maxListsInput = 256 << 10
+)
+
+const (
+	// Notice is how long before an end somebody should act on it.
+	Notice = 30 * 24 * time.Hour
+	// minListNotice is the least notice for a revocation list. Lists live for days or
+	// weeks, so the notice is the last quarter of their time.
+	minListNotice = time.Hour
 )

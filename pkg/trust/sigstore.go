@@ -1,6 +1,8 @@
 package trust
 
 import (
+	"bytes"
+	"encoding/pem"
 	"errors"
 	"fmt"
 
@@ -32,4 +34,21 @@ func ParseSigstoreRoot(text []byte) (parsed *SigstoreRoot, err error) {
 		return nil, errors.New("the trusted root has neither a certificate authority nor a log, so it could vouch for nothing")
 	}
 	return parsed, nil
+}
+
+// TimestampRoots returns the root certificates of a root's timestamp authorities as PEM
+// text, each once; nil if there are none.
+func TimestampRoots(r *SigstoreRoot) []byte {
+	var text []byte
+	for _, authority := range r.TimestampingAuthorities() {
+		a, ok := authority.(*root.SigstoreTimestampingAuthority)
+		if !ok || a.Root == nil {
+			continue
+		}
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Root.Raw})
+		if !bytes.Contains(text, block) {
+			text = append(text, block...)
+		}
+	}
+	return text
 }

@@ -169,6 +169,7 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 				require.NotContains(t, rule.Resources, "*", name)
 				if bound[role.Name] {
 					require.NotContains(t, rule.Resources, "secrets", name)
+					require.True(t, role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "serviceaccounts"), name)
 				}
 				if bound[role.Name] && role.Name != "landwaiter-operator" { // it writes them, in namespaces of Tenants
 					require.NotContains(t, rule.Resources, "configmaps", name)

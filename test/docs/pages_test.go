@@ -27,6 +27,7 @@ func followed() map[string]string {
 		"docs/metrics.md":             "TestTheCommandsOfThePageWork",
 		"docs/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
 		"docs/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
+		"docs/air-gap.md":             "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
 		"docs/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 	}
 }

@@ -111,7 +111,7 @@ func TestWhoMayDoWhatWithResources(t *testing.T) {
 
 func TestProviderReadsNoSecretsBeyondWhatItWasGiven(t *testing.T) {
 	ns := namespace(t)
-	for _, resource := range []string{"secrets", "configmaps"} {
+	for _, resource := range []string{"secrets", "configmaps", "serviceaccounts"} {
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
 			for _, where := range []string{"", ns, "kube-system"} {
 				ok, err := may(t.Context(), account, authorizationv1.ResourceAttributes{Namespace: where, Verb: verb, Resource: resource})

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type keyPair struct {
 
 func cosignV2(t *testing.T) tool { return command(t, "LANDWAITER_COSIGN_V2") }
 func cosignV3(t *testing.T) tool { return command(t, "LANDWAITER_COSIGN_V3") }
+func orasCLI(t *testing.T) tool  { return command(t, "LANDWAITER_ORAS") }
 
 // command fails without the tool: a test that is skipped proves nothing.
 func command(t *testing.T, variable string) tool {
@@ -140,6 +142,22 @@ func v3Bundle() format {
 
 func v3Tag() format {
 	return format{command: cosignV3, args: fixed("--new-bundle-format=false", "--use-signing-config=false", "--tlog-upload=false")}
+}
+
+// into returns f with signatures and attestations in another repository.
+func (f format) into(repository string) format {
+	f.env = append(slices.Clone(f.env), "COSIGN_REPOSITORY="+repository)
+	return f
+}
+
+// attest attests img by its digest with key.
+func (f format) attest(t *testing.T, c tool, key keyPair, img fixture.Image) {
+	t.Helper()
+	p := predicates["own type"]
+	file := filepath.Join(c.home, "predicate.json")
+	require.NoError(t, os.WriteFile(file, []byte(p.predicate), 0o600))
+	args := append([]string{"attest", "--key", key.file, "--allow-http-registry", "--yes", "--type", p.kind, "--predicate", file}, f.args(t, c)...)
+	c.run(t, f.env, append(args, img.Reference.Name()+"@"+img.Descriptor.Digest.String())...)
 }
 
 // sign signs img by its digest with key.

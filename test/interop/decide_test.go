@@ -27,10 +27,16 @@ const (
 // answer, without its edge. Each call starts cold.
 func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte, ref image.Reference) verify.Result {
 	t.Helper()
+	return decideBy(t, resources(source, verifier, material), ref)
+}
+
+// decideBy is decide with other resources.
+func decideBy(t *testing.T, objects resource.Objects, ref image.Reference) verify.Result {
+	t.Helper()
 	s, err := service.New(service.Options{})
 	require.NoError(t, err)
 	defer s.Close()
-	require.Empty(t, s.Apply(t.Context(), resources(source, verifier, material)))
+	require.Empty(t, s.Apply(t.Context(), objects))
 	return s.Verify(t.Context(), team, ref)
 }
 

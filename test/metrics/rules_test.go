@@ -108,9 +108,18 @@ func scenarios() map[string][]scenario {
 	notReady := func(kind, namespace string) string {
 		return `landwaiter_resources_not_ready{kind="` + kind + `",namespace="` + namespace + `"}`
 	}
+	trustEnds := func(kind, namespace string) string {
+		return `landwaiter_trust_expires_timestamp_seconds{kind="` + kind + `",namespace="` + namespace + `"}`
+	}
 	expiry, reload := "landwaiter_provider_certificate_expiry_timestamp_seconds", `landwaiter_tls_reload_errors_total{part="certificate"}`
 	redis := "landwaiter_redis_commands_total"
 	return map[string][]scenario{
+		"LandwaiterTrustExpiring": {
+			{"three weeks are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "1814400x120"}, "90m", map[string]string{"kind": "ClusterTrustStore"}, "The trust material of a ClusterTrustStore ends within 30 days, or has ended"},
+			{"it has ended", map[string]string{trustEnds("ClusterStore", "-"): "60x120"}, "90m", map[string]string{"kind": "ClusterStore"}, "The trust material of a ClusterStore ends within 30 days, or has ended"},
+			{"forty days are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "3456000x120"}, "90m", nil, ""},
+			{"a team's", map[string]string{trustEnds("TrustStore", "team-a"): "60x120"}, "90m", nil, ""},
+		},
 		"LandwaiterDown": {
 			{"nothing is scraped", map[string]string{"up": "1x30"}, "6m", none, "No replica of Landwaiter is scraped"},
 			{"one of two replicas is left", map[string]string{`landwaiter_build_info{instance="a"}`: "1 _x30", `landwaiter_build_info{instance="b"}`: "1x30"}, "20m", nil, ""},

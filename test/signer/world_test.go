@@ -1,8 +1,7 @@
 //go:build e2e
 
 // Package signer lets a real process judge signatures of AWS Signer, with a stand-in of its
-// revocation API, and attestations that GitHub's own Sigstore instance signs, with a
-// stand-in of its TUF repository.
+// revocation API.
 package signer
 
 import (

@@ -1,0 +1,93 @@
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/trust"
+)
+
+// Keys of the ConfigMap that carries trust material.
+const (
+	trustRootKey       = "trusted_root.json"
+	trustTimestampsKey = "timestamp-authorities.pem"
+	trustListsKey      = "revocation-lists.pem"
+)
+
+// maxTrustBytes is what an API server accepts in a ConfigMap, less the names.
+const maxTrustBytes = 1<<20 - 4<<10
+
+// Trust is trust material to carry to a site without a network. What is empty is left out.
+type Trust struct {
+	// Namespace and Name are those of the ConfigMap; the ClusterTrustStores have the name,
+	// or begin with it.
+	Namespace, Name string
+	// Source says in a comment where the material is from.
+	Source string
+	// Root is a trusted_root.json, and Roles the annotation about the TUF metadata that
+	// it was verified with.
+	Root  []byte
+	Roles string
+	// TimestampAuthorities and RevocationLists are PEM text.
+	TimestampAuthorities, RevocationLists []byte
+	// ConfigMapOnly leaves the ClusterTrustStores out, for who has resources that name the
+	// ConfigMap.
+	ConfigMapOnly bool
+	// Ends are what the comment lists.
+	Ends []trust.End
+}
+
+// Manifest returns the ConfigMap and the ClusterTrustStores that use it, as YAML. The same
+// material always gives the same text, so Git shows what changed and nothing else.
+func (t Trust) Manifest() ([]byte, error) {
+	data, stores := map[string]any{}, []any{}
+	add := func(key string, content []byte, kind v1alpha1.TrustStoreType, suffix string) {
+		if len(content) == 0 {
+			return
+		}
+		data[key] = string(content)
+		stores = append(stores, t.store(t.Name+suffix, kind, key))
+	}
+	add(trustRootKey, t.Root, v1alpha1.TrustStoreTypeSigstoreRoot, "")
+	add(trustTimestampsKey, t.TimestampAuthorities, v1alpha1.TrustStoreTypeTimestampAuthorities, "-timestamps")
+	add(trustListsKey, t.RevocationLists, v1alpha1.TrustStoreTypeRevocationLists, "-revocation-lists")
+	if total := len(t.Root) + len(t.TimestampAuthorities) + len(t.RevocationLists); total > maxTrustBytes {
+		return nil, fmt.Errorf("the material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
+	}
+	metadata := map[string]any{"namespace": t.Namespace, "name": t.Name}
+	if t.Roles != "" {
+		metadata["annotations"] = map[string]any{v1alpha1.AnnotationTUFRoles: t.Roles}
+	}
+	objects := []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}}
+	if !t.ConfigMapOnly {
+		objects = append(objects, stores...)
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "# Written by landwaiter trust export from %s. Export again before the first end:\n", strings.ReplaceAll(t.Source, "\n", " "))
+	for _, end := range t.Ends {
+		fmt.Fprintf(&text, "# %s %s\n", end.At.UTC().Format(time.RFC3339), strings.ReplaceAll(end.Part, "\n", " "))
+	}
+	for _, object := range objects {
+		encoded, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, fmt.Errorf("write trust material: %w", err)
+		}
+		text.WriteString("---\n")
+		text.Write(encoded)
+	}
+	return text.Bytes(), nil
+}
+
+// store returns the ClusterTrustStore that uses a key of the ConfigMap.
+func (t Trust) store(name string, kind v1alpha1.TrustStoreType, key string) map[string]any {
+	return map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Cluster" + v1alpha1.KindTrustStore, "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"type": string(kind), "source": map[string]any{
+			"configMapKeyRef": map[string]any{"namespace": t.Namespace, "name": t.Name, "key": key}}},
+	}
+}

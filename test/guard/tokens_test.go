@@ -26,7 +26,7 @@ func attacksAsLandwaiter() []attack {
 	const rule = "tokens"
 	who := accountOf(system, "landwaiter")
 	return []attack{
-		{"take a token for the API server", who, rule, "", "not for none or several", take("iris-green", "iris-green", 600)},
+		{"take a token for the API server", who, rule, "", "not for https://kubernetes.default.svc", take("iris-green", "iris-green", 600)},
 		{"take one for another service", who, rule, "", "not for https://example.com", take("iris-green", "iris-green", 600, "https://example.com")},
 		{"take one for a day", who, rule, "", "for an hour at most", take("iris-green", "iris-green", 24*3600, "sts.amazonaws.com")},
 		{"take one of any account", who, rule, "", "every account in namespace iris-red", take("iris-red", "iris-red", 600, "sts.amazonaws.com")},

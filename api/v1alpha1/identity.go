@@ -15,6 +15,9 @@ const (
 // RegistryIdentity configures a namespace's login at the registries of a cloud.
 // +kubebuilder:validation:ExactlyOneOf=secretRef;serviceAccount
 // +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || !has(self.serviceAccount)",message="GHCR logs in as a GitHub App: use secretRef"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.awsRoleARN)",message="ECR needs serviceAccount.awsRoleARN, the role to assume"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || (has(self.serviceAccount.azureTenantID) && has(self.serviceAccount.azureClientID))",message="ACR needs serviceAccount.azureTenantID and azureClientID"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.googleProvider)",message="GAR needs serviceAccount.googleProvider"
 type RegistryIdentity struct {
 	// Provider is ECR (Amazon), ACR (Azure), GAR (Google) or GHCR (GitHub). Credentials
 	// are only sent to the provider's own hosts.
@@ -33,6 +36,9 @@ type RegistryIdentity struct {
 // ClusterRegistryIdentity configures the cluster's login at the registries of a cloud.
 // +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
 // +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || has(self.secretRef)",message="GHCR logs in as a GitHub App: use secretRef"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.awsRoleARN)",message="ECR needs serviceAccount.awsRoleARN, the role to assume"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || (has(self.serviceAccount.azureTenantID) && has(self.serviceAccount.azureClientID))",message="ACR needs serviceAccount.azureTenantID and azureClientID"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.googleProvider)",message="GAR needs serviceAccount.googleProvider"
 type ClusterRegistryIdentity struct {
 	// Provider is ECR (Amazon), ACR (Azure), GAR (Google) or GHCR (GitHub). Credentials
 	// are only sent to the provider's own hosts.

@@ -64,20 +64,31 @@ type KMSKey struct {
 
 // KMSSource is a key in a key management service, read with a namespace's own
 // credentials.
+// +kubebuilder:validation:ExactlyOneOf=secretRef;serviceAccount
 type KMSSource struct {
 	KMSKey `json:",inline"`
 	// SecretRef names a Secret with credentials: accessKeyID, secretAccessKey and
-	// region for AWS, credentials.json for Google Cloud.
-	SecretRef SecretRef `json:"secretRef"`
+	// region for AWS; tenantID, clientID and clientSecret for Azure; credentials.json for
+	// Google Cloud.
+	// +optional
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
+	// ServiceAccount reads the key as a ServiceAccount of the namespace, with a
+	// short-lived token.
+	// +optional
+	ServiceAccount *ServiceAccountIdentity `json:"serviceAccount,omitempty"`
 }
 
 // ClusterKMSSource is a key in a key management service.
+// +kubebuilder:validation:AtMostOneOf=secretRef;serviceAccount
 type ClusterKMSSource struct {
 	KMSKey `json:",inline"`
 	// SecretRef names a Secret with credentials, as for a TrustStore. The default is
 	// the identity of Landwaiter's own pod.
 	// +optional
 	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
+	// ServiceAccount reads the key as a ServiceAccount, with a short-lived token.
+	// +optional
+	ServiceAccount *ClusterServiceAccountIdentity `json:"serviceAccount,omitempty"`
 }
 
 // VaultPath is a path in HashiCorp Vault.
@@ -99,21 +110,59 @@ type VaultPath struct {
 	VaultNamespace string `json:"vaultNamespace,omitempty"`
 }
 
+// VaultLogin is how Vault's auth method kubernetes is used.
+type VaultLogin struct {
+	// Role in Vault to log in with. It must be bound to the ServiceAccount and have the
+	// audience vault://HOST, with the host of the address.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Role string `json:"role"`
+	// Mount of the auth method. The default is kubernetes.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	Mount string `json:"mount,omitempty"`
+}
+
+// VaultServiceAccount logs in at Vault as a ServiceAccount of the resource's own
+// namespace.
+type VaultServiceAccount struct {
+	ServiceAccountRef `json:",inline"`
+	VaultLogin        `json:",inline"`
+}
+
+// ClusterVaultServiceAccount logs in at Vault as a ServiceAccount.
+type ClusterVaultServiceAccount struct {
+	ClusterServiceAccountRef `json:",inline"`
+	VaultLogin               `json:",inline"`
+}
+
 // VaultSource is a key, or certificates, in HashiCorp Vault.
+// +kubebuilder:validation:ExactlyOneOf=tokenSecretKeyRef;serviceAccount
 type VaultSource struct {
 	VaultPath `json:",inline"`
 	// TokenSecretKeyRef names the key of a Secret with a token.
-	TokenSecretKeyRef KeyRef `json:"tokenSecretKeyRef"`
+	// +optional
+	TokenSecretKeyRef *KeyRef `json:"tokenSecretKeyRef,omitempty"`
+	// ServiceAccount logs in as a ServiceAccount of the namespace, with a short-lived
+	// token.
+	// +optional
+	ServiceAccount *VaultServiceAccount `json:"serviceAccount,omitempty"`
 	// CABundle is trusted for the server, in addition to the system's certificates.
 	// +optional
 	CABundle *CABundle `json:"caBundle,omitempty"`
 }
 
 // ClusterVaultSource is a key, or certificates, in HashiCorp Vault.
+// +kubebuilder:validation:ExactlyOneOf=tokenSecretKeyRef;serviceAccount
 type ClusterVaultSource struct {
 	VaultPath `json:",inline"`
 	// TokenSecretKeyRef names the key of a Secret with a token.
-	TokenSecretKeyRef ClusterKeyRef `json:"tokenSecretKeyRef"`
+	// +optional
+	TokenSecretKeyRef *ClusterKeyRef `json:"tokenSecretKeyRef,omitempty"`
+	// ServiceAccount logs in as a ServiceAccount, with a short-lived token.
+	// +optional
+	ServiceAccount *ClusterVaultServiceAccount `json:"serviceAccount,omitempty"`
 	// CABundle is trusted for the server, in addition to the system's certificates.
 	// +optional
 	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
@@ -157,13 +206,20 @@ type ClusterTUFSource struct {
 func (s TrustSource) in(namespace string) ClusterTrustSource {
 	made := ClusterTrustSource{Inline: s.Inline, SecretKeyRef: s.SecretKeyRef.in(namespace), ConfigMapKeyRef: s.ConfigMapKeyRef.in(namespace)}
 	if s.KMS != nil {
-		made.KMS = &ClusterKMSSource{KMSKey: s.KMS.KMSKey, SecretRef: s.KMS.SecretRef.in(namespace)}
+		made.KMS = &ClusterKMSSource{KMSKey: s.KMS.KMSKey, SecretRef: s.KMS.SecretRef.in(namespace), ServiceAccount: s.KMS.ServiceAccount.in(namespace)}
 	}
 	if s.Vault != nil {
-		made.Vault = &ClusterVaultSource{VaultPath: s.Vault.VaultPath, TokenSecretKeyRef: *s.Vault.TokenSecretKeyRef.in(namespace), CABundle: s.Vault.CABundle.in(namespace)}
+		made.Vault = &ClusterVaultSource{VaultPath: s.Vault.VaultPath, TokenSecretKeyRef: s.Vault.TokenSecretKeyRef.in(namespace), ServiceAccount: s.Vault.ServiceAccount.in(namespace), CABundle: s.Vault.CABundle.in(namespace)}
 	}
 	if s.TUF != nil {
 		made.TUF = &ClusterTUFSource{TUFRepository: s.TUF.TUFRepository, CABundle: s.TUF.CABundle.in(namespace)}
 	}
 	return made
+}
+
+func (a *VaultServiceAccount) in(namespace string) *ClusterVaultServiceAccount {
+	if a == nil {
+		return nil
+	}
+	return &ClusterVaultServiceAccount{ClusterServiceAccountRef: a.ServiceAccountRef.in(namespace), VaultLogin: a.VaultLogin}
 }

@@ -101,6 +101,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
+	tokens, err := controller.NewTokens(config)
+	if err != nil {
+		return err
+	}
+	flags.options.External.Tokens = tokens
 	s, err := flags.open()
 	if err != nil {
 		return err

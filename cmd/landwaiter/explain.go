@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,10 +18,14 @@ import (
 // explanation is what explain prints.
 type explanation struct {
 	printedResult
-	Resources  []printedChoice `json:"resources"`
-	Generation string          `json:"generation"`
-	Stages     []printedStage  `json:"stages"`
-	Took       duration        `json:"took"`
+	Resources []printedChoice `json:"resources"`
+	// Looked lists every place where evidence was looked for.
+	Looked []printedPlace `json:"looked"`
+	// Origin is there with --compare-origin.
+	Origin     *printedOrigin `json:"origin,omitempty"`
+	Generation string         `json:"generation"`
+	Stages     []printedStage `json:"stages"`
+	Took       duration       `json:"took"`
 }
 
 func newExplain() *cobra.Command {
@@ -28,12 +33,17 @@ func newExplain() *cobra.Command {
 	var namespace string
 	var output format
 	var timeout time.Duration
+	var compare bool
 	cmd := &cobra.Command{
 		Use:   "explain --config-dir DIR [--namespace NS] IMAGE",
 		Short: "Show which resources apply to an image, what was found, and how long it took",
 		Long: `Explain verifies IMAGE as the server would for a pod of the namespace and shows,
-kind by kind, which resources apply and from which level; every signature that was
-checked; and the stages with their timings.
+kind by kind, which resources apply and from which level; every place where evidence
+was looked for; every signature that was checked; and the stages with their timings.
+
+With --compare-origin it also asks the registry that IMAGE names, with the same
+credentials, and says what mirrors and evidence repositories lack. That changes no
+verdict.
 
 Exit codes are those of verify.`,
 		Example: `  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
@@ -47,7 +57,7 @@ Exit codes are those of verify.`,
 			if err != nil {
 				return err
 			}
-			e, result, err := explainImage(cmd, flags, ns, ref, timeout)
+			e, result, err := explainImage(cmd, flags, ns, ref, timeout, compare)
 			if err != nil {
 				return err
 			}
@@ -63,11 +73,12 @@ Exit codes are those of verify.`,
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to explain for (empty: cluster resources only)")
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
+	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
 	return cmd
 }
 
 // explainImage verifies one image and returns how it was decided.
-func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration) (explanation, verify.Result, error) {
+func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration, compare bool) (explanation, verify.Result, error) {
 	s, err := flags.load(cmd, ns)
 	if err != nil {
 		return explanation{}, verify.Result{}, err
@@ -84,8 +95,12 @@ func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, r
 		choices = append(choices, printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why,
 			Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })})
 	}
-	return explanation{printedResult: printable(ref.String(), result), Resources: choices,
-		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}, result, nil
+	e := explanation{printedResult: printable(ref.String(), result), Resources: choices, Looked: mapped(result.Looked, printablePlace),
+		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
+	if compare {
+		e.Origin = printableOrigin(s.CompareOrigin(ctx, ns, ref))
+	}
+	return e, result, nil
 }
 
 func (e explanation) print(out io.Writer) error {
@@ -107,6 +122,12 @@ func (e explanation) print(out io.Writer) error {
 	for _, c := range e.Resources {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.level(), sourceNames(c.Applied), c.Why)
 	}
+	if len(e.Looked) > 0 {
+		fmt.Fprintf(w, "\nLOOKED AT\nPLACE\tROLE\tIMAGE\tMANIFESTS\tTO CHECK\tERROR\n")
+	}
+	for _, l := range e.Looked {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", l.Place, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
+	}
 	fmt.Fprintf(w, "\nFOUND\nVERIFIER\tRESULT\tEVIDENCE\tMESSAGE\n")
 	for _, f := range e.Findings {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.by(), f.Result, short(f.Digest), f.Message)
@@ -119,7 +140,14 @@ func (e explanation) print(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Duration, s.Detail)
 	}
 	fmt.Fprintf(w, "total\t%s\t\n", e.Took)
-	return w.Flush()
+	if err := w.Flush(); err != nil || e.Origin == nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nCOMPARED WITH %s\n%s\n", e.Origin.Place, strings.Join(e.Origin.Said, "\n"))
+	for _, digest := range e.Origin.Missing {
+		fmt.Fprintln(out, digest)
+	}
+	return nil
 }
 
 func sourceNames(sources []printedRef) string {

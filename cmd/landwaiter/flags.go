@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -21,6 +23,7 @@ type serviceFlags struct {
 	required     bool // whether configDir must be set
 	strict       bool // whether problems of resources are errors
 	clusterCIDRs []string
+	endpoints    []string
 	redis        redisFlags
 	options      service.Options
 }
@@ -32,6 +35,8 @@ func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
 		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; empty: none)")
+	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
+		"HOST=ADDRESS:PORT of a cloud's service or registry with a private endpoint: connect there instead of where HOST resolves to; it must still prove to be HOST (repeatable)")
 	if f.required = configRequired; configRequired {
 		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
 			panic(err) // the flag is declared just above
@@ -50,10 +55,17 @@ func (f *serviceFlags) complete() (service.Options, error) {
 		}
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
 	}
+	endpoints, err := egress.ParseEndpoints(f.endpoints)
+	if err != nil {
+		return service.Options{}, fmt.Errorf("--cloud-endpoint: %w", err)
+	}
+	options.Endpoints = endpoints
 	if n := options.Engine.InFlightPerAccount; n != 0 && n < verify.MinInFlight {
 		return service.Options{}, fmt.Errorf("--in-flight-per-namespace is %d, the least is %d: one request verifies as many in parallel", n, verify.MinInFlight)
 	}
-	var err error
+	if options.Proxy, err = service.ParseProxy(os.Getenv); err != nil {
+		return service.Options{}, err
+	}
 	options.Redis, err = f.redis.options()
 	return options, err
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
+
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -63,6 +65,36 @@ type printedStage struct {
 	Name     string   `json:"name"`
 	Duration duration `json:"duration"`
 	Detail   string   `json:"detail,omitempty"`
+}
+
+// printedPlace is what one place held for an image.
+type printedPlace struct {
+	Place      string `json:"place"`
+	Role       string `json:"role"`
+	Digest     string `json:"digest"`
+	Manifests  int    `json:"manifests"`
+	Signatures int    `json:"signatures"` // of the manifests, those of a kind that a Verifier checks
+	Error      string `json:"error,omitempty"`
+}
+
+func printablePlace(l verify.Looked) printedPlace {
+	return printedPlace{Place: l.Place, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err}
+}
+
+// printedOrigin says what the registry that an image names has, and other places lack.
+type printedOrigin struct {
+	Place    string   `json:"place"`
+	Instead  []string `json:"instead"` // places that are read in its stead
+	Digest   string   `json:"digest,omitempty"`
+	Mirrored string   `json:"mirrored,omitempty"`
+	Missing  []string `json:"missing"` // evidence, by digest
+	Said     []string `json:"said"`
+}
+
+func printableOrigin(c verify.Comparison) *printedOrigin {
+	text := func(d digest.Digest) string { return d.String() }
+	return &printedOrigin{Place: c.Origin, Instead: mapped(c.Instead, func(s string) string { return s }), Digest: text(c.Original), Mirrored: text(c.Mirrored),
+		Missing: mapped(c.Missing, text), Said: c.Sentences()}
 }
 
 // printedResults is what verify prints.

@@ -188,7 +188,9 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 	l.ends = l.endsOf(c.material)
 	if cluster == nil {
 		l.limitSteps()
-		l.hosts, l.quotas = hostRules(o.stores, l.stores), l.compileQuotas(o.quotas)
+		l.reachStores()
+		l.hosts, l.patterns = hostRules(o.stores, l.stores)
+		l.quotas = l.compileQuotas(o.quotas)
 		l.shared = sharedFingerprints(l)
 	}
 	for _, p := range l.policies {
@@ -242,7 +244,11 @@ func (l *level) problem(source policy.ObjectRef, err error) {
 func sharedFingerprints(l *level) shared {
 	hosts := make([]string, 0, len(l.hosts))
 	for _, host := range sortedKeys(l.hosts) {
-		hosts = append(hosts, fmt.Sprintf("%s %v", host, l.hosts[host]))
+		// Proxies change no verdict.
+		hosts = append(hosts, fmt.Sprintf("%s %t %t", host, l.hosts[host].PlainHTTP, l.hosts[host].Private))
+	}
+	for _, p := range l.patterns {
+		hosts = append(hosts, p.Hosts.String())
 	}
 	return shared{
 		verifiers: digestOf(mapSlice(l.verifiers, func(v verifier) string { return v.fingerprint })),
@@ -251,7 +257,7 @@ func sharedFingerprints(l *level) shared {
 		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
 
-		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials })),
+		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials + s.way() })),
 	}
 }
 

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"time"
@@ -131,7 +132,7 @@ func (t *trustStore) endsIn(m material, from *v1alpha1.ClusterKeyRef) *Ends {
 // keptEnds returns the ends that a fetched value says of itself. While fetching fails, what
 // was fetched last ends with the time for which it is kept.
 func keptEnds(value external.Value) []trust.End {
-	ends := slices.Clone(value.Ends)
+	ends := slices.Clone(value.RoleEnds)
 	if !value.KeptUntil.IsZero() {
 		kept := value.KeptUntil.Sub(value.FetchedAt)
 		ends = append(ends, trust.End{Part: "what was fetched last, since fetching fails,", At: value.KeptUntil.UTC(), Notice: max(kept-failingFor, kept/2)})
@@ -144,5 +145,11 @@ func (s store) ends() *Ends {
 	if s.Broken != "" {
 		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}
 	}
-	return &Ends{List: trust.PEMEnds(s.RootCAs)}
+	found := &Ends{List: trust.PEMEnds(s.RootCAs)}
+	if s.ClientCertificate != nil {
+		for _, der := range s.ClientCertificate.Certificate {
+			found.List = append(found.List, trust.PEMEnds(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))...)
+		}
+	}
+	return found
 }

@@ -63,8 +63,8 @@ func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
 func externalSource(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
-		as, err := identityOf(owner, s.KMS.SecretRef, m)
-		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, As: as}, fieldError("spec.source.kms.secretRef", err)
+		as, err := identityOf(owner, "spec.source.kms", s.KMS.SecretRef, s.KMS.ServiceAccount, m)
+		return &external.Source{Owner: owner, Kind: external.KMS, Address: s.KMS.URI, As: as}, err
 	case s.Vault != nil:
 		return vaultSource(owner, spec.Type, *s.Vault, m)
 	case s.TUF != nil:
@@ -78,49 +78,19 @@ func externalSource(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec,
 }
 
 func vaultSource(owner verify.Namespace, material v1alpha1.TrustStoreType, v v1alpha1.ClusterVaultSource, m material) (*external.Source, error) {
-	token, err := m.key(kindSecret, v.TokenSecretKeyRef)
+	as, err := vaultIdentity(owner, v, m)
 	if err != nil {
-		return nil, fieldError("spec.source.vault.tokenSecretKeyRef", err)
+		return nil, err
 	}
 	authority, err := m.caBundle("spec.source.vault.caBundle", v.CABundle)
 	if err != nil {
 		return nil, err
 	}
-	as, err := external.Given(map[string]string{"token": string(token), "namespace": v.VaultNamespace})
 	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), As: as}
 	if material != v1alpha1.TrustStoreTypePublicKeys {
 		source.Kind = external.VaultCertificates
 	}
-	return source, err
-}
-
-// identityOf returns the identity of the credentials in a Secret, or the pod's if ref is
-// nil, which only a resource of the cluster may leave out.
-func identityOf(owner verify.Namespace, ref *v1alpha1.ClusterSecretRef, m material) (external.Identity, error) {
-	if ref == nil {
-		return external.Pod(owner)
-	}
-	source, err := locate(kindSecret, ref.Namespace, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	content, err := m.object(source)
-	if err != nil {
-		return nil, err
-	}
-	texts := make(map[string]string, len(content))
-	size := 0
-	for name, value := range content {
-		texts[name] = string(value)
-		if size += len(value); size > maxMaterialBytes {
-			return nil, fmt.Errorf("%s is larger than %d bytes", source, maxMaterialBytes)
-		}
-	}
-	as, err := external.Given(texts)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
-	}
-	return as, nil
+	return source, nil
 }
 
 // loginSources returns the sources of a store's registry credentials, one per host.
@@ -128,16 +98,11 @@ func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m mate
 	if spec.Identity == nil {
 		return nil, nil
 	}
-	switch spec.Identity.Provider {
-	case v1alpha1.RegistryProviderECR, v1alpha1.RegistryProviderACR, v1alpha1.RegistryProviderGAR:
-	default:
-		return nil, fmt.Errorf("spec.identity.provider is %q, it must be ECR, ACR or GAR", spec.Identity.Provider)
-	}
-	as, err := identityOf(owner, spec.Identity.SecretRef, m)
+	as, err := registryIdentity(owner, *spec.Identity, m)
 	if err != nil {
-		return nil, fieldError("spec.identity.secretRef", err)
+		return nil, err
 	}
-	list, err := hosts(spec.Registries)
+	list, err := loginHosts(owner, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 )
@@ -16,7 +17,8 @@ type storesAt struct {
 }
 
 // storesByHost selects Stores by host: for each host, the first by name at the nearest
-// level that lists it. A Store none of whose hosts are left does not apply. A broken Store
+// level that lists it. A Store none of whose hosts are left does not apply. A pattern is
+// left unless an equal one came before: which hosts it is for, requests tell. A broken Store
 // whose hosts are unknown might be for any, so it takes all that are left.
 func storesByHost(chain []rung) []storesAt {
 	var all []storesAt
@@ -24,12 +26,15 @@ func storesByHost(chain []rung) []storesAt {
 	for i, l := range chain {
 		here := storesAt{at: i}
 		for _, s := range l.stores {
-			hosts := slices.DeleteFunc(slices.Clone(s.Registries), func(host string) bool { return taken[host] })
-			if len(hosts) == 0 && len(s.Registries) > 0 {
+			hosts := slices.DeleteFunc(s.lists(), func(host string) bool { return taken[host] })
+			if len(hosts) == 0 && !s.takesAll() {
 				continue
 			}
 			for _, host := range hosts {
 				taken[host] = true
+			}
+			if l.label != LevelCluster { // the cluster's are for all namespaces alike
+				s = s.reached(chain[i:])
 			}
 			here.stores, here.hosts = append(here.stores, s), append(here.hosts, hosts...)
 			if s.takesAll() {
@@ -46,7 +51,12 @@ func storesByHost(chain []rung) []storesAt {
 }
 
 // takesAll reports whether s is broken and for every host.
-func (s store) takesAll() bool { return s.Broken != "" && len(s.Registries) == 0 }
+func (s store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
+
+// lists returns the hosts and patterns of s.
+func (s store) lists() []string {
+	return slices.Concat(s.Registries, mapSlice(s.Patterns, image.HostPattern.String))
+}
 
 // merged returns the Stores of all levels, nearest first, as registries look for them.
 func merged(levels []storesAt) []store {
@@ -55,7 +65,10 @@ func merged(levels []storesAt) []store {
 	}
 	var all []store
 	for _, l := range levels {
-		all = append(all, l.stores...)
+		all = append(all, mapSlice(l.stores, func(s store) store {
+			s.Level = l.at
+			return s
+		})...)
 	}
 	return all
 }
@@ -85,9 +98,9 @@ func (l *level) shadowed(source policy.ObjectRef) bool {
 	taken := map[string]bool{}
 	for _, s := range l.stores {
 		if s.Source == source {
-			return len(s.Registries) > 0 && !slices.ContainsFunc(s.Registries, func(host string) bool { return !taken[host] })
+			return !s.takesAll() && !slices.ContainsFunc(s.lists(), func(host string) bool { return !taken[host] })
 		}
-		for _, host := range s.Registries {
+		for _, host := range s.lists() {
 			taken[host] = true
 		}
 	}

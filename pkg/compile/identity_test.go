@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -22,6 +23,7 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 		"Store of ECR":         "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR%s}",
 		"Store of ACR":         "registries: [team.azurecr.io]\nidentity: {provider: ACR%s}",
 		"Store of GAR":         "registries: [europe-docker.pkg.dev]\nidentity: {provider: GAR%s}",
+		"Store of GHCR":        "registries: [ghcr.io]\nidentity: {provider: GHCR%s}",
 	}
 	refs := map[string]string{
 		"no secretRef": "", "an empty secretRef": ", secretRef: {}", "an empty name": ", secretRef: {name: ''}", "a Secret that is not there": ", secretRef: {name: gone}",
@@ -52,5 +54,31 @@ func TestNoSpecOfANamespaceYieldsThePodsIdentity(t *testing.T) {
 		cluster = objects(t, object("ClusterTrustStore", "", "own", fmt.Sprintf(specs["TrustStore of AWS"], ref)))
 		cluster.Secrets = append(cluster.Secrets, *secret("creds", nil))
 		require.Empty(t, compile.Externals(cluster), "a Secret that is named and empty is a mistake there too")
+	}
+}
+
+func TestAServiceAccountIsOneOfTheResourcesOwnNamespace(t *testing.T) {
+	const role = "awsRoleARN: 'arn:aws:iam::123456789012:role/r', awsRegion: eu-west-1"
+	specs := map[string]string{
+		"TrustStore of AWS":   "type: PublicKeys\nsource: {kms: {uri: 'awskms:///alias/release', serviceAccount: {%s, " + role + "}}}",
+		"TrustStore of Vault": "type: PublicKeys\nsource: {vault: {address: 'https://v', path: p, serviceAccount: {%s, role: r}}}",
+		"Store of ECR":        "registries: [123456789012.dkr.ecr.eu-west-1.amazonaws.com]\nidentity: {provider: ECR, serviceAccount: {%s, " + role + "}}",
+	}
+	for what, spec := range specs {
+		kind := map[bool]string{true: "TrustStore", false: "Store"}[what[0] == 'T']
+		own := func(owner verify.Namespace, account string) external.Source {
+			o := objects(t, object(map[bool]string{true: "Cluster" + kind, false: kind}[owner == verify.Cluster], string(owner), "own", fmt.Sprintf(spec, account)))
+			found := compile.Externals(o)[owner]
+			require.Len(t, found, 1, what)
+			return found[0]
+		}
+		a, b := own("team-a", "name: puller"), own("team-b", "name: puller")
+		require.NotEqual(t, a.As, b.As, "%s: the same words are another account in another namespace", what)
+		require.NotEqual(t, a.As, own("team-a", "name: other").As, what)
+		require.Equal(t, a.As, own(verify.Cluster, "namespace: team-a, name: puller").As, "%s: the cluster names the namespace", what)
+		wrong := objects(t, object("Cluster"+kind, "", "own", fmt.Sprintf(spec, "name: puller")))
+		require.Empty(t, compile.Externals(wrong), what)
+		_, problems := compiled(wrong)
+		require.Contains(t, problems[0].Message, "the reference to ServiceAccount puller needs a namespace", what)
 	}
 }

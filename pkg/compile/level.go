@@ -17,6 +17,8 @@ const (
 	kindNamespace = "Namespace"
 	kindSecret    = "Secret"
 	kindConfigMap = "ConfigMap"
+
+	kindServiceAccount = "ServiceAccount"
 )
 
 // entry is one resource of either scope. A namespaced kind and its Cluster twin have
@@ -88,7 +90,7 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 	}
 	for _, b := range o.Broken {
 		// A broken object keeps its place, so that it denies there instead of counting
-		// as deleted. Broken Secrets and ConfigMaps are found where they are used.
+		// as deleted. Broken Secrets and the like are found where they are used.
 		if kind, ok := v1alpha1.KindNamed(b.Source.Kind); ok {
 			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
 		} else if b.Source.Kind == kindNamespace {
@@ -181,6 +183,7 @@ type level struct {
 	verifiers    []verifier
 	stores       []store
 	hosts        map[string]registry.HostRule        // cluster level only
+	patterns     []registry.PatternRule              // cluster level only
 	quotas       map[verify.Account]verify.Limits    // cluster level only
 	quotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account in quotas
 	policies     []compiledPolicy                    // without floors
@@ -202,8 +205,8 @@ type level struct {
 // namespaces use.
 type shared struct {
 	verifiers, stores, policies, floors, hosts string
-	// credentials also changes with the tokens of an identity, which change no verdict
-	// but without which no registry answers.
+	// credentials also changes with the tokens of an identity and with proxies, which change
+	// no verdict but without which no registry answers.
 	credentials string
 }
 

@@ -17,6 +17,17 @@ const (
 	// 2 steps.
 	maxPlanSteps = 50_000
 
+	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each
+	// is asked for every image that is not cached.
+	maxPlaces = 4
+	// maxAuthorityBytes is the size of all CA bundles of one store.
+	maxAuthorityBytes = 512 << 10
+	// maxPullSecrets is how many pull secrets one ServiceAccount may have, as a Store.
+	maxPullSecrets = 8
+	// maxProxyLogin is the size of a proxy's username and password.
+	maxProxyLogin = 1 << 10
+	// ecrAccountDigits is how long the account is in a host of ECR.
+	ecrAccountDigits = 12
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10
@@ -43,6 +54,7 @@ const (
 	ruleWeight     = 768     // a rule of a policy
 	requireWeight  = 256     // a requirement of a rule
 	itemWeight     = 64      // a name, host or other text in a list, besides its text
+	placeWeight    = 512     // a mirror or evidence repository, in each namespace
 	keylessWeight  = 16 << 10
 	keyWeight      = 2 << 10 // a key, in each Verifier that uses it
 	keyByteWeight  = 16      // a byte of it: signatures are tried with each key, and long ones take longest

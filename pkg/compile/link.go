@@ -200,8 +200,20 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 
 // access returns the access of a namespace's registry client.
 func (s *Snapshot) access(v *view, stores []store, attestations bool) registry.Access {
-	return registry.Access{Namespace: v.own.objects.namespace, Account: v.account, UID: v.own.objects.uid, Hosts: s.cluster.hosts, Attestations: attestations,
+	return registry.Access{Namespace: v.own.objects.namespace, Account: v.account, UID: v.own.objects.uid, Hosts: s.cluster.hosts, Patterns: s.cluster.patterns, Attestations: attestations,
 		PerSecond: v.limits.RegistryPerSecond, Stores: registryStores(stores)}
+}
+
+// Origin returns a registry that reads the repositories that images name, with the
+// credentials of a namespace and as if no Store had mirrors or evidence. It is for
+// comparisons: no verdict is based on it.
+func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
+	v := s.view(namespace)
+	access := s.access(v, v.stores, true)
+	for i := range access.Stores {
+		access.Stores[i].Mirrors, access.Stores[i].Evidence, access.Stores[i].EvidenceOnly = nil, nil, false
+	}
+	return s.outside.Registry(access)
 }
 
 // needAttestations reports whether any verifier checks attestations.

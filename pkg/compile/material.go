@@ -1,23 +1,27 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Fetched maps the sources of [Externals] to their values.
 type Fetched = map[external.Source]external.Value
 
-// material holds the content of referenced Secrets and ConfigMaps, and external
-// values.
+// material holds the content of referenced Secrets and ConfigMaps, the pull secrets of
+// ServiceAccounts, and external values.
 type material struct {
 	objects map[policy.ObjectRef]map[string][]byte
+	pulls   map[policy.ObjectRef][]string
 	broken  map[policy.ObjectRef]error
 	// roles holds the annotation [v1alpha1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
@@ -25,7 +29,7 @@ type material struct {
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched}
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -50,8 +54,12 @@ func newMaterial(o resource.Objects, fetched Fetched) material {
 			m.roles[source] = roles
 		}
 	}
+	for _, account := range o.ServiceAccounts {
+		names := mapSlice(account.ImagePullSecrets, func(ref corev1.LocalObjectReference) string { return ref.Name })
+		m.pulls[policy.ObjectRef{Kind: kindServiceAccount, Namespace: account.Namespace, Name: account.Name}] = names
+	}
 	for _, b := range o.Broken {
-		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap {
+		if b.Source.Kind == kindSecret || b.Source.Kind == kindConfigMap || b.Source.Kind == kindServiceAccount {
 			m.broken[b.Source] = resource.Reasoned(b.Reason, b.Err)
 		}
 	}
@@ -128,12 +136,54 @@ func (m material) caBundle(field string, bundle *v1alpha1.ClusterCABundle) ([]by
 	return []byte(bundle.Inline), nil
 }
 
+// pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
+// without any is an error: who names one asks for a login.
+func (m material) pullSecrets(ref v1alpha1.ClusterServiceAccountRef) ([]v1alpha1.ClusterSecretRef, error) {
+	source, err := locate(kindServiceAccount, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.broken[source]; err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", source, err)
+	}
+	names, ok := m.pulls[source]
+	switch {
+	case !ok:
+		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
+	case len(names) == 0:
+		return nil, fmt.Errorf("%s has no imagePullSecrets; add some to it, or leave out imagePullSecretsFrom for access without a login", source)
+	case len(names) > maxPullSecrets:
+		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), maxPullSecrets)
+	}
+	return mapSlice(names, func(name string) v1alpha1.ClusterSecretRef {
+		return v1alpha1.ClusterSecretRef{Namespace: ref.Namespace, Name: name}
+	}), nil
+}
+
+// accountCredentials returns the credentials of a ServiceAccount's pull secrets.
+func (m material) accountCredentials(ref v1alpha1.ClusterServiceAccountRef) (map[string]registry.Credential, error) {
+	const field = "spec.imagePullSecretsFrom.serviceAccount"
+	secrets, err := m.pullSecrets(ref)
+	if err != nil {
+		return nil, fieldError(field, err)
+	}
+	all := map[string]registry.Credential{}
+	for i, secret := range secrets {
+		if err := addCredentials(all, fmt.Sprintf("%s: imagePullSecrets[%d] of ServiceAccount %s/%s", field, i, ref.Namespace, ref.Name), secret, m); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // get returns the fetched value of a source.
 func (m material) get(source external.Source) (external.Value, error) {
 	known, ok := m.fetched[source]
 	switch {
 	case !ok:
 		return known, resource.Reasoned(policy.ReasonUnreadable, fmt.Errorf("%s is not fetched here", source))
+	case known.Content == nil && errors.Is(known.Err, external.ErrNoRight):
+		return known, resource.Reasoned(policy.ReasonAccessDenied, known.Err)
 	case known.Content == nil && known.Err != nil:
 		return known, resource.Reasoned(policy.ReasonUnreadable, known.Err)
 	case known.Content == nil:

@@ -10,25 +10,19 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// References returns the Secrets and ConfigMaps that resources reference, by the
-// namespace of the resources ([verify.Cluster] for cluster resources), sorted and
-// without duplicates. Namespaced resources reference their own namespace only, so
+// References returns the Secrets, ConfigMaps and ServiceAccounts that resources reference,
+// by the namespace of the resources ([verify.Cluster] for cluster resources), sorted and
+// without duplicates, and the pull secrets of those ServiceAccounts that are in o. Namespaced resources reference their own namespace only, so
 // reading these objects never exposes one namespace's data to another.
 func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
-	all := map[verify.Namespace][]policy.ObjectRef{}
+	all, m := map[verify.Namespace][]policy.ObjectRef{}, newMaterial(resource.Objects{ServiceAccounts: o.ServiceAccounts}, nil)
 	for namespace, l := range groupByLevel(o) {
 		var found references
 		for _, t := range l.trustStores {
 			found.trustSource(t.spec.Source)
 		}
 		for _, s := range l.stores {
-			for _, secret := range s.spec.ImagePullSecrets {
-				found.secret(&secret)
-			}
-			if identity := s.spec.Identity; identity != nil {
-				found.secret(identity.SecretRef)
-			}
-			found.caBundle(s.spec.CABundle)
+			found.store(s.spec, m)
 		}
 		if len(found) > 0 {
 			slices.SortFunc(found, func(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
@@ -48,11 +42,38 @@ func (r *references) trustSource(s v1alpha1.ClusterTrustSource) {
 		r.secret(s.KMS.SecretRef)
 	}
 	if s.Vault != nil {
-		r.key(kindSecret, &s.Vault.TokenSecretKeyRef)
+		r.key(kindSecret, s.Vault.TokenSecretKeyRef)
 		r.caBundle(s.Vault.CABundle)
 	}
 	if s.TUF != nil {
 		r.caBundle(s.TUF.CABundle)
+	}
+}
+
+func (r *references) store(s v1alpha1.ClusterStoreSpec, m material) {
+	for _, secret := range s.ImagePullSecrets {
+		r.secret(&secret)
+	}
+	if from := s.ImagePullSecretsFrom; from != nil {
+		r.add(kindServiceAccount, from.ServiceAccount.Namespace, from.ServiceAccount.Name)
+		secrets, _ := m.pullSecrets(from.ServiceAccount) // compiling reports errors
+		for _, secret := range secrets {
+			r.secret(&secret)
+		}
+	}
+	if s.Identity != nil {
+		r.secret(s.Identity.SecretRef)
+	}
+	r.caBundle(s.CABundle)
+	for _, bundle := range s.AdditionalCABundles {
+		r.caBundle(&bundle)
+	}
+	if s.ClientCertificate != nil {
+		r.secret(&s.ClientCertificate.SecretRef)
+	}
+	if s.Proxy != nil {
+		r.secret(s.Proxy.SecretRef)
+		r.caBundle(s.Proxy.CABundle)
 	}
 }
 

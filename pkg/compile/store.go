@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -16,6 +14,7 @@ type store struct {
 	registry.Store
 	fingerprint string
 	credentials string // a hash of the credentials, tokens included
+	proxy       *registry.Proxy
 }
 
 func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m material) (store, error) {
@@ -33,7 +32,11 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 	if identity != nil { // its tokens rotate, and change no verdict
 		login = digestOf([]string{string(identity)})
 	}
-	s.fingerprint = fingerprint(e.source, e.spec, append([]byte(login), s.RootCAs...), err)
+	material := append([]byte(login), s.RootCAs...)
+	if s.ClientCertificate != nil {
+		material = fmt.Appendf(material, "%x", s.ClientCertificate.Certificate)
+	}
+	s.fingerprint = fingerprint(e.source, e.spec, material, err)
 	return s, err
 }
 
@@ -43,88 +46,102 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 		return nil, e.broken
 	}
 	// Registries first, so that a store that is broken otherwise denies only these.
-	if s.Registries, err = hosts(e.spec.Registries); err != nil {
+	if s.Registries, s.Patterns, err = hosts(owner, e.spec.Registries); err != nil {
+		return nil, err
+	}
+	// The proxy is in force for the Stores of namespaces, too, whatever else is broken.
+	if s.proxy, err = m.proxy(e.spec); err != nil {
+		s.proxy = &registry.Proxy{Broken: unusable(e.source, err)}
+		return nil, err
+	}
+	if err := s.readPlaces(e.spec.StoreCommon); err != nil {
 		return nil, err
 	}
 	switch {
 	case e.refused != nil:
 		return nil, e.refused
-	case e.spec.Identity != nil && len(e.spec.ImagePullSecrets) > 0:
-		return nil, errors.New("spec.identity and spec.imagePullSecrets are two ways to log in; use one")
+	case len(s.Patterns) > 0 && e.spec.InsecurePlainHTTP:
+		return nil, errors.New("spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host")
+	case countTrue(e.spec.Identity != nil, len(e.spec.ImagePullSecrets) > 0, e.spec.ImagePullSecretsFrom != nil) > 1:
+		return nil, errors.New("spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one")
 	case e.spec.Identity != nil:
-		s.Credentials, identity, err = logins(owner, e.spec, m)
+		if s.Credentials, identity, err = logins(owner, e.spec, m); err == nil {
+			s.Logins, err = patternLogins(e.spec, s.Credentials)
+		}
+	case e.spec.ImagePullSecretsFrom != nil:
+		s.Credentials, err = m.accountCredentials(e.spec.ImagePullSecretsFrom.ServiceAccount)
 	default:
 		s.Credentials, err = credentials(e.spec.ImagePullSecrets, m)
 	}
 	if err != nil {
 		return identity, err
 	}
-	if s.RootCAs, err = m.caBundle("spec.caBundle", e.spec.CABundle); err != nil || s.RootCAs == nil {
+	if s.RootCAs, err = m.authorities(e.spec); err != nil {
 		return identity, err
 	}
-	_, err = trust.ParseCertificates(s.RootCAs)
-	return identity, fieldError("spec.caBundle", err)
-}
-
-func hosts(list []string) ([]string, error) {
-	if len(list) == 0 {
-		return nil, errors.New("spec.registries is empty, so the store would be for no registry")
-	}
-	normalised := make([]string, 0, len(list))
-	for i, s := range list {
-		host, err := image.NormaliseHost(s)
-		if err != nil {
-			return nil, fmt.Errorf("spec.registries[%d]: %w", i, err)
-		}
-		normalised = append(normalised, host)
-	}
-	return normalised, nil
+	s.ClientCertificate, err = m.clientCertificate(e.spec.ClientCertificate)
+	return identity, err
 }
 
 func credentials(refs []v1alpha1.ClusterSecretRef, m material) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
 	for i, ref := range refs {
-		field := fmt.Sprintf("spec.imagePullSecrets[%d]", i)
-		source, err := locate(kindSecret, ref.Namespace, ref.Name)
-		if err != nil {
-			return nil, fieldError(field, err)
-		}
-		content, err := m.object(source)
-		if err != nil {
-			return nil, fieldError(field, err)
-		}
-		config, ok := content[".dockerconfigjson"]
-		if !ok {
-			if config, ok = content[".dockercfg"]; !ok {
-				return nil, fmt.Errorf("%s: %s has neither .dockerconfigjson nor .dockercfg; make it with kubectl create secret docker-registry", field, source)
-			}
-		}
-		found, err := registry.ParseDockerConfig(config)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", field, source, err)
-		}
-		for host, credential := range found {
-			if _, earlier := all[host]; !earlier { // the first secret wins, as with kubelet
-				all[host] = credential
-			}
+		if err := addCredentials(all, fmt.Sprintf("spec.imagePullSecrets[%d]", i), ref, m); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
 }
 
+// addCredentials adds those of a pull secret that an earlier one does not have: the first
+// secret wins, as with kubelet.
+func addCredentials(all map[string]registry.Credential, field string, ref v1alpha1.ClusterSecretRef, m material) error {
+	source, err := locate(kindSecret, ref.Namespace, ref.Name)
+	if err != nil {
+		return fieldError(field, err)
+	}
+	content, err := m.object(source)
+	if err != nil {
+		return fieldError(field, err)
+	}
+	config, ok := content[".dockerconfigjson"]
+	if !ok {
+		if config, ok = content[".dockercfg"]; !ok {
+			return fmt.Errorf("%s: %s has neither .dockerconfigjson nor .dockercfg; make it with kubectl create secret docker-registry", field, source)
+		}
+	}
+	found, err := registry.ParseDockerConfig(config)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", field, source, err)
+	}
+	for host, credential := range found {
+		if _, earlier := all[host]; !earlier {
+			all[host] = credential
+		}
+	}
+	return nil
+}
+
 // hostRules returns the rules for the registries in ClusterStores: these may have
 // private addresses, and plain HTTP if the store allows it. They come from the spec alone
 // and hold for the Stores of namespaces, so a store whose credentials are broken keeps its
-// rules.
-func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) map[string]registry.HostRule {
+// rules. The proxy is that of the first store by name.
+func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
+	var patterns []registry.PatternRule
 	for i, s := range compiled {
 		for _, host := range s.Registries {
-			rule := rules[host]
+			rule, earlier := rules[host]
+			if !earlier {
+				rule.Proxy = s.proxy
+			}
 			rule.Private = true
 			rule.PlainHTTP = rule.PlainHTTP || specs[i].spec.InsecurePlainHTTP
 			rules[host] = rule
 		}
+		for _, pattern := range s.Patterns {
+			patterns = append(patterns, registry.PatternRule{Hosts: pattern, Rule: registry.HostRule{Private: true, Proxy: s.proxy}})
+		}
 	}
-	return rules
+	return rules, patterns
 }

@@ -83,14 +83,29 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 
 func (s *scale) store(spec v1alpha1.ClusterStoreSpec) int {
 	weight := resourceWeight + texts(spec.Registries)
-	for _, ref := range spec.ImagePullSecrets {
+	for _, m := range spec.Mirrors {
+		weight += placeWeight + texts([]string{m.Host, m.Path})
+	}
+	if spec.Evidence != nil {
+		for _, r := range spec.Evidence.Repositories {
+			weight += placeWeight + texts([]string{r.Repository})
+		}
+	}
+	secrets := spec.ImagePullSecrets
+	if from := spec.ImagePullSecretsFrom; from != nil {
+		secrets, _ = s.material.pullSecrets(from.ServiceAccount) // compiling reports errors
+	}
+	for _, ref := range secrets {
 		content, _ := s.material.object(policy.ObjectRef{Kind: kindSecret, Namespace: ref.Namespace, Name: ref.Name})
 		for _, value := range content {
 			weight += len(value) * loginWeight
 		}
 	}
-	authority, _ := s.material.caBundle("spec.caBundle", spec.CABundle) // compiling reports errors
-	return weight + len(authority)*materialWeight
+	if p := spec.Proxy; p != nil {
+		weight += texts(p.NoProxy) + texts(p.AlsoFor)
+	}
+	authorities, _ := s.material.authorities(spec)
+	return weight + len(authorities)*materialWeight
 }
 
 func policyOf(spec v1alpha1.ClusterVerificationPolicySpec) int {

@@ -1,6 +1,6 @@
 // Package configdir reads resources from YAML and JSON files and watches them,
 // so that Landwaiter works without the Kubernetes API: the kinds of
-// landwaiter.dev, and the Namespaces, Secrets and ConfigMaps that they reference.
+// landwaiter.dev, and the Namespaces, Secrets, ConfigMaps and ServiceAccounts that they reference.
 // It does not validate specs: package compile does. It refuses to treat an
 // unreadable object as a missing one: such an object is reported as broken, and
 // denies. It refuses to guess a namespace, to follow links out of the directory,

@@ -254,6 +254,8 @@ func scopes() map[schema.GroupVersionKind]scope {
 		core.WithKind("Namespace"): cluster,
 		core.WithKind("Secret"):    namespaced,
 		core.WithKind("ConfigMap"): namespaced,
+
+		core.WithKind("ServiceAccount"): namespaced,
 	}
 	for _, kind := range v1alpha1.Kinds() {
 		all[v1alpha1.GroupVersion.WithKind(kind.Name)] = scope(kind.Namespaced)

@@ -222,15 +222,15 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	var content atomic.Pointer[[]byte]
 	asked := make(chan external.Source, 1000)
 	keeper := external.New(external.Options{Refresh: 20 * time.Millisecond, Hosts: []string{"vault.example.com"}, Fetch: map[external.Kind]external.Fetch{
-		external.VaultKeys: func(_ context.Context, source external.Source) ([]byte, error) {
+		external.VaultKeys: func(_ context.Context, source external.Source) (external.Content, error) {
 			select {
 			case asked <- source:
 			default:
 			}
 			if text := content.Load(); text != nil {
-				return *text, nil
+				return external.Content{Bytes: *text}, nil
 			}
-			return nil, errors.New("it is sealed")
+			return external.Content{}, errors.New("it is sealed")
 		}}}, time.Now)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -241,7 +241,7 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	require.NoError(t, running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled("team-a", "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
 	store := &v1alpha1.TrustStore{ObjectMeta: labelled("team-a", "keys"), Spec: v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypePublicKeys},
 		Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{VaultPath: v1alpha1.VaultPath{Address: "https://vault.example.com", Path: "transit/keys/release"},
-			TokenSecretKeyRef: v1alpha1.KeyRef{Name: "vault", Key: "token"}}}}}
+			TokenSecretKeyRef: &v1alpha1.KeyRef{Name: "vault", Key: "token"}}}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	shows := func(status metav1.ConditionStatus, fingerprints int) func(context.Context) error {
 		return func(ctx context.Context) error {

@@ -54,6 +54,16 @@ const (
 	// maxMessage is the longest note of an event that the API server accepts.
 	maxMessage = 1024
 
+	// tokenSeconds is how long the token of a ServiceAccount is valid: the least that
+	// Kubernetes gives.
+	tokenSeconds = 600
+	// foreignFor is how long the API server is not asked again whether it would accept
+	// tokens with an audience, maxForeign how many audiences are remembered.
+	foreignFor = time.Hour
+	maxForeign = 1000
+	// maxDenial is how much of what a policy says is repeated.
+	maxDenial = 300
+
 	// Timing of the leader's lease, as in Kubernetes' own components.
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second

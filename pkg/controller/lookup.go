@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -76,11 +75,7 @@ func (l *lookups) miss(namespace verify.Namespace, now time.Time) {
 func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) string {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
-	review, err := c.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	subject := "--serviceaccount=NAMESPACE:NAME"
-	if err == nil {
-		subject = subjectFlag(review.Status.UserInfo.Username)
-	}
+	subject, _ := ownSubject(ctx, c.clients) // else a placeholder
 	return func(source policy.ObjectRef) string {
 		return fmt.Sprintf("; grant it with: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
 			c.options.MaterialRole, source.Namespace, c.options.MaterialRole, subject)

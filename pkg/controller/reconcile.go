@@ -35,7 +35,7 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err // retry later; there is no snapshot yet
 	}
-	references := compile.References(objects)
+	references := c.secrets.references(objects)
 	c.secrets.set.KeepOnly(references)
 	pending := false
 	for namespace, wanted := range references {
@@ -69,7 +69,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	if err != nil {
 		return reconcile.Result{}, err // retry later; the last snapshot stays
 	}
-	wanted := compile.References(objects)[level]
+	wanted := c.secrets.references(objects)[level]
 	if wait := c.pace.postpone(level, c.secrets.set.Want(level, wanted), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all objects are read
 	}

@@ -210,7 +210,9 @@ func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
 	kms.Spec.Source.KMS = &v1alpha1.ClusterKMSSource{KMSKey: v1alpha1.KMSKey{URI: "awskms:///alias/release"}}
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), kms)
 	fetcher := external.New(external.Options{Fetch: map[external.Kind]external.Fetch{
-		external.KMS: func(context.Context, external.Source) ([]byte, error) { return []byte("no key"), nil },
+		external.KMS: func(context.Context, external.Source) (external.Content, error) {
+			return external.Content{Bytes: []byte("no key")}, nil
+		},
 	}}, time.Now)
 	b.options.External = fetcher
 	ctx, stop := context.WithCancel(context.Background())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -17,7 +18,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// secretWatches watches each Secret and ConfigMap while a resource references it.
+// secretWatches watches each Secret, ConfigMap and ServiceAccount while a resource
+// references it.
 type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
 	grant func(policy.ObjectRef) string // how to grant read access to an object
@@ -50,6 +52,27 @@ func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespac
 	return &secretWatches{set: set, grant: func(policy.ObjectRef) string { return "" }}
 }
 
+// references returns what resources reference, with the pull secrets of ServiceAccounts
+// that are known already. The arrival of another one triggers a new compilation.
+func (w *secretWatches) references(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
+	direct := compile.References(o)
+	seen := len(o.ServiceAccounts)
+	for _, sources := range direct {
+		for _, source := range sources {
+			if source.Kind != "ServiceAccount" {
+				continue
+			}
+			if account, err := w.known(source); err == nil && account != nil {
+				_ = o.Add(account) // o is a copy; of another kind nothing is added
+			}
+		}
+	}
+	if len(o.ServiceAccounts) == seen {
+		return direct
+	}
+	return compile.References(o)
+}
+
 // fill adds referenced objects to o, unreadable ones as broken. It skips objects that
 // do not exist.
 func (w *secretWatches) fill(o *resource.Objects, sources []policy.ObjectRef) {
@@ -70,7 +93,7 @@ func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
 	found, err := w.set.Known(source)
 	switch {
 	case errors.Is(err, prefetch.ErrNotWanted):
-		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets and ConfigMaps", maxReferences)
+		return nil, fmt.Errorf("the namespace's resources name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences)
 	case errors.Is(err, prefetch.ErrPending):
 		return nil, errors.New("the API server has not answered yet")
 	case err != nil:

@@ -1,7 +1,7 @@
 // Package egress is the one way out to servers that resources and evidence name: Vault,
 // key management services, TUF repositories, registry logins, OCSP responders. Its
 // [Client] asks listed hosts only, on addresses that a [Guard] lets through at the time
-// of the connection, follows no redirect, takes no proxy from the environment, and
+// of the connection, follows no redirect, uses a proxy only where its caller gives one, and
 // bounds time, header and body. Its errors hold nothing that a server said. Registries
 // are reached through its [NewTransport]. It does not judge answers, and knows neither
 // tenants nor credentials.
@@ -28,6 +28,8 @@ type Options struct {
 	PlainHTTP bool
 	// Reach decides about addresses; the default is public ones.
 	Reach Reach
+	// Endpoints are hosts that are where an admin says.
+	Endpoints Endpoints
 	// Roots are PEM certificates that are trusted in addition to the system's.
 	Roots []byte
 	// Timeout bounds one request with its body (20 seconds), MaxBytes the body (1 MiB).
@@ -35,6 +37,9 @@ type Options struct {
 	MaxBytes int64
 	// MaxIdlePerHost is how many unused connections to a host are kept.
 	MaxIdlePerHost int
+	// Proxy is used for https, unless it says that a host is reached directly. Set it
+	// only for hosts that a cluster admin named, or that we name.
+	Proxy *Environment
 	// Dial replaces the network, for tests. All checks but those of addresses remain.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -44,6 +49,7 @@ type Client struct {
 	options   Options
 	hosts     Hosts
 	transport *http.Transport
+	proxied   *http.Transport // nil without a proxy
 	ctx       context.Context // some libraries pass none on; it ends all requests
 	stop      context.CancelFunc
 	running   sync.WaitGroup
@@ -64,15 +70,22 @@ func New(ctx context.Context, options Options) (*Client, error) {
 	if options.MaxBytes <= 0 {
 		options.MaxBytes = defaultMaxBytes
 	}
-	transport, err := NewTransport(Pool{Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
+	guard := NewGuard().With(options.Endpoints)
+	transport, err := NewTransport(Pool{Guard: guard, Reach: options.Reach, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost})
 	if err != nil {
 		return nil, err
 	}
 	if options.Dial != nil {
 		transport.DialContext = options.Dial
 	}
-	ctx, stop := context.WithCancel(ctx)
-	return &Client{options: options, hosts: hosts, transport: transport, ctx: ctx, stop: stop}, nil
+	c := &Client{options: options, hosts: hosts, transport: transport}
+	if options.Proxy != nil {
+		if c.proxied, err = NewTransport(Pool{Guard: guard, Roots: options.Roots, MaxIdlePerHost: options.MaxIdlePerHost, Proxy: options.Proxy.Proxy}); err != nil {
+			return nil, err
+		}
+	}
+	c.ctx, c.stop = context.WithCancel(ctx)
+	return c, nil
 }
 
 // HTTP returns the client in the form that libraries take.
@@ -123,7 +136,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), c.options.Timeout)
 	release := context.AfterFunc(c.ctx, cancel) //nolint:contextcheck // it ends what libraries left behind
 	end := func() { release(); cancel() }
-	response, err := c.transport.RoundTrip(r.WithContext(ctx))
+	response, err := c.way(r).RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
 		return nil, failure(r.URL.Host, err)
@@ -134,6 +147,15 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &Error{Host: r.URL.Host, Cause: Redirected}
 	}
 	return response, nil
+}
+
+// way returns the connections for a request: the proxy's or direct ones. Metadata services
+// of clouds have no TLS, so their requests are always direct.
+func (c *Client) way(r *http.Request) *http.Transport {
+	if c.proxied != nil && r.URL.Scheme == "https" && c.options.Proxy.For(r.URL.Host) != nil {
+		return c.proxied
+	}
+	return c.transport
 }
 
 // permit refuses a request before a connection is made for it.
@@ -174,6 +196,9 @@ func (c *Client) Close() {
 	c.stop()
 	c.running.Wait()
 	c.transport.CloseIdleConnections()
+	if c.proxied != nil {
+		c.proxied.CloseIdleConnections()
+	}
 }
 
 // body is the body of an answer. It fails past the limit instead of ending: a cut

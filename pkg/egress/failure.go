@@ -24,6 +24,7 @@ const (
 	Late              // no answer in time, or the caller gave up
 	Redirected        // the answer leads elsewhere
 	TooLarge          // the body is larger than the limit
+	Proxied           // the proxy opened no tunnel
 )
 
 // Error is why a request failed. It names the host as we asked for it, and holds nothing
@@ -34,7 +35,7 @@ type Error struct {
 	// Limit is the size in bytes of an answer that is too large.
 	Limit int64
 	// Err is [ErrAddress] or [ErrMetadata] if the cause is [Address], a context's error
-	// if it is [Late], and nil otherwise.
+	// if it is [Late], a [*ProxyError] if it is [Proxied], and nil otherwise.
 	Err error
 }
 
@@ -59,6 +60,8 @@ func (e *Error) Error() string {
 		return "host " + e.Host + " redirects, which is not followed; name the host that answers"
 	case TooLarge:
 		return "the answer of host " + e.Host + " is larger than " + strconv.FormatInt(e.Limit, 10) + " bytes"
+	case Proxied:
+		return "host " + e.Host + " cannot be asked: " + e.Err.Error()
 	case Broken:
 	}
 	return "the answer of host " + e.Host + " is not HTTP, or broke off"
@@ -70,6 +73,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // failure reduces what the network said to an Error.
 func failure(host string, err error) *Error {
 	var known *Error
+	var proxy *ProxyError
 	var lookup *net.DNSError
 	var operation *net.OpError
 	var network net.Error
@@ -78,6 +82,8 @@ func failure(host string, err error) *Error {
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &proxy):
+		return &Error{Host: host, Cause: Proxied, Err: proxy}
 	case errors.Is(err, ErrAddress), errors.Is(err, errResolve):
 		return &Error{Host: host, Cause: Address, Err: ErrAddress}
 	case errors.Is(err, ErrMetadata):

@@ -40,12 +40,22 @@ var (
 // Guard decides which addresses are connected to. It looks at the resolved address at
 // the time of the connection, so a name that changes its address gains nothing. The
 // zero value refuses every address; [NewGuard] makes one.
-type Guard struct{ denied, special, never []netip.Prefix }
+type Guard struct {
+	denied, special, never []netip.Prefix
+	endpoints              Endpoints
+}
 
 // NewGuard returns a Guard that also refuses the given prefixes as not public: those of
 // the cluster's pods and services, and an own NAT64 prefix.
 func NewGuard(denied ...netip.Prefix) *Guard {
 	return &Guard{denied: slices.Clone(denied), special: parse(special()), never: parse(never())}
+}
+
+// With returns the Guard with hosts that are where an admin says.
+func (g *Guard) With(endpoints Endpoints) *Guard {
+	made := *g
+	made.endpoints = endpoints
+	return &made
 }
 
 func parse(texts []string) []netip.Prefix {
@@ -90,6 +100,9 @@ func matches(prefixes []netip.Prefix, addr netip.Addr) bool {
 // dial returns a function that connects to addresses within reach.
 func (g *Guard) dial(reach Reach, timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if to, found := g.endpoints.of(address); found {
+			return g.dialer(max(reach, Private), timeout).DialContext(ctx, network, to)
+		}
 		return g.dialer(reach, timeout).DialContext(ctx, network, address)
 	}
 }

@@ -23,10 +23,14 @@ type Pool struct {
 	MaxIdlePerHost int
 	// HTTP2 allows HTTP/2.
 	HTTP2 bool
+	// Proxy, if set, opens the connections, and resolves names in place of the Guard.
+	Proxy *Proxy
+	// Certificate, if set, is presented to servers that ask for one, and not to the Proxy.
+	Certificate *tls.Certificate
 }
 
-// NewTransport returns a pool of connections that are guarded: no proxy from the
-// environment, TLS 1.2 at least, a limited header, and no compression, because a
+// NewTransport returns a pool of connections that are guarded: no proxy but
+// the given one, TLS 1.2 at least, a limited header, and no compression, because a
 // compressed answer could unpack to any size. It checks addresses only: whoever uses it
 // without a [Client] decides about hosts, schemes, redirects and bodies.
 func NewTransport(pool Pool) (*http.Transport, error) {
@@ -40,12 +44,22 @@ func NewTransport(pool Pool) (*http.Transport, error) {
 	if pool.DialTimeout <= 0 {
 		pool.DialTimeout = defaultDialTimeout
 	}
+	dial := pool.Guard.dial(pool.Reach, pool.DialTimeout)
+	if pool.Proxy != nil {
+		if dial, err = pool.Guard.tunnel(pool.Proxy, pool.DialTimeout); err != nil {
+			return nil, err
+		}
+	}
+	trust := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	if pool.Certificate != nil {
+		trust.Certificates = []tls.Certificate{*pool.Certificate}
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(pool.HTTP2)
 	return &http.Transport{
-		DialContext:            pool.Guard.dial(pool.Reach, pool.DialTimeout),
-		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		DialContext:            dial,
+		TLSClientConfig:        trust,
 		TLSHandshakeTimeout:    pool.DialTimeout,
 		Protocols:              protocols,
 		MaxIdleConns:           maxIdleConns,

@@ -7,13 +7,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // keyOf fetches the public key that a URI of one service names.
 type keyOf func(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error)
 
-// loginOf fetches a user and password for a registry host.
-type loginOf func(ctx context.Context, n network, host string, as Identity) (user, password string, err error)
+// loginOf fetches a login for a registry host.
+type loginOf func(ctx context.Context, n network, host string, as Identity) (login, error)
+
+// login is a user and password, and when they end.
+type login struct {
+	user, password string
+	ends           time.Time
+}
+
+// lasts returns the login with its end, some time early because clocks differ.
+func (l login) lasts(until time.Time) login {
+	l.ends = until.Add(-loginMargin)
+	return l
+}
 
 // fetchKMS fetches a public key from a key management service.
 func (n network) fetchKMS(ctx context.Context, source Source) ([]byte, error) {
@@ -31,20 +44,21 @@ func (n network) fetchKMS(ctx context.Context, source Source) ([]byte, error) {
 }
 
 // fetchRegistry logs in at a registry and returns a .dockerconfigjson.
-func (n network) fetchRegistry(ctx context.Context, source Source) ([]byte, error) {
-	login, ok := map[string]loginOf{"ECR": ecrLogin, "ACR": acrLogin, "GAR": garLogin}[source.Path]
+func (n network) fetchRegistry(ctx context.Context, source Source) (Content, error) {
+	logIn, ok := map[string]loginOf{"ECR": ecrLogin, "ACR": acrLogin, "GAR": garLogin, "GHCR": ghcrLogin}[source.Path]
 	if !ok {
-		return nil, problemf("the identity of a registry must be ECR, ACR or GAR, not %.20q", source.Path)
+		return Content{}, problemf("the identity of a registry must be ECR, ACR, GAR or GHCR, not %.20q", source.Path)
 	}
 	if !registryOf(source.Path, source.Address) {
-		return nil, problemf("%.253s is not a host of %s, so its credentials are not sent there", source.Address, source.Path)
+		return Content{}, problemf("%.253s is not a host of %s, so its credentials are not sent there", source.Address, source.Path)
 	}
-	user, password, err := login(ctx, n, source.Address, source.As)
+	got, err := logIn(ctx, n, source.Address, source.As)
 	if err != nil {
-		return nil, err
+		return Content{}, err
 	}
-	auth := base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
-	return json.Marshal(map[string]any{"auths": map[string]any{source.Address: map[string]string{"auth": auth}}})
+	auth := base64.StdEncoding.EncodeToString([]byte(got.user + ":" + got.password))
+	text, err := json.Marshal(map[string]any{"auths": map[string]any{source.Address: map[string]string{"auth": auth}}})
+	return Content{Bytes: text, Ends: got.ends}, err
 }
 
 // notInThisBuild returns an error that names the image and the build tag to use.

@@ -4,8 +4,6 @@ package external
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,26 +33,6 @@ func postForm(ctx context.Context, client *egress.Client, who, address string, f
 	status, body, err := client.Read(r)
 	return decode(who, status, body, err, into)
 }
-
-func decode(who string, status int, body []byte, err error, into any) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("ask %s: %w", who, err)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusBadRequest && strings.HasSuffix(who, tokens):
-		return problemf("%s refuses the credentials (%d)", who, status)
-	case status == http.StatusNotFound:
-		return problemf("%s has nothing of that name (404)", who)
-	case status != http.StatusOK:
-		return answered(who, status)
-	case json.Unmarshal(body, into) != nil:
-		return problemf("the answer of %s is malformed", who)
-	}
-	return nil
-}
-
-// tokens ends the name of a server that answers 400 to wrong credentials (RFC 6749
-// section 5.2).
-const tokens = "token server"
 
 // isSegment reports whether s can be one part of a path that a cloud's API is asked for.
 func isSegment(s string) bool {

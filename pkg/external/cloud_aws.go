@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -38,7 +39,7 @@ func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	if arn := strings.Split(id, ":"); len(arn) == 6 && arn[0] == "arn" && arn[2] == "kms" {
 		region = arn[3]
 	}
-	own, err := awsConfig(ctx, as, region)
+	own, err := n.awsConfig(ctx, as, region)
 	if err != nil {
 		return nil, err
 	}
@@ -65,16 +66,21 @@ func awsKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	return key, nil
 }
 
-// awsConfig returns a configuration that has the given credentials and takes nothing of the
-// environment, or, for the pod, what the environment says. The region is that of the
-// credentials unless one is given.
-func awsConfig(ctx context.Context, as Identity, region string) (made awssdk.Config, err error) {
+// awsConfig returns a configuration that has the given credentials, or those of a role, and
+// takes nothing of the environment, or, for the pod, what the environment says. The region
+// is that of the credentials unless one is given.
+func (n network) awsConfig(ctx context.Context, as Identity, region string) (made awssdk.Config, err error) {
+	if as, is := as.(account); is {
+		made, err = n.awsRole(ctx, as, region)
+		made.Retryer = noRetries
+		return made, err
+	}
 	values, ambient, err := held(as, "accessKeyID", "secretAccessKey")
 	if err != nil {
 		return made, err
 	}
 	if ambient {
-		client, err := awsPodClient()
+		client, err := n.awsPodClient()
 		if err != nil {
 			return made, err
 		}
@@ -92,14 +98,17 @@ func awsConfig(ctx context.Context, as Identity, region string) (made awssdk.Con
 	if !isRegion(made.Region) {
 		return made, problemf("%.64q is not a region of AWS; the credentials need one in region", made.Region)
 	}
-	made.Retryer = func() awssdk.Retryer { return awssdk.NopRetryer{} } // the Fetcher retries
+	made.Retryer = noRetries
 	return made, nil
 }
 
+// noRetries is for all requests: the Fetcher retries.
+func noRetries() awssdk.Retryer { return awssdk.NopRetryer{} }
+
 // awsPodClient returns the client with which the SDK finds the identity of this process.
 // It is the SDK's type, because AWS_CA_BUNDLE works with no other, over our connections.
-func awsPodClient() (*awshttp.BuildableClient, error) {
-	ours, err := egress.NewTransport(egress.Pool{Reach: egress.UnsafeMetadata})
+func (n network) awsPodClient() (*awshttp.BuildableClient, error) {
+	ours, err := egress.NewTransport(egress.Pool{Guard: egress.NewGuard().With(n.endpoints), Reach: egress.UnsafeMetadata})
 	if err != nil {
 		return nil, err
 	}
@@ -136,36 +145,41 @@ func awsError(who string, err error) error {
 }
 
 // ecrLogin gets a token of Elastic Container Registry, which is valid for 12 hours.
-func ecrLogin(ctx context.Context, n network, host string, as Identity) (user, password string, err error) {
+func ecrLogin(ctx context.Context, n network, host string, as Identity) (login, error) {
 	region, ok := ecrAPI(host)
 	if !ok {
-		return "", "", problemf("%.253s is not a host of ECR", host)
+		return login{}, problemf("%.253s is not a host of ECR", host)
 	}
-	own, err := awsConfig(ctx, as, region)
+	own, err := n.awsConfig(ctx, as, region)
 	if err != nil {
-		return "", "", err
+		return login{}, err
 	}
 	endpoint := "api.ecr." + region + "." + awsDomain(region)
 	client, err := n.to(ctx, "", endpoint)
 	if err != nil {
-		return "", "", err
+		return login{}, err
 	}
 	defer client.Close()
 	own.HTTPClient, own.BaseEndpoint = client.HTTP(), awssdk.String("https://"+endpoint)
+	now := time.Now()
 	answer, err := ecr.NewFromConfig(own).GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
 	if err != nil {
-		return "", "", awsError("ECR", err)
+		return login{}, awsError("ECR", err)
 	}
 	if len(answer.AuthorizationData) == 0 {
-		return "", "", problem("ECR gave no token")
+		return login{}, problem("ECR gave no token")
 	}
 	text, err := base64.StdEncoding.DecodeString(awssdk.ToString(answer.AuthorizationData[0].AuthorizationToken))
 	if err != nil {
-		return "", "", problem("the ECR token is malformed")
+		return login{}, problem("the ECR token is malformed")
 	}
-	user, password, ok = strings.Cut(string(text), ":")
+	user, password, ok := strings.Cut(string(text), ":")
 	if !ok {
-		return "", "", problem("the ECR token is malformed")
+		return login{}, problem("the ECR token is malformed")
 	}
-	return user, password, nil
+	ends := now.Add(ecrLifetime)
+	if said := answer.AuthorizationData[0].ExpiresAt; said != nil && said.Before(ends) {
+		ends = *said
+	}
+	return login{user: user, password: password}.lasts(ends), nil
 }

@@ -7,6 +7,7 @@ import (
 	"crypto"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -15,23 +16,16 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/egress"
 )
 
-// azureKey reads a key of Azure Key Vault, azurekms://NAME.vault.azure.net/KEY[/VERSION],
-// as the pod.
+// azureKey reads a key of Azure Key Vault, azurekms://NAME.vault.azure.net/KEY[/VERSION].
+// Credentials are tenantID, clientID and clientSecret.
 func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.PublicKey, error) {
-	_, ambient, err := held(as)
-	if err != nil {
-		return nil, err
-	}
-	if !ambient {
-		return nil, problem("credentials of a Secret are not supported for Azure: use a ClusterTrustStore and the identity of the pod")
-	}
 	parts := strings.Split(strings.TrimPrefix(uri, "azurekms://"), "/")
 	if len(parts) == 2 {
 		parts = append(parts, "") // the newest version
 	}
 	cloud, known := azureFor(parts[0], ".vault.azure.net", ".vault.azure.cn", ".vault.usgovcloudapi.net")
 	if name, hsm := strings.CutSuffix(parts[0], ".managedhsm.azure.net"); hsm && egress.IsLabel(name) {
-		cloud, known = azure{authority: "login.microsoftonline.com", vault: "https://managedhsm.azure.net/.default"}, true
+		cloud, known = azure{authority: "login.microsoftonline.com", vault: "https://managedhsm.azure.net/.default", exchange: audienceAzure}, true
 	}
 	if !known || len(parts) != 3 || !isSegment(parts[1]) || (parts[2] != "" && !isSegment(parts[2])) {
 		return nil, problem("the URI of an Azure key must have the form azurekms://NAME.vault.azure.net/KEY or …/KEY/VERSION")
@@ -55,18 +49,34 @@ func azureKey(ctx context.Context, n network, uri string, as Identity) (crypto.P
 	return answer.Key.public()
 }
 
-// azureToken gets a token for a scope, with the client secret that is given or as the
-// pod.
+// azureToken gets a token for a scope: with the client secret that is given, with a
+// token of a ServiceAccount in its place, or as the pod.
 func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope string) (string, error) {
-	values, ambient, err := held(as, "tenantID", "clientID", "clientSecret")
-	if err != nil {
-		return "", err
-	}
-	if ambient {
+	form := url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}
+	tenant, wrong := "", ""
+	switch as := as.(type) {
+	case pod:
 		return n.azurePodToken(ctx, scope)
+	case account:
+		assertion, err := n.token(ctx, as, cloud.exchange)
+		if err != nil {
+			return "", err
+		}
+		tenant, wrong = as.federation.AzureTenantID, "azureTenantID"
+		form.Set("client_id", as.federation.AzureClientID)
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertion)
+	default:
+		values, _, err := held(as, "tenantID", "clientID", "clientSecret")
+		if err != nil {
+			return "", err
+		}
+		tenant, wrong = values["tenantID"], "tenantID of the credentials"
+		form.Set("client_id", values["clientID"])
+		form.Set("client_secret", values["clientSecret"])
 	}
-	if !isSegment(values["tenantID"]) {
-		return "", problem("tenantID of the credentials is not the identifier or the domain of a tenant")
+	if !isSegment(tenant) {
+		return "", problem(wrong + " is not the identifier or the domain of a tenant")
 	}
 	client, err := n.to(ctx, "", cloud.authority)
 	if err != nil {
@@ -76,8 +86,7 @@ func (n network) azureToken(ctx context.Context, as Identity, cloud azure, scope
 	var answer struct {
 		AccessToken string `json:"access_token"`
 	}
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {values["clientID"]}, "client_secret": {values["clientSecret"]}, "scope": {scope}}
-	if err := postForm(ctx, client, "Azure's "+tokens, "https://"+cloud.authority+"/"+values["tenantID"]+"/oauth2/v2.0/token", form, &answer); err != nil {
+	if err := postForm(ctx, client, "Azure's "+tokens, "https://"+cloud.authority+"/"+tenant+"/oauth2/v2.0/token", form, &answer); err != nil {
 		return "", err
 	}
 	if answer.AccessToken == "" {
@@ -108,29 +117,30 @@ const acrUser = "00000000-0000-0000-0000-000000000000"
 
 // acrLogin exchanges an Entra ID token for a token of the registry (Azure's "AAD
 // OAuth" exchange), which is valid for 3 hours.
-func acrLogin(ctx context.Context, n network, host string, as Identity) (user, password string, err error) {
+func acrLogin(ctx context.Context, n network, host string, as Identity) (login, error) {
 	cloud, ok := azureFor(host, ".azurecr.io", ".azurecr.cn", ".azurecr.us")
 	if !ok {
-		return "", "", problemf("%.253s is not a host of ACR", host)
+		return login{}, problemf("%.253s is not a host of ACR", host)
 	}
 	token, err := n.azureToken(ctx, as, cloud, "https://containerregistry.azure.net/.default")
 	if err != nil {
-		return "", "", err
+		return login{}, err
 	}
 	client, err := n.to(ctx, "", host)
 	if err != nil {
-		return "", "", err
+		return login{}, err
 	}
 	defer client.Close()
+	now := time.Now()
 	var answer struct {
 		RefreshToken string `json:"refresh_token"`
 	}
 	form := url.Values{"grant_type": {"access_token"}, "service": {host}, "access_token": {token}}
 	if err := postForm(ctx, client, "the registry's "+tokens, "https://"+host+"/oauth2/exchange", form, &answer); err != nil {
-		return "", "", err
+		return login{}, err
 	}
 	if answer.RefreshToken == "" {
-		return "", "", problem("the registry exchanged no token")
+		return login{}, problem("the registry exchanged no token")
 	}
-	return acrUser, answer.RefreshToken, nil
+	return login{user: acrUser, password: answer.RefreshToken}.lasts(now.Add(acrLifetime)), nil
 }

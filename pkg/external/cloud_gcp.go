@@ -5,11 +5,8 @@ package external
 import (
 	"context"
 	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"net/url"
@@ -37,7 +34,7 @@ func gcpKey(ctx context.Context, n network, uri string, as Identity) (crypto.Pub
 	if err != nil {
 		return nil, err
 	}
-	token, err := n.gcpToken(ctx, as, gcpKMSScope)
+	token, _, err := n.gcpToken(ctx, as, gcpKMSScope)
 	if err != nil {
 		return nil, err
 	}
@@ -108,61 +105,86 @@ func gcpName(uri string) (name, version string, err error) {
 
 // garLogin gets an access token, which Artifact Registry takes as a password. It is
 // valid for an hour.
-func garLogin(ctx context.Context, n network, _ string, as Identity) (user, password string, err error) {
-	token, err := n.gcpToken(ctx, as, gcpScope)
-	return "oauth2accesstoken", token, err
+func garLogin(ctx context.Context, n network, _ string, as Identity) (login, error) {
+	token, ends, err := n.gcpToken(ctx, as, gcpScope)
+	return login{user: "oauth2accesstoken", password: token}.lasts(ends), err
 }
 
-// gcpToken gets an access token for a scope.
-func (n network) gcpToken(ctx context.Context, as Identity, scope string) (string, error) {
-	values, ambient, err := held(as, "credentials.json")
-	if err != nil {
-		return "", err
-	}
-	if ambient {
+// gcpToken gets an access token for a scope, and when it ends.
+func (n network) gcpToken(ctx context.Context, as Identity, scope string) (string, time.Time, error) {
+	switch as := as.(type) {
+	case pod:
 		return n.gcpPodToken(ctx, scope)
+	case account:
+		return n.gcpAccountToken(ctx, as, scope)
 	}
-	account, key, err := parseServiceAccount(values["credentials.json"])
+	values, _, err := held(as, "credentials.json")
 	if err != nil {
-		return "", err
+		return "", time.Time{}, err
 	}
-	assertion, err := account.assertion(key, scope, time.Now())
+	key, private, err := parseServiceAccount(values["credentials.json"])
 	if err != nil {
-		return "", err
+		return "", time.Time{}, err
 	}
-	client, err := n.to(ctx, "", gcpTokenHost)
+	assertion, err := key.assertion(private, scope, time.Now())
 	if err != nil {
-		return "", err
+		return "", time.Time{}, err
+	}
+	return n.gcpExchange(ctx, gcpTokenURI, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}})
+}
+
+// gcpExchange posts a form to a token server of Google.
+func (n network) gcpExchange(ctx context.Context, address string, form url.Values) (string, time.Time, error) {
+	at, err := url.Parse(address)
+	if err != nil {
+		return "", time.Time{}, problem("the address is malformed")
+	}
+	client, err := n.to(ctx, "", at.Host)
+	if err != nil {
+		return "", time.Time{}, err
 	}
 	defer client.Close()
 	var answer struct {
 		AccessToken string `json:"access_token"`
+		ExpiresIn   int64  `json:"expires_in"`
 	}
-	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}}
-	if err := postForm(ctx, client, "Google's "+tokens, gcpTokenURI, form, &answer); err != nil {
-		return "", err
+	now := time.Now()
+	if err := postForm(ctx, client, "Google's "+tokens, address, form, &answer); err != nil {
+		return "", time.Time{}, err
 	}
 	if answer.AccessToken == "" {
-		return "", problem("Google gave no token")
+		return "", time.Time{}, problem("Google gave no token")
 	}
-	return answer.AccessToken, nil
+	return answer.AccessToken, now.Add(googleFor(answer.ExpiresIn)), nil
 }
 
-func (n network) gcpPodToken(ctx context.Context, scope string) (string, error) {
+// googleFor returns for how long a token is valid that Google says is valid for seconds.
+func googleFor(seconds int64) time.Duration {
+	if seconds <= 0 || seconds > int64(googleLifetime/time.Second) {
+		return googleLifetime
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+func (n network) gcpPodToken(ctx context.Context, scope string) (string, time.Time, error) {
 	client, err := n.asPod(ctx)
 	if err != nil {
-		return "", err
+		return "", time.Time{}, err
 	}
 	defer client.Close()
 	own, err := google.DefaultTokenSource(context.WithValue(ctx, oauth2.HTTPClient, client.HTTP()), scope)
 	if err != nil {
-		return "", problem("the pod has no Google Cloud identity")
+		return "", time.Time{}, problem("the pod has no Google Cloud identity")
 	}
 	token, err := own.Token()
 	if err != nil {
-		return "", problem("the pod's Google Cloud identity gets no token: check its workload identity")
+		return "", time.Time{}, problem("the pod's Google Cloud identity gets no token: check its workload identity")
 	}
-	return token.AccessToken, nil
+	ends := token.Expiry
+	if ends.IsZero() {
+		ends = time.Now().Add(googleLifetime)
+	}
+	return token.AccessToken, ends, nil
 }
 
 // serviceAccount is what counts of a service account's key. Other types of credentials
@@ -193,36 +215,11 @@ func parseServiceAccount(text string) (serviceAccount, *rsa.PrivateKey, error) {
 	case a.Email == "":
 		return a, nil, problem("credentials.json has no client_email")
 	}
-	block, _ := pem.Decode([]byte(a.PrivateKey))
-	if block == nil || len(block.Bytes) > maxPrivateKey {
-		return a, nil, problem("private_key of credentials.json is not an RSA key of 2048 to 4096 bits in PEM")
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		parsed, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-	}
-	key, ok := parsed.(*rsa.PrivateKey)
-	if err != nil || !ok || key.N.BitLen() < 2048 || key.N.BitLen() > 4096 {
-		return a, nil, problem("private_key of credentials.json is not an RSA key of 2048 to 4096 bits in PEM")
-	}
-	return a, key, nil
+	key, err := parseRSA("private_key of credentials.json", a.PrivateKey)
+	return a, key, err
 }
 
 // assertion returns a signed JWT that asks for a token (RFC 7523 section 2.1).
 func (a serviceAccount) assertion(key *rsa.PrivateKey, scope string, now time.Time) (string, error) {
-	header, err := json.Marshal(map[string]string{"alg": "RS256", "typ": "JWT", "kid": a.KeyID})
-	if err != nil {
-		return "", problem("the header of the assertion cannot be written")
-	}
-	claims, err := json.Marshal(map[string]any{"iss": a.Email, "scope": scope, "aud": gcpTokenURI, "iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()})
-	if err != nil {
-		return "", problem("the claims of the assertion cannot be written")
-	}
-	signed := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(claims)
-	sum := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
-	if err != nil {
-		return "", problem("private_key of credentials.json cannot sign")
-	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+	return signJWT(key, a.KeyID, map[string]any{"iss": a.Email, "scope": scope, "aud": gcpTokenURI, "iat": now.Unix(), "exp": now.Add(assertionLifetime).Unix()})
 }

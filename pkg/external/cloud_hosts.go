@@ -22,6 +22,8 @@ func registryOf(identity, host string) bool {
 		}
 		location, ok := strings.CutSuffix(host, ".gcr.io")
 		return host == "gcr.io" || (ok && egress.IsLabel(location))
+	case "GHCR":
+		return host == ghcrHost
 	}
 	return false
 }
@@ -68,15 +70,16 @@ func ecrAPI(host string) (region string, ok bool) {
 type azure struct {
 	authority string // who gives tokens
 	vault     string // the scope of a token for Key Vault
+	exchange  string // the audience of tokens of ServiceAccounts
 }
 
 // azureFor returns the cloud whose suffix a host has, in the order public, China, US
 // government. Before the suffix there is one label.
 func azureFor(host string, public, china, government string) (azure, bool) {
 	for suffix, cloud := range map[string]azure{
-		public:     {"login.microsoftonline.com", "https://vault.azure.net/.default"},
-		china:      {"login.partner.microsoftonline.cn", "https://vault.azure.cn/.default"},
-		government: {"login.microsoftonline.us", "https://vault.usgovcloudapi.net/.default"},
+		public:     {"login.microsoftonline.com", "https://vault.azure.net/.default", audienceAzure},
+		china:      {"login.partner.microsoftonline.cn", "https://vault.azure.cn/.default", audienceAzure + "China"},
+		government: {"login.microsoftonline.us", "https://vault.usgovcloudapi.net/.default", audienceAzure + "USGov"},
 	} {
 		if name, ok := strings.CutSuffix(host, suffix); ok && egress.IsLabel(name) {
 			return cloud, true

@@ -15,11 +15,21 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
+	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // Fetch gets the content of a source. It ends with ctx, and leaves nothing behind.
-type Fetch func(ctx context.Context, source Source) ([]byte, error)
+type Fetch func(ctx context.Context, source Source) (Content, error)
+
+// Content is what a fetch returns.
+type Content struct {
+	Bytes []byte
+	// Ends is when Bytes stop working by themselves; zero is never.
+	Ends time.Time
+	// RoleEnds say when the metadata of a TUF repository ends.
+	RoleEnds []trust.End
+}
 
 // Options configure a [Fetcher]; zero values are the defaults.
 type Options struct {
@@ -30,6 +40,13 @@ type Options struct {
 	Refresh, Keep time.Duration
 	// Account returns who pays for a namespace's fetches; nil is the namespace itself.
 	Account func(verify.Namespace) verify.Account
+	// Proxy is used for the sources of the cluster and for Sigstore's own repository: a
+	// cluster admin, or we, name their hosts. Tenants' sources are fetched directly.
+	Proxy *egress.Environment
+	// Tokens gets tokens of ServiceAccounts; nil means that there is no Kubernetes API.
+	Tokens Tokens
+	// Endpoints are where an admin says that hosts are.
+	Endpoints egress.Endpoints
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -39,7 +56,6 @@ type Options struct {
 type Fetcher struct {
 	options Options
 	hosts   egress.Hosts
-	fetches map[Kind]datedFetch
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
 }
@@ -55,19 +71,22 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
+	if options.Fetch == nil {
+		options.Fetch = network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}.fetchers()
+	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
 		hosts = nil // a list that cannot be read allows nothing
 	}
-	f := &Fetcher{options: options, hosts: hosts, fetches: network{}.dated(options.Fetch), now: now}
+	f := &Fetcher{options: options, hosts: hosts, now: now}
 	poll := prefetch.Poll(f.fetch, now, prefetch.PollOptions[queue, Source]{
 		Refresh: f.refresh, FirstRetry: firstRetry, LastRetry: lastRetry,
 		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: f.queueOf,
 		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
-		poll(ctx, source, func(got prefetch.Fetched[fetched]) {
-			report(f.unexpired(Value{Content: got.Value.content, Ends: got.Value.ends, FetchedAt: got.At, Err: got.Err}))
+		poll(ctx, source, func(got prefetch.Fetched[Content]) {
+			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, RoleEnds: got.Value.RoleEnds, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
@@ -136,15 +155,23 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old, and says when it will be. Content without an
-// error is not: it is due to be fetched again.
+// unexpired removes content that is too old or has ended, and says when it will be too old.
+// Content without an error is never too old: it is due to be fetched again.
 func (f *Fetcher) unexpired(v Value) Value {
 	if v.KeptUntil = (time.Time{}); v.Content != nil && v.Err != nil {
 		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)
 	}
+	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
+		why := v.Err
+		if why == nil {
+			why = problem("it is being fetched again")
+		}
+		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), why)
+		v.Content = nil
+	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
-		v.Content, v.Ends = nil, nil
+		v.Content, v.RoleEnds = nil, nil
 	}
 	return v
 }
@@ -152,7 +179,7 @@ func (f *Fetcher) unexpired(v Value) Value {
 // news reports whether a namespace must be notified of a value. Once in a while the
 // time of the fetch is news too, because a status shows it.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || !slices.Equal(told.Ends, value.Ends) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || !slices.Equal(told.RoleEnds, value.RoleEnds) || (told.Err == nil) != (value.Err == nil) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 

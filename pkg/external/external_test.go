@@ -32,17 +32,17 @@ func (c *contents) put(path, text string) {
 	c.text[path] = text
 }
 
-func (c *contents) fetch(_ context.Context, source Source) ([]byte, error) {
+func (c *contents) fetch(_ context.Context, source Source) (Content, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text, ok := c.text[source.Path]
 	switch {
 	case !ok:
-		return nil, errDown
+		return Content{}, errDown
 	case text == "panic":
 		panic("boom")
 	}
-	return []byte(text), nil
+	return Content{Bytes: []byte(text)}, nil
 }
 
 // errDown is in our own words; any other error is not shown.
@@ -117,10 +117,10 @@ func TestTheLastGoodValueIsKeptForAStatedTime(t *testing.T) {
 			defer mu.Unlock()
 			state = err
 		}
-		f, _, changed := run(t, Options{Refresh: 2 * time.Hour, Keep: time.Hour, Fetch: map[Kind]Fetch{kind: func(context.Context, Source) ([]byte, error) {
+		f, _, changed := run(t, Options{Refresh: 2 * time.Hour, Keep: time.Hour, Fetch: map[Kind]Fetch{kind: func(context.Context, Source) (Content, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return []byte("good"), state
+			return Content{Bytes: []byte("good")}, state
 		}}})
 		a := Source{Kind: kind, Address: listed, Path: "a"}
 		known := func() Value { return f.Known([]Source{a})[a] }
@@ -213,12 +213,12 @@ func TestSourcesThatAreNoLongerWantedAreNotFetched(t *testing.T) {
 func TestOneNamespacesHangingServersDelayNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hanging atomic.Int32
-		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) ([]byte, error) {
+		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) (Content, error) {
 			if s.Owner == "team-a" {
 				hanging.Add(1)
 				<-ctx.Done()
 			}
-			return []byte("x"), ctx.Err()
+			return Content{Bytes: []byte("x")}, ctx.Err()
 		}}})
 		var many []Source
 		for i := range 2 * maxSources {
@@ -251,12 +251,12 @@ func TestTheNamespacesOfOneAccountShareItsPlaces(t *testing.T) {
 			}
 			return n.Account()
 		}
-		f, _, changed := run(t, Options{Account: account, Fetch: map[Kind]Fetch{kind: func(_ context.Context, s Source) ([]byte, error) {
+		f, _, changed := run(t, Options{Account: account, Fetch: map[Kind]Fetch{kind: func(_ context.Context, s Source) (Content, error) {
 			if strings.HasPrefix(string(s.Owner), "merger-") {
 				hanging.Add(1)
 				<-end // also after its context
 			}
-			return []byte("x"), nil
+			return Content{Bytes: []byte("x")}, nil
 		}}})
 		for edit := range 40 { // forty namespaces, and each edits its source again and again
 			for i := range 40 {
@@ -279,11 +279,11 @@ func TestTheNamespacesOfOneAccountShareItsPlaces(t *testing.T) {
 
 func TestTheClusterWaitsForNoTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) ([]byte, error) {
+		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(ctx context.Context, s Source) (Content, error) {
 			if s.Owner != verify.Cluster {
 				<-ctx.Done()
 			}
-			return []byte("x"), ctx.Err()
+			return Content{Bytes: []byte("x")}, ctx.Err()
 		}}})
 		for i := range maxFetches {
 			owner := verify.Namespace(fmt.Sprintf("team-%d", i))
@@ -328,7 +328,7 @@ func TestWhatALibrarySaysIsNotShown(t *testing.T) {
 			"host vault.example.com redirects": fmt.Errorf("remote text: %w", &egress.Error{Host: "vault.example.com", Cause: egress.Redirected}),
 			"it is down":                       fmt.Errorf("remote text: %w", errDown),
 		} {
-			f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) ([]byte, error) { return nil, err }}})
+			f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) (Content, error) { return Content{}, err }}})
 			source := Source{Kind: kind}
 			f.Want("", []Source{source})
 			<-changed
@@ -347,8 +347,13 @@ func TestTenantsReachListedHostsWithTheirOwnCredentials(t *testing.T) {
 		source Source
 		says   string
 	}{
-		"a listed host":            {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com:8200"}, ""},
-		"in capitals":              {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://Vault.example.com"}, ""},
+		"a listed host":            {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com:8200", As: own}, ""},
+		"in capitals":              {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://Vault.example.com", As: own}, ""},
+		"a listed host, as nobody": {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com"}, "credentials of its own for Vault"},
+		"an own ServiceAccount":    {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com", As: account{namespace: "team-a", name: "puller"}}, ""},
+		"another's, for Vault":     {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com", As: account{namespace: "team-b", name: "puller"}}, "credentials of its own"},
+		"another's, for keys":      {Source{Owner: "team-a", Kind: KMS, Address: "awskms:///alias/x", As: account{namespace: "team-b", name: "puller"}}, "credentials of its own"},
+		"another's, for images":    {Source{Owner: "team-a", Kind: Registry, Path: "ECR", As: account{namespace: "team-b", name: "puller"}}, "credentials of its own"},
 		"another host":             {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://evil.example.com"}, "not one that a namespace's resource may name"},
 		"another port":             {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://vault.example.com:1"}, "not one that"},
 		"the metadata service":     {Source{Owner: "team-a", Kind: VaultKeys, Address: "https://169.254.169.254"}, "not one that"},
@@ -403,11 +408,11 @@ func TestSigstoresRootIsFetchedOnceForAllNamespaces(t *testing.T) {
 		var asked atomic.Int32
 		answer := make(chan struct{})
 		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{
-			kind: func(ctx context.Context, _ Source) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() },
-			TUF: func(_ context.Context, s Source) ([]byte, error) {
+			kind: func(ctx context.Context, _ Source) (Content, error) { <-ctx.Done(); return Content{}, ctx.Err() },
+			TUF: func(_ context.Context, s Source) (Content, error) {
 				<-answer
 				asked.Add(1)
-				return []byte("root for " + string(s.Owner) + s.Authority), nil
+				return Content{Bytes: []byte("root for " + string(s.Owner) + s.Authority)}, nil
 			}}})
 		var hanging []Source
 		for i := range maxSources {

@@ -8,65 +8,46 @@ import (
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// fetched is what one fetch got.
-type fetched struct {
-	content []byte
-	ends    []trust.End // of what the source says about itself, beyond the content
-}
-
-// datedFetch gets the content of a source, and when it ends.
-type datedFetch func(ctx context.Context, source Source) (fetched, error)
-
-// undated returns fetch for content that says itself when it ends, if it does.
-func undated(fetch Fetch) datedFetch {
-	return func(ctx context.Context, source Source) (fetched, error) {
-		content, err := fetch(ctx, source)
-		return fetched{content: content}, err
-	}
-}
-
 // fetchers returns the Fetch of each kind.
 func (n network) fetchers() map[Kind]Fetch {
-	return map[Kind]Fetch{VaultKeys: n.fetchVault, VaultCertificates: n.fetchVault, KMS: n.fetchKMS, Registry: n.fetchRegistry}
-}
-
-// dated returns how each kind is fetched: as own says, or from the network.
-func (n network) dated(own map[Kind]Fetch) map[Kind]datedFetch {
-	all := map[Kind]datedFetch{}
-	if own == nil {
-		own, all[TUF] = n.fetchers(), n.fetchTUF
+	lasting := func(fetch func(network, context.Context, Source) ([]byte, error)) Fetch {
+		return func(ctx context.Context, source Source) (Content, error) {
+			content, err := fetch(n.of(source), ctx, source)
+			return Content{Bytes: content}, err
+		}
 	}
-	for kind, fetch := range own {
-		all[kind] = undated(fetch)
+	ending := func(ctx context.Context, source Source) (Content, error) {
+		return n.of(source).fetchRegistry(ctx, source)
 	}
-	return all
+	repository := func(ctx context.Context, source Source) (Content, error) { return n.of(source).fetchTUF(ctx, source) }
+	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
+		TUF: repository, Registry: ending}
 }
 
 // fetch fetches a source once, if its owner may.
-func (f *Fetcher) fetch(ctx context.Context, source Source) (fetched, error) {
+func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 	if err := source.permitted(f.hosts); err != nil {
-		return fetched{}, err
+		return Content{}, err
 	}
-	fetch, ok := f.fetches[source.Kind]
+	fetch, ok := f.options.Fetch[source.Kind]
 	if !ok {
-		return fetched{}, fmt.Errorf("%s is not a kind that can be fetched", source)
+		return Content{}, fmt.Errorf("%s is not a kind that can be fetched", source)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	got, err := fetch(ctx, source)
+	content, err := fetch(ctx, source)
 	switch {
 	case err != nil:
-		return fetched{}, fmt.Errorf("fetch %s: %w", source, shown(err))
-	case len(got.content) == 0:
-		return fetched{}, fmt.Errorf("fetch %s: the content is empty", source)
-	case len(got.content) > maxContent:
-		return fetched{}, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(got.content), maxContent)
+		return Content{}, fmt.Errorf("fetch %s: %w", source, shown(err))
+	case len(content.Bytes) == 0:
+		return Content{}, fmt.Errorf("fetch %s: the content is empty", source)
+	case len(content.Bytes) > maxContent:
+		return Content{}, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content.Bytes), maxContent)
 	}
-	return got, nil
+	return content, nil
 }
 
 // permitted returns an error if the owner may not fetch the source: a tenant only
@@ -88,16 +69,16 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	}
 	switch s.Kind {
 	case KMS:
-		if _, own := s.As.(given); !own {
-			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef")
+		if !s.own() {
+			return errors.New("a namespace's resource needs credentials of its own for a key management service: set spec.source.kms.secretRef or serviceAccount")
 		}
-		if scheme, rest, _ := strings.Cut(s.Address, "://"); scheme != "gcpkms" && !strings.HasPrefix(rest, "/") {
+		if scheme, rest, _ := strings.Cut(s.Address, "://"); scheme != "gcpkms" && scheme != "azurekms" && !strings.HasPrefix(rest, "/") {
 			return fmt.Errorf("a namespace's resource cannot name the endpoint of a key management service: use %.20s:///…", scheme)
 		}
 		return nil
 	case Registry:
-		if _, own := s.As.(given); !own {
-			return errors.New("a namespace's resource needs credentials of its own for a registry: set spec.identity.secretRef")
+		if !s.own() {
+			return errors.New("a namespace's resource needs credentials of its own for a registry: set spec.identity.secretRef or serviceAccount")
 		}
 		return nil // fetchRegistry only talks to the cloud's own hosts
 	case VaultKeys, VaultCertificates, TUF:
@@ -105,5 +86,19 @@ func (s Source) permitted(hosts egress.Hosts) error {
 	if !hosts.Contain(address) {
 		return fmt.Errorf("host %.253s is not one that a namespace's resource may name; a cluster admin can allow it with --egress-host, or make a ClusterTrustStore", address.Host)
 	}
+	if (s.Kind == VaultKeys || s.Kind == VaultCertificates) && !s.own() {
+		return errors.New("a namespace's resource needs credentials of its own for Vault: set spec.source.vault.tokenSecretKeyRef or serviceAccount")
+	}
 	return nil
+}
+
+// own reports whether the identity is one that the owner's namespace may give.
+func (s Source) own() bool {
+	switch as := s.As.(type) {
+	case given:
+		return true
+	case account:
+		return as.namespace == string(s.Owner)
+	}
+	return false
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Identity is as whom a source is fetched: with credentials that a resource gives, or as
-// the pod of this process. Both types are of this package alone, so nobody else can make
-// one but by [Given] and [Pod]. Nil is nobody, which suffices for public repositories.
+// Identity is as whom a source is fetched: with credentials that a resource gives, as a
+// ServiceAccount, or as the pod of this process. The types are of this package alone, so
+// nobody else can make one but by [Given], [ServiceAccount] and [Pod]. Nil is nobody, which
+// suffices for public repositories.
 type Identity interface{ identity() }
 
 // given are credentials, as a JSON object of strings. It is comparable, as a [Source] is.
@@ -68,6 +69,8 @@ func held(as Identity, needed ...string) (values map[string]string, ambient bool
 			}
 		}
 		return values, false, nil
+	case account:
+		return nil, false, problem("a ServiceAccount is not supported here: use secretRef")
 	}
 	return nil, false, problem("there are no credentials")
 }

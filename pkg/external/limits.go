@@ -29,6 +29,11 @@ const (
 	publicGoodRefresh = time.Hour
 	// maxRolesText bounds the annotation of an exported ConfigMap: four roles take 300 bytes.
 	maxRolesText = 4 << 10
+	// loginMargin is how long before its end a login counts no more.
+	loginMargin = time.Minute
+	// maxPrivateKey is the size of an RSA key: 4096 bits take 2.4 KiB. A larger one would
+	// cost seconds to parse and to sign with.
+	maxPrivateKey = 4 << 10
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

@@ -11,6 +11,6 @@ func awsKey(context.Context, network, string, Identity) (crypto.PublicKey, error
 	return nil, notInThisBuild("AWS", "aws")
 }
 
-func ecrLogin(context.Context, network, string, Identity) (user, password string, err error) {
-	return "", "", notInThisBuild("AWS", "aws")
+func ecrLogin(context.Context, network, string, Identity) (login, error) {
+	return login{}, notInThisBuild("AWS", "aws")
 }

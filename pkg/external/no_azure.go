@@ -11,6 +11,6 @@ func azureKey(context.Context, network, string, Identity) (crypto.PublicKey, err
 	return nil, notInThisBuild("Azure", "azure")
 }
 
-func acrLogin(context.Context, network, string, Identity) (user, password string, err error) {
-	return "", "", notInThisBuild("Azure", "azure")
+func acrLogin(context.Context, network, string, Identity) (login, error) {
+	return login{}, notInThisBuild("Azure", "azure")
 }

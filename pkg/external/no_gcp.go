@@ -11,6 +11,6 @@ func gcpKey(context.Context, network, string, Identity) (crypto.PublicKey, error
 	return nil, notInThisBuild("Google Cloud", "gcp")
 }
 
-func garLogin(context.Context, network, string, Identity) (user, password string, err error) {
-	return "", "", notInThisBuild("Google Cloud", "gcp")
+func garLogin(context.Context, network, string, Identity) (login, error) {
+	return login{}, notInThisBuild("Google Cloud", "gcp")
 }

@@ -35,7 +35,10 @@ const errUnusable = problem("its answer cannot be used")
 func shown(err error) error {
 	var network *egress.Error
 	var own problem
+	var tokens ownWords
 	switch {
+	case errors.As(err, &tokens):
+		return tokens
 	case errors.As(err, &network):
 		return network
 	case errors.As(err, &own):

@@ -20,7 +20,7 @@ const (
 	VaultCertificates Kind = "Vault certificates" // the same: PEM certificates
 	KMS               Kind = "KMS"                // Address is a URI such as awskms:///alias/release: a PEM public key
 	TUF               Kind = "TUF"                // Address of the mirror, Root: a trusted_root.json
-	Registry          Kind = "registry"           // Path is ECR, ACR or GAR, Address the host: a .dockerconfigjson
+	Registry          Kind = "registry"           // Path is ECR, ACR, GAR or GHCR, Address the host: a .dockerconfigjson
 )
 
 // Source says where trust material or a login is, and how to get it. Two sources
@@ -50,8 +50,11 @@ func (s Source) String() string {
 // Fingerprint identifies the source and its credentials, without showing them.
 func (s Source) Fingerprint() string {
 	as := fmt.Sprintf("%T", s.As)
-	if held, ok := s.As.(given); ok {
+	switch held := s.As.(type) {
+	case given:
 		as += string(held)
+	case account:
+		as += fmt.Sprintf("%q", held)
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %q", s.Owner, s.Kind, s.Address, s.Path, s.Root, s.Authority, as))
 	return hex.EncodeToString(sum[:])
@@ -82,8 +85,10 @@ type Value struct {
 	Content []byte
 	// FetchedAt is the time of that fetch.
 	FetchedAt time.Time
-	// Ends are what the source says about itself, such as the roles of a TUF repository.
-	Ends []trust.End
+	// Ends is when Content stops working by itself, as a login does; zero is never.
+	Ends time.Time
+	// RoleEnds say when the metadata of a TUF repository ends.
+	RoleEnds []trust.End
 	// KeptUntil is when the content stops to count unless fetching works again. It is zero
 	// while fetching works.
 	KeptUntil time.Time

@@ -210,7 +210,7 @@ func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
 	good.Root = string(root)
 	got, err := network{}.fetchTUF(t.Context(), good)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"trusted":"root"}`, string(got.content))
+	require.JSONEq(t, `{"trusted":"root"}`, string(got.Bytes))
 
 	changed := map[string][]byte{}
 	for name, text := range files {
@@ -267,7 +267,7 @@ func TestATUFMirrorThatLeadsElsewhereIsNotFollowed(t *testing.T) {
 			require.NoError(t, err, "the first root is given")
 			continue
 		}
-		require.Nil(t, got.content)
+		require.Nil(t, got.Bytes)
 		require.ErrorContains(t, err, "redirects, which is not followed", file)
 		require.NotContains(t, err.Error(), "canary")
 	}
@@ -315,9 +315,9 @@ func TestNothingThatAServerSaysIsInAnError(t *testing.T) {
 func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 	for host, identity := range map[string]string{
 		"123456789012.dkr.ecr.eu-central-1.amazonaws.com": "ECR", "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn": "ECR",
-		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR",
+		"team.azurecr.io": "ACR", "europe-docker.pkg.dev": "GAR", "eu.gcr.io": "GAR", "gcr.io": "GAR", "ghcr.io": "GHCR",
 	} {
-		for _, each := range []string{"ECR", "ACR", "GAR"} {
+		for _, each := range []string{"ECR", "ACR", "GAR", "GHCR"} {
 			require.Equal(t, each == identity, registryOf(each, host), "%s %s", each, host)
 		}
 	}
@@ -326,6 +326,7 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 		{Kind: Registry, Path: "ECR", Address: "s3.amazonaws.com"}, {Kind: Registry, Path: "GAR", Address: "evilpkg.dev"}, {Kind: Registry, Path: "Other", Address: "x"},
 		{Kind: Registry, Path: "GAR", Address: "evilgcr.io"}, {Kind: Registry, Path: "GAR", Address: "-docker.pkg.dev"}, {Kind: Registry, Path: "GAR", Address: "a.b-docker.pkg.dev"},
 		{Kind: Registry, Path: "GAR", Address: "a.b.gcr.io"}, {Kind: Registry, Path: "GAR", Address: "eu.gcr.io:444"}, {Kind: Registry, Path: "ACR", Address: "a.b.azurecr.io"},
+		{Kind: Registry, Path: "GHCR", Address: "evil.ghcr.io"}, {Kind: Registry, Path: "GHCR", Address: "ghcr.io:444"}, {Kind: Registry, Path: "GHCR", Address: "ghcr.io.evil.example"},
 		{Kind: Registry, Path: "ACR", Address: ".azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "x@team.azurecr.io"}, {Kind: Registry, Path: "ACR", Address: "evil.example/.azurecr.io"},
 		{Kind: Registry, Path: "ECR", Address: "1.dkr.ecr.eu-central-1.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example/.amazonaws.com"},
 		{Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.evil.example.amazonaws.com"}, {Kind: Registry, Path: "ECR", Address: "123456789012.dkr.ecr.eu-central-1.amazonaws.com.cn"},
@@ -334,7 +335,7 @@ func TestCredentialsOfCloudsGoToTheirOwnHostsOnly(t *testing.T) {
 		_, err := network{}.fetchRegistry(t.Context(), wrong)
 		says := "is not a host of " + wrong.Path
 		if wrong.Path == "Other" {
-			says = "must be ECR, ACR or GAR"
+			says = "must be ECR, ACR, GAR or GHCR"
 		}
 		require.ErrorContains(t, err, says, wrong.Address)
 	}

@@ -21,12 +21,12 @@ const trustedRootTarget = "trusted_root.json"
 // default. What it holds ends with the repository's root and targets, whose keys are kept
 // offline. The snapshot and timestamp live for days and are renewed by a machine: if they
 // are not, fetching fails, and the value says so.
-func (n network) fetchTUF(ctx context.Context, source Source) (fetched, error) {
+func (n network) fetchTUF(ctx context.Context, source Source) (Content, error) {
 	copied, err := n.copyTUF(ctx, source)
 	if err != nil {
-		return fetched{}, err
+		return Content{}, err
 	}
-	return fetched{content: copied.TrustedRoot, ends: RoleEnds(copied.Roles)}, nil
+	return Content{Bytes: copied.TrustedRoot, RoleEnds: RoleEnds(copied.Roles)}, nil
 }
 
 // copyTUF reads a TUF repository over the network.

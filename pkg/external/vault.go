@@ -18,16 +18,9 @@ import (
 )
 
 // fetchVault reads the certificates of a PKI mount, or the public keys of a transit
-// key: all versions that may still verify, newest first. It is one request of Vault's
-// HTTP API, made here so that nothing of the environment is in it.
+// key: all versions that may still verify, newest first. It uses Vault's HTTP API alone, so
+// that nothing of the environment is in its requests.
 func (n network) fetchVault(ctx context.Context, source Source) ([]byte, error) {
-	values, ambient, err := held(source.As, "token")
-	if err != nil {
-		return nil, err
-	}
-	if ambient {
-		return nil, problem("Vault needs a token")
-	}
 	address, err := vaultURL(source)
 	if err != nil {
 		return nil, err
@@ -37,10 +30,11 @@ func (n network) fetchVault(ctx context.Context, source Source) ([]byte, error) 
 		return nil, err
 	}
 	defer client.Close()
-	header := http.Header{"X-Vault-Request": {"true"}, "X-Vault-Token": {values["token"]}}
-	if values["namespace"] != "" {
-		header.Set("X-Vault-Namespace", values["namespace"])
+	header, leave, err := n.vaultLogin(ctx, client, source)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	status, body, err := client.Get(ctx, address.String(), header)
 	switch {
 	case err != nil:
@@ -75,14 +69,19 @@ func vaultURL(source Source) (*url.URL, error) {
 	if err != nil {
 		return nil, problem("the address is malformed")
 	}
-	parts := strings.Split(strings.Trim(source.Path, "/"), "/")
+	return vaultPath(address, source.Path)
+}
+
+// vaultPath returns the address of a path below /v1/.
+func vaultPath(server *url.URL, path string) (*url.URL, error) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for _, part := range parts {
 		if part == "" || part == "." || part == ".." {
 			return nil, problem("the path has an empty part, or one of dots")
 		}
 	}
-	path := strings.TrimSuffix(address.Path, "/") + "/v1/" + strings.Join(parts, "/")
-	return &url.URL{Scheme: address.Scheme, Host: address.Host, Path: path}, nil
+	whole := strings.TrimSuffix(server.Path, "/") + "/v1/" + strings.Join(parts, "/")
+	return &url.URL{Scheme: server.Scheme, Host: server.Host, Path: whole}, nil
 }
 
 // vaultKeys reads an answer of the transit engine ("Read key"), which holds the

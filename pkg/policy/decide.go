@@ -51,6 +51,18 @@ type Verdict struct {
 	Doubtful bool
 }
 
+// WithWarning adds a warning to a verdict that allows. The verdict is then doubtful.
+func (v Verdict) WithWarning(warning string) Verdict {
+	if warning == "" || v.Outcome != Allowed {
+		return v
+	}
+	if v.Warning != "" {
+		warning = v.Warning + "; " + warning
+	}
+	v.Warning, v.Doubtful = warning, true
+	return v
+}
+
 // toFix joins a reason and its remediation, and ellipsis ends a text that was cut.
 const (
 	toFix    = ". To fix: "

@@ -3,13 +3,13 @@
 // credentials at a time, and verifies every byte against the requested digest. It
 // refuses to send credentials to any host but the one they were declared for, to speak
 // plain HTTP or reach private addresses unless a cluster admin listed the host, and to
-// read more than a limit. It ignores proxies from the environment.
+// read more than a limit. Through a proxy it only reaches hosts that a cluster admin listed.
 package registry
 
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/fair"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -43,6 +44,10 @@ type Options struct {
 	// DeniedPrefixes are refused in addition to loopback, link-local, private and other
 	// special-purpose addresses: those of the cluster's pods and services.
 	DeniedPrefixes []netip.Prefix
+	// Proxy is that of the environment, for hosts that a ClusterStore lists. Nil is none.
+	Proxy *egress.Environment
+	// Endpoints are registries that are where an admin says.
+	Endpoints egress.Endpoints
 	// UserAgent is sent with every request.
 	UserAgent string
 	// Observe, if set, is told of every request once its header has arrived or it has
@@ -65,6 +70,20 @@ type Store struct {
 	Registries  []string              // normalised hosts
 	Credentials map[string]Credential // by normalised host
 	RootCAs     []byte                // PEM, trusted in addition to the system's certificates
+	// Patterns list more registries. Level orders stores: the lowest that has one for a host
+	// decides, and within it a name comes before a pattern.
+	Patterns []image.HostPattern
+	Level    int
+	// Logins are credentials for hosts that are listed by pattern.
+	Logins []Login
+	// ClientCertificate is presented to hosts that the store lists.
+	ClientCertificate *tls.Certificate
+	// Mirrors are read in place of Registries, the first that has the image.
+	Mirrors []Mirror
+	// Evidence lists repositories that are searched for signatures and attestations too,
+	// or instead of all others if EvidenceOnly is set.
+	Evidence     []Location
+	EvidenceOnly bool
 	// Broken, if set, says why the store is unusable: every call for its registries
 	// then fails permanently. Without registries it applies to all hosts.
 	Broken string
@@ -74,6 +93,8 @@ type Store struct {
 type HostRule struct {
 	PlainHTTP bool // speak HTTP without TLS
 	Private   bool // may have a loopback, link-local, private or cluster address
+	// Proxy replaces or extends that of the environment, which nil leaves as it is.
+	Proxy *Proxy
 }
 
 // Access is what one tenant may reach, and how. It is immutable.
@@ -82,8 +103,10 @@ type Access struct {
 	// Account pays for the requests; empty means that the namespace pays for itself.
 	Account verify.Account
 	UID     string
-	Stores  []Store             // the first that lists a host applies
+	Stores  []Store             // the nearest level first, and within it by name
 	Hosts   map[string]HostRule // by normalised host
+	// Patterns are rules for hosts that are not in Hosts; the first that matches counts.
+	Patterns []PatternRule
 	// Attestations also reads cosign's attestation tag when referrers are listed. It
 	// costs one more request, so set it only if a Verifier checks attestations.
 	Attestations bool
@@ -128,7 +151,7 @@ func NewClient(options Options) *Client {
 	options.PerSecond = cmp.Or(max(options.PerSecond, 0), DefaultPerSecond)
 	return &Client{
 		options:   options,
-		addresses: egress.NewGuard(options.DeniedPrefixes...),
+		addresses: egress.NewGuard(options.DeniedPrefixes...).With(options.Endpoints),
 		transports: otter.Must(&otter.Options[transportKey, *http.Transport]{MaximumSize: maxTransports,
 			OnDeletion: func(e otter.DeletionEvent[transportKey, *http.Transport]) { e.Value.CloseIdleConnections() }}),
 		tokens: otter.Must(&otter.Options[tokenKey, auth.Cache]{MaximumSize: maxTokenCaches,
@@ -186,13 +209,4 @@ func (c *Client) tokenCache(access Access, host string, credential Credential) a
 		cache, _ = c.tokens.SetIfAbsent(key, auth.NewCache())
 	}
 	return cache
-}
-
-// caKey identifies a CA bundle; empty means the system's certificates.
-func caKey(pem []byte) string {
-	if len(pem) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(pem)
-	return hex.EncodeToString(sum[:])
 }

@@ -22,7 +22,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
-	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // secureRegistry serves handler over TLS with HTTP/1.1 or HTTP/2, and returns its host and
@@ -78,14 +77,14 @@ func TestAnAnswerThatIsCutOffProvesNothing(t *testing.T) {
 	sized := func(n int) string { return fmt.Sprintf("\nContent-Length: %d", n) }
 	manifestHeader := "Content-Type: " + ocispec.MediaTypeImageManifest + "\nDocker-Content-Digest: " + digest.FromString(manifest).String()
 	indexHeader := "Content-Type: " + ocispec.MediaTypeImageIndex
-	fetchManifest := func(ctx context.Context, s verify.Registry, ref image.Reference) error {
+	fetchManifest := func(ctx context.Context, s first, ref image.Reference) error {
 		_, err := s.Fetch(ctx, ref, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.FromString(manifest), Size: int64(len(manifest))}, 1024)
 		return err
 	}
 	cases := map[string]struct {
 		request string // a regular expression of what is cut
 		cut     http.HandlerFunc
-		call    func(context.Context, verify.Registry, image.Reference) error
+		call    func(context.Context, first, image.Reference) error
 	}{
 		"a blob, before its first byte":     {blobs, cutAfter(200, octets+sized(len(blob)), ""), fetch(7)},
 		"a blob":                            {blobs, cutAfter(200, octets+sized(len(blob)), blob[:3]), fetch(7)},
@@ -128,19 +127,19 @@ func TestAnAnswerThatIsCutOffProvesNothing(t *testing.T) {
 				realm = "https://" + host + "/token"
 				client := registry.NewClient(registry.Options{})
 				t.Cleanup(client.Close)
-				err := c.call(t.Context(), client.For(access), parse(t, host+"/app:v1"))
+				err := c.call(t.Context(), of(client, access), parse(t, host+"/app:v1"))
 				require.EqualValues(t, "transient", reason(t, err), err)
 				mu.Lock()
 				require.NotZero(t, cuts)
 				healthy = true
 				mu.Unlock()
-				require.NoError(t, c.call(t.Context(), client.For(access), parse(t, host+"/app:v1")), "the same answer, whole")
+				require.NoError(t, c.call(t.Context(), of(client, access), parse(t, host+"/app:v1")), "the same answer, whole")
 			})
 		}
 	}
 }
 
-func listByTag(ctx context.Context, s verify.Registry, ref image.Reference) error {
+func listByTag(ctx context.Context, s first, ref image.Reference) error {
 	found, err := s.Referrers(ctx, ref.WithDigest(someDigest))
 	if err == nil && len(found) == 0 {
 		return fmt.Errorf("found nothing")

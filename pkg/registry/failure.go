@@ -63,6 +63,10 @@ func worthRetrying(err error) bool {
 			response.StatusCode == http.StatusGatewayTimeout
 	}
 	var network net.Error
+	var proxy *egress.ProxyError
+	if errors.As(err, &proxy) && proxy.Status != 0 && proxy.Status < http.StatusInternalServerError {
+		return false // it will say the same again
+	}
 	if errors.Is(err, errBackOff) || errors.As(err, &network) && network.Timeout() {
 		return false
 	}
@@ -154,6 +158,13 @@ func untrusted(err error) bool {
 	var unknownCA x509.UnknownAuthorityError
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &unknownCA) || errors.As(err, &certificate)
+}
+
+// refusedCertificate reports whether a server ended the handshake because of our
+// certificate (RFC 8446, section 6.2). The library does not export the type of alerts.
+func refusedCertificate(err error) bool {
+	var operation *net.OpError
+	return errors.As(err, &operation) && operation.Op == "remote error" && strings.Contains(operation.Err.Error(), "certificate")
 }
 
 // mismatch is the error for content with another digest than requested.
@@ -266,11 +277,14 @@ func transientCause(err error, host string) string {
 	var response *errcode.ErrorResponse
 	var network net.Error
 	var dns *net.DNSError
+	var proxy *egress.ProxyError
 	switch {
 	case errors.Is(err, errMemory), errors.Is(err, errPace):
 		return "overloaded: too many large answers of registries are being read, try again"
 	case errors.Is(err, errOverloaded):
 		return "overloaded: too many requests to " + host + " are waiting, try again"
+	case errors.As(err, &proxy):
+		return host + " was not reached: " + proxy.Error()
 	case errors.As(err, &response):
 		return fmt.Sprintf("%s answered with status %d", host, response.StatusCode)
 	case errors.Is(err, context.Canceled):
@@ -283,6 +297,8 @@ func transientCause(err error, host string) string {
 		return host + " asked for a pause (429 or 503 with Retry-After)"
 	case untrusted(err):
 		return host + " has a certificate that is not trusted; a Store's caBundle can make it so"
+	case refusedCertificate(err):
+		return host + " refuses the client certificate, or asks for one; clientCertificate of a Store presents it"
 	case connectionFailed(err):
 		return "the connection to " + host + " failed"
 	}

@@ -41,11 +41,12 @@ type backOffKey struct {
 	host    string
 }
 
-// guard is the round tripper of one tenant for images of one host. Every request passes
+// guard is the round tripper of one tenant for one place. Every request passes
 // it, including those to token servers and after redirects.
 type guard struct {
 	session *session
-	origin  string // the host that the image names
+	origin  string // the host of the place that is read
+	named   bool   // a cluster admin named it, as [Location.Named]
 	stage   Stage
 	store   Store
 }
@@ -69,7 +70,7 @@ func (g *guard) send(req *http.Request, times *times) (*http.Response, error) {
 	if until, ok := client.backOffs.GetIfPresent(key); ok && time.Now().Before(until) {
 		return nil, errBackOff
 	}
-	transport, err := client.transport(g.store.RootCAs, g.session.access.Hosts[host].Private)
+	transport, err := g.transport(req, host)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func (g *guard) permit(req *http.Request, host string) error {
 	switch req.URL.Scheme {
 	case "https":
 	case "http":
-		if !g.session.access.Hosts[host].PlainHTTP {
+		if rule, _ := g.session.access.rule(host); !rule.PlainHTTP {
 			return verify.PermanentWith(policy.ReasonForbidden, fmt.Errorf("%s would be reached without TLS", host), "use a registry with TLS; only a ClusterStore with insecurePlainHTTP permits another")
 		}
 	default:

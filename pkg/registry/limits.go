@@ -32,7 +32,13 @@ const (
 	// maxDockerConfigHosts is the number of hosts in one pull secret.
 	maxDockerConfigHosts = 256
 
-	// maxTransports bounds the connection pools, one per CA bundle.
+	// maxClientChainBytes bounds the client certificate with its chain, maxClientKeyBytes
+	// and maxClientKeyBits its key, which signs once a connection: an RSA key of 4096 bits
+	// has 3.2 KiB.
+	maxClientChainBytes, maxClientKeyBytes, maxClientKeyBits = 64 << 10, 8 << 10, 4096
+
+	// maxTransports bounds the connection pools, one per CA bundle, client certificate and
+	// proxy.
 	maxTransports = 256
 	// maxTokenCaches bounds the token caches, one per tenant, host and credential.
 	maxTokenCaches = 16_384

@@ -72,8 +72,8 @@ func TestAnswersThatAreBeingReadFitIntoTheShareOfTheirAccount(t *testing.T) {
 	t.Cleanup(end)
 	client := registry.NewClient(registry.Options{RequestTimeout: 30 * time.Second})
 	t.Cleanup(client.Close)
-	of := func(namespace verify.Namespace) verify.Registry {
-		return client.For(registry.Access{Namespace: namespace, Hosts: plain(h.Host())})
+	of := func(namespace verify.Namespace) first {
+		return of(client, registry.Access{Namespace: namespace, Hosts: plain(h.Host())})
 	}
 	large, small := parse(t, h.Host()+"/large/app@"+someDigest.String()), parse(t, h.Host()+"/app@"+someDigest.String())
 	var all sync.WaitGroup
@@ -108,7 +108,7 @@ func TestAnAccountReadsAtItsPace(t *testing.T) {
 	client := registry.NewClient(registry.Options{BytesPerSecond: 1 << 16, RequestTimeout: 200 * time.Millisecond})
 	t.Cleanup(client.Close)
 	fetch := func(namespace verify.Namespace) error {
-		_, err := client.For(registry.Access{Namespace: namespace, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), large, 1<<20)
+		_, err := of(client, registry.Access{Namespace: namespace, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), large, 1<<20)
 		return err
 	}
 	require.NoError(t, fetch("team-b"))

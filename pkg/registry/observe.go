@@ -14,9 +14,9 @@ import (
 
 // Exchange is one request and what came of it. It has no text that a stranger chose.
 type Exchange struct {
-	// Registry is the host that the image names, also for requests to its token server and
-	// after redirects. It is empty unless a ClusterStore names the host: whoever names an
-	// image chooses it.
+	// Registry is the host of the place that is read, which the image names or a Store, also
+	// for requests to its token server and after redirects. It is empty unless a ClusterStore
+	// names the host: whoever names an image chooses it.
 	Registry string
 	Stage    Stage
 	Outcome  Outcome
@@ -54,6 +54,7 @@ const (
 	OutcomeTimeout      Outcome = "timeout"
 	OutcomeUntrusted    Outcome = "untrusted"   // its certificate
 	OutcomeUnreachable  Outcome = "unreachable" // no connection, or it was lost
+	OutcomeProxy        Outcome = "proxy"       // the proxy did not connect
 	OutcomeCanceled     Outcome = "canceled"
 	OutcomeRefused      Outcome = "refused"    // by us: an address, a scheme, a token server, a broken Store
 	OutcomePaused       Outcome = "paused"     // not sent: the registry asked for a pause
@@ -71,7 +72,7 @@ func (g *guard) observe(req *http.Request, resp *http.Response, err error, at ti
 		return
 	}
 	x := Exchange{Stage: g.stage}
-	if _, named := g.session.access.Hosts[g.origin]; named {
+	if g.session.access.named(g.origin) || g.named {
 		x.Registry = g.origin
 	}
 	// Token servers have any path; a redirect (req.Response) may lead to any, too.
@@ -115,6 +116,7 @@ func outcomeOfStatus(status int) Outcome {
 
 func outcomeOfError(ctx context.Context, err error) Outcome {
 	var network net.Error
+	var proxy *egress.ProxyError
 	deadline, limited := ctx.Deadline()
 	switch {
 	case errors.Is(err, errBackOff):
@@ -125,6 +127,8 @@ func outcomeOfError(ctx context.Context, err error) Outcome {
 		return OutcomeTimeout
 	case ctx.Err() != nil, errors.Is(err, context.Canceled):
 		return OutcomeCanceled
+	case errors.As(err, &proxy):
+		return OutcomeProxy
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return OutcomeTimeout
 	case untrusted(err):

@@ -124,7 +124,7 @@ func TestTheObserverIsNotToldHostsThatOnlyAnImageNames(t *testing.T) {
 	client := registry.NewClient(registry.Options{Observe: e.observe})
 	t.Cleanup(client.Close)
 	for _, hosts := range []map[string]registry.HostRule{nil, plain(h.Host())} {
-		_, _ = client.For(registry.Access{Namespace: "team-a", Hosts: hosts}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
+		_, _ = of(client, registry.Access{Namespace: "team-a", Hosts: hosts}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
 	}
 	require.Empty(t, e.seen[0].Registry)
 	require.Equal(t, h.Host(), e.seen[1].Registry)

@@ -20,32 +20,32 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// Referrers implements [verify.Registry]. It reads the signature tag, the attestation tag
+// Referrers implements [verify.Repository]. It reads the signature tag, the attestation tag
 // if there are Verifiers of attestations, and the referrers API or its fallback tag, in
 // parallel.
-func (s *session) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (p *place) Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error) {
 	if subject.Digest == "" {
 		return nil, verify.Permanent(policy.ReasonNoDigest, fmt.Errorf("cannot list the referrers of %s: it has no digest", subject))
 	}
-	repository, err := s.repository(subject, StageList)
+	repository, err := p.repository(StageList)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the referrers of %s: %w", subject, err)
 	}
 	var signed, attested, referring []ocispec.Descriptor
 	var signedErr, attestedErr, listErr error
 	var all sync.WaitGroup
-	all.Go(func() { signed, signedErr = s.evidenceTag(ctx, repository, subject, ".sig") })
-	if s.access.Attestations {
-		all.Go(func() { attested, attestedErr = s.evidenceTag(ctx, repository, subject, ".att") })
+	all.Go(func() { signed, signedErr = p.evidenceTag(ctx, repository, subject, ".sig") })
+	if p.access.Attestations {
+		all.Go(func() { attested, attestedErr = p.evidenceTag(ctx, repository, subject, ".att") })
 	}
-	all.Go(func() { referring, listErr = s.referrers(ctx, repository, subject) })
+	all.Go(func() { referring, listErr = p.referrers(ctx, repository, subject) })
 	all.Wait()
 	return dedupe(slices.Concat(signed, attested, referring)), join(signedErr, attestedErr, listErr)
 }
 
 // evidenceTag returns the manifest under one of cosign's tags, "sha256-<hex>.sig"
 // or "….att", with its content.
-func (s *session) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
+func (p *place) evidenceTag(ctx context.Context, repository *remote.Repository, subject image.Reference, suffix string) ([]ocispec.Descriptor, error) {
 	tag := subject.Digest.Algorithm().String() + "-" + subject.Digest.Encoded() + suffix
 	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) {
 		descriptor, content, err := fetchManifest(ctx, repository, tag)
@@ -58,7 +58,7 @@ func (s *session) evidenceTag(ctx context.Context, repository *remote.Repository
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, nil
 	}
-	return found, explain(err, "read the tag "+tag+" of "+subject.Name(), subject.Host)
+	return found, p.explain(err, "read the tag "+tag+" of "+p.at.Name())
 }
 
 // apiKey identifies registries of which one answer says that they have the referrers API:
@@ -68,25 +68,25 @@ type apiKey struct {
 	host, repository string
 }
 
-// apiKey returns the key for ref. For a host that a cluster admin named, it has neither
-// account nor repository: one answer counts for all.
-func (s *session) apiKey(ref image.Reference) apiKey {
-	if _, named := s.access.Hosts[ref.Host]; named {
-		return apiKey{host: ref.Host}
+// apiKey returns the key of the place. For a host that a cluster admin named, it has
+// neither account nor repository: one answer counts for all.
+func (p *place) apiKey() apiKey {
+	if p.access.named(p.at.Host) || p.named {
+		return apiKey{host: p.at.Host}
 	}
-	return apiKey{account: s.access.account(), host: ref.Host, repository: ref.Repository}
+	return apiKey{account: p.access.account(), host: p.at.Host, repository: p.at.Repository}
 }
 
 // referrers asks the API (OCI distribution specification, "Listing Referrers") and takes
 // the fallback tag ("Referrers Tag Schema") if the repository does not have it.
-func (s *session) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
-	key := s.apiKey(subject)
-	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return s.list(ctx, key, repository, subject) })
+func (p *place) referrers(ctx context.Context, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+	key := p.apiKey()
+	found, err := attempt(ctx, func() ([]ocispec.Descriptor, error) { return p.list(ctx, key, repository, subject) })
 	if errors.Is(err, errEnough) || errors.Is(err, errdef.ErrTooManyPages) {
 		return found, verify.PermanentWith(policy.ReasonLimitExceeded, fmt.Errorf("%s has more than %d referrers or %d pages of them, the rest is not read",
 			subject.Name(), maxReferrers, maxReferrerPages), "remove superfluous signatures and attestations from the repository")
 	}
-	return found, explain(err, "list the referrers of "+subject.String(), subject.Host)
+	return found, p.explain(err, "list the referrers of "+p.of(subject, subject.String()))
 }
 
 // list always asks the API. Only its presence is remembered, and only saves the request
@@ -95,25 +95,25 @@ func (s *session) referrers(ctx context.Context, repository *remote.Repository, 
 // ago may have one, so whoever trusted it could miss a signature. So what is remembered
 // never changes an answer, and a registry without the API costs one more request and no
 // more time.
-func (s *session) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
+func (p *place) list(ctx context.Context, key apiKey, repository *remote.Repository, subject image.Reference) ([]ocispec.Descriptor, error) {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fallback := func() ([]ocispec.Descriptor, error) {
-		found, _, err := s.listWith(limited, repository, subject, false)
+		found, _, err := p.listWith(limited, repository, subject, false)
 		return found, err
 	}
-	if _, known := s.client.apis.GetIfPresent(key); !known {
+	if _, known := p.client.apis.GetIfPresent(key); !known {
 		fallback = started(fallback)
 	}
-	found, pages, err := s.listWith(ctx, repository, subject, true)
+	found, pages, err := p.listWith(ctx, repository, subject, true)
 	if pages > 0 {
-		s.client.apis.Set(key, struct{}{})
+		p.client.apis.Set(key, struct{}{})
 		return found, err
 	}
 	if !unsupported(err) {
 		return found, err
 	}
-	s.client.apis.Invalidate(key)
+	p.client.apis.Invalidate(key)
 	return fallback()
 }
 
@@ -156,8 +156,8 @@ func unsupported(err error) bool {
 // listWith lists by the API or by the fallback tag, without a filter: registries get the
 // artifact types in an index wrong. It also returns how many pages came. From the first
 // one of the API on, the API exists, and a page that is missing is an error.
-func (s *session) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
-	client := &lists{Client: repository.Client, session: s}
+func (p *place) listWith(ctx context.Context, repository *remote.Repository, subject image.Reference, api bool) (found []ocispec.Descriptor, pages int, err error) {
+	client := &lists{Client: repository.Client, session: p.session}
 	lister := &remote.Repository{Client: client, Reference: repository.Reference, PlainHTTP: repository.PlainHTTP,
 		MaxMetadataBytes: repository.MaxMetadataBytes, ReferrerListMaxPages: repository.ReferrerListMaxPages}
 	if err := lister.SetReferrersCapability(api); err != nil {

@@ -47,10 +47,10 @@ func TestAQuestionAboutAMissingRepositoryHidesNoEvidence(t *testing.T) {
 	client := registry.NewClient(registry.Options{})
 	t.Cleanup(client.Close)
 	for _, missing := range []string{"missing", "team-b/app/missing"} {
-		_, err := client.For(registry.Access{Namespace: "team-a", Hosts: plain(h.Host())}).Referrers(t.Context(), parse(t, h.Host()+"/"+missing+"@"+someDigest.String()))
+		_, err := of(client, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())}).Referrers(t.Context(), parse(t, h.Host()+"/"+missing+"@"+someDigest.String()))
 		require.NoError(t, err)
 		for _, namespace := range []verify.Namespace{"team-b", "team-a"} {
-			found, err := client.For(registry.Access{Namespace: namespace, Hosts: plain(h.Host())}).
+			found, err := of(client, registry.Access{Namespace: namespace, Hosts: plain(h.Host())}).
 				Referrers(t.Context(), parse(t, h.Host()+"/team-b/app@"+someDigest.String()))
 			require.NoError(t, err)
 			require.Len(t, found, 1, "the signature of %s is found after a question about %s", namespace, missing)
@@ -79,7 +79,7 @@ func TestWhatIsRememberedNeverChangesAnAnswer(t *testing.T) {
 	}
 	tags := map[string]http.HandlerFunc{"no tag": http.NotFound, "a tag": index("by tag"), "a tag that fails": hostile.Status(500)}
 	list := func(client *registry.Client, h *hostile.Registry, repository string) string {
-		found, err := client.For(registry.Access{Namespace: "team-a", Hosts: plain(h.Host())}).
+		found, err := of(client, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())}).
 			Referrers(t.Context(), parse(t, h.Host()+"/"+repository+"@"+someDigest.String()))
 		return fmt.Sprintf("%v %v %v", found, err, verify.IsPermanent(err))
 	}
@@ -136,7 +136,7 @@ func TestThePresenceOfTheReferrersAPISavesTheFallbackTag(t *testing.T) {
 		t.Cleanup(client.Close)
 		list := func(namespace verify.Namespace) int {
 			r.Reset()
-			found, err := client.For(registry.Access{Namespace: namespace, Hosts: plain(r.Host())}).Referrers(t.Context(), img.Reference)
+			found, err := of(client, registry.Access{Namespace: namespace, Hosts: plain(r.Host())}).Referrers(t.Context(), img.Reference)
 			require.NoError(t, err)
 			require.Empty(t, found)
 			return r.Count()
@@ -190,7 +190,7 @@ func TestListsOfManyAccountsAtOnceAreComplete(t *testing.T) {
 			all.Go(func() {
 				access := registry.Access{Namespace: verify.Namespace(fmt.Sprint("team-", i)), Hosts: plain(h.Host())}
 				ref := parse(t, h.Host()+"/"+repository+"@"+someDigest.String())
-				found, err := client.For(access).Referrers(context.WithoutCancel(t.Context()), ref)
+				found, err := of(client, access).Referrers(context.WithoutCancel(t.Context()), ref)
 				if err != nil || (len(found) == 1) != (repository == "app") {
 					t.Errorf("%s: %v %v", repository, found, err)
 				}

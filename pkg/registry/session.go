@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -28,10 +27,10 @@ type session struct {
 	access Access
 }
 
-// Resolve implements [verify.Registry]. It sends HEAD, and GET if the answer lacks the
+// Resolve implements [verify.Repository]. It sends HEAD, and GET if the answer lacks the
 // digest or size.
-func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
-	repository, err := s.repository(ref, StageResolve)
+func (p *place) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
+	repository, err := p.repository(StageResolve)
 	if err != nil {
 		return ocispec.Descriptor{}, fmt.Errorf("cannot look up %s: %w", ref, err)
 	}
@@ -46,7 +45,7 @@ func (s *session) Resolve(ctx context.Context, ref image.Reference) (ocispec.Des
 	if err == nil && ref.Digest != "" && descriptor.Digest != ref.Digest {
 		err = mismatch(ref.Digest, descriptor.Digest)
 	}
-	return descriptor, explain(err, "look up "+ref.String(), ref.Host)
+	return descriptor, p.explain(err, "look up "+p.of(ref, ref.String()))
 }
 
 // headUnusable reports whether the answer to HEAD says nothing about the manifest: it
@@ -59,17 +58,17 @@ func headUnusable(err error) bool {
 	return !verify.IsPermanent(err) && !connectionFailed(err)
 }
 
-// Fetch implements [verify.Registry].
-func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error) {
-	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, repo.Name())
+// Fetch implements [verify.Repository].
+func (p *place) Fetch(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
+	doing := fmt.Sprintf("fetch %s from %s", desc.Digest, p.at.Name())
 	switch {
 	case desc.Size < 0 || desc.Size > limit:
 		return nil, verify.Permanent(policy.ReasonLimitExceeded, fmt.Errorf("cannot %s: it is %d bytes large, the limit is %d", doing, desc.Size, limit))
 	case desc.Digest.Validate() != nil:
-		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", repo.Name(), desc.Digest))
+		return nil, verify.Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot fetch from %s: %.80q is not a digest", p.at.Name(), desc.Digest))
 	}
 	open := false
-	repository, err := s.repositoryWith(repo, StageFetch, &open)
+	repository, err := p.repositoryWith(StageFetch, &open)
 	if err != nil {
 		return nil, fmt.Errorf("cannot %s: %w", doing, err)
 	}
@@ -80,7 +79,7 @@ func (s *session) Fetch(ctx context.Context, repo image.Reference, desc ocispec.
 		}
 		return readContent(body, desc, &open)
 	})
-	return fetched, explain(err, doing, repo.Host)
+	return fetched, p.explain(err, doing)
 }
 
 // readContent reads and closes body, and checks it against desc. Only a whole body proves
@@ -129,37 +128,38 @@ func fetchManifest(ctx context.Context, repository *remote.Repository, reference
 	return descriptor, read.Bytes(), nil
 }
 
-// repository returns oras-go's client for ref's repository, for this tenant.
-func (s *session) repository(ref image.Reference, stage Stage) (*remote.Repository, error) {
-	return s.repositoryWith(ref, stage, nil)
+// repository returns oras-go's client for the place.
+func (p *place) repository(stage Stage) (*remote.Repository, error) {
+	return p.repositoryWith(stage, nil)
 }
 
 // repositoryWith is repository for content, if open is set; see [answers].
-func (s *session) repositoryWith(ref image.Reference, stage Stage, open *bool) (*remote.Repository, error) {
-	store := s.store(ref.Host)
+func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
+	host, store := p.at.Host, p.store
 	if store.Broken != "" {
 		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken), "correct the Store, or ask its owner to; its condition Ready says what is wrong")
 	}
-	credential := store.Credentials[ref.Host]
+	credential := store.credential(host)
+	rule, _ := p.access.rule(host)
 	client := &auth.Client{
-		Client: &http.Client{Transport: answers{guard: &guard{session: s, origin: ref.Host, stage: stage, store: store}, open: open},
-			CheckRedirect: checkRedirect, Timeout: s.client.options.RequestTimeout},
-		Cache: s.client.tokenCache(s.access, ref.Host, credential),
+		Client: &http.Client{Transport: answers{guard: &guard{session: p.session, origin: host, named: p.named, stage: stage, store: store}, open: open},
+			CheckRedirect: checkRedirect, Timeout: p.client.options.RequestTimeout},
+		Cache: p.client.tokenCache(p.access, host, credential),
 		Credential: func(_ context.Context, hostport string) (auth.Credential, error) {
-			if hostOf(&url.URL{Host: hostport}) != ref.Host {
+			if hostOf(&url.URL{Host: hostport}) != host {
 				return auth.EmptyCredential, nil
 			}
 			return auth.Credential{Username: credential.Username, Password: credential.Password,
 				RefreshToken: credential.IdentityToken, AccessToken: credential.RegistryToken}, nil
 		},
 	}
-	if s.client.options.UserAgent != "" {
-		client.SetUserAgent(s.client.options.UserAgent)
+	if p.client.options.UserAgent != "" {
+		client.SetUserAgent(p.client.options.UserAgent)
 	}
 	return &remote.Repository{
 		Client:    client,
-		Reference: orasregistry.Reference{Registry: ref.Host, Repository: ref.Repository},
-		PlainHTTP: s.access.Hosts[ref.Host].PlainHTTP,
+		Reference: orasregistry.Reference{Registry: host, Repository: p.at.Repository},
+		PlainHTTP: rule.PlainHTTP,
 		// guard's limit comes first, so that an oversized answer is not reported as
 		// truncated.
 		MaxMetadataBytes:     2 * maxManifestBytes,
@@ -167,15 +167,8 @@ func (s *session) repositoryWith(ref image.Reference, stage Stage, open *bool) (
 	}, nil
 }
 
-// store returns the first store that applies to host; without one, access is anonymous.
-func (s *session) store(host string) Store {
-	for _, store := range s.access.Stores {
-		if slices.Contains(store.Registries, host) || (store.Broken != "" && len(store.Registries) == 0) {
-			return store
-		}
-	}
-	return Store{}
-}
+// store returns the store that applies to a host.
+func (s *session) store(host string) Store { return s.access.store(host) }
 
 // reference returns the digest of ref, or its tag if it has none.
 func reference(ref image.Reference) string {

@@ -40,11 +40,11 @@ func plain(hosts ...string) map[string]registry.HostRule {
 	return rules
 }
 
-func session(t *testing.T, options registry.Options, access registry.Access) verify.Registry {
+func session(t *testing.T, options registry.Options, access registry.Access) first {
 	t.Helper()
 	client := registry.NewClient(options)
 	t.Cleanup(client.Close)
-	return client.For(access)
+	return of(client, access)
 }
 
 // reason returns the reason of a permanent error, "transient" for any other.
@@ -73,7 +73,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 	cases := map[string]struct {
 		part    string
 		handler http.HandlerFunc
-		call    func(ctx context.Context, s verify.Registry, ref image.Reference) error
+		call    func(ctx context.Context, s first, ref image.Reference) error
 		reason  policy.Reason
 		text    string
 	}{
@@ -103,7 +103,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"a redirect to private HTTPS":  {"/blobs/", hostile.Status(307, "Location: https://127.0.0.1:1/x"), fetch(7), policy.ReasonForbidden, "private"},
 		"a redirect to a file":         {"/blobs/", hostile.Status(307, "Location: file:///etc/passwd"), fetch(7), policy.ReasonForbidden, ""},
 		"an unknown tag":               {"/manifests/v2", hostile.Status(404), resolve, policy.ReasonNotFound, "no such image"},
-		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s verify.Registry, ref image.Reference) error {
+		"a manifest with a lying digest": {"/manifests/", hostile.ManifestAs(manifest, digest.FromString("other")), func(ctx context.Context, s first, ref image.Reference) error {
 			_, err := s.Resolve(ctx, ref.WithDigest(digest.FromString(manifest)))
 			return err
 		}, policy.ReasonContentMismatch, "not what its digest says"},
@@ -129,18 +129,18 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 	}
 }
 
-func list(ctx context.Context, s verify.Registry, ref image.Reference) error {
+func list(ctx context.Context, s first, ref image.Reference) error {
 	_, err := s.Referrers(ctx, ref.WithDigest(someDigest))
 	return err
 }
 
-func resolve(ctx context.Context, s verify.Registry, ref image.Reference) error {
+func resolve(ctx context.Context, s first, ref image.Reference) error {
 	_, err := s.Resolve(ctx, ref)
 	return err
 }
 
-func fetch(size int64) func(context.Context, verify.Registry, image.Reference) error {
-	return func(ctx context.Context, s verify.Registry, ref image.Reference) error {
+func fetch(size int64) func(context.Context, first, image.Reference) error {
+	return func(ctx context.Context, s first, ref image.Reference) error {
 		_, err := s.Fetch(ctx, ref, descriptor(size), 1024)
 		return err
 	}
@@ -206,7 +206,7 @@ func TestAnAccountHasItsOwnPace(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		for range n {
-			_, err := client.For(registry.Access{Namespace: ns, Hosts: plain(h.Host()), PerSecond: perSecond}).Fetch(ctx, parse(t, h.Host()+"/app"), descriptor(7), 100)
+			_, err := of(client, registry.Access{Namespace: ns, Hosts: plain(h.Host()), PerSecond: perSecond}).Fetch(ctx, parse(t, h.Host()+"/app"), descriptor(7), 100)
 			require.Error(t, err)
 		}
 		return len(h.Requests()) - before
@@ -225,7 +225,7 @@ func TestRetryAfterPausesOneTenantOnly(t *testing.T) {
 	t.Cleanup(client.Close)
 	ask := func(ns verify.Namespace, account verify.Account) int {
 		before := len(h.Requests())
-		_, err := client.For(registry.Access{Namespace: ns, Account: account, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
+		_, err := of(client, registry.Access{Namespace: ns, Account: account, Hosts: plain(h.Host())}).Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
 		require.EqualValues(t, "transient", reason(t, err))
 		return len(h.Requests()) - before
 	}
@@ -341,7 +341,7 @@ func TestTokensAreNotSharedBetweenTenants(t *testing.T) {
 	t.Cleanup(client.Close)
 	fetch := func(ns verify.Namespace, user string) error {
 		store := registry.Store{Registries: []string{h.Host()}, Credentials: map[string]registry.Credential{h.Host(): {Username: user, Password: "p"}}}
-		_, err := client.For(registry.Access{Namespace: ns, Hosts: plain(h.Host()), Stores: []registry.Store{store}}).
+		_, err := of(client, registry.Access{Namespace: ns, Hosts: plain(h.Host()), Stores: []registry.Store{store}}).
 			Fetch(t.Context(), parse(t, h.Host()+"/app"), descriptor(7), 100)
 		return err
 	}

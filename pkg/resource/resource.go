@@ -23,6 +23,8 @@ type Objects struct {
 	Namespaces []corev1.Namespace
 	Secrets    []corev1.Secret
 	ConfigMaps []corev1.ConfigMap
+	// ServiceAccounts are those whose pull secrets Stores use.
+	ServiceAccounts []corev1.ServiceAccount
 	// Resources are objects of the kinds in [v1alpha1.Kinds].
 	Resources []v1alpha1.Object
 	// Broken holds objects that exist but could not be read. They deny where they
@@ -40,6 +42,8 @@ func (o *Objects) Add(objects ...runtime.Object) error {
 			o.Secrets = append(o.Secrets, *object)
 		case *corev1.ConfigMap:
 			o.ConfigMaps = append(o.ConfigMaps, *object)
+		case *corev1.ServiceAccount:
+			o.ServiceAccounts = append(o.ServiceAccounts, *object)
 		case v1alpha1.Object:
 			o.Resources = append(o.Resources, object)
 		default:
@@ -74,6 +78,9 @@ func (o *Objects) InNamespaces() []string {
 	for _, c := range o.ConfigMaps {
 		names[c.Namespace] = true
 	}
+	for _, a := range o.ServiceAccounts {
+		names[a.Namespace] = true
+	}
 	for _, r := range o.Resources {
 		names[r.GetNamespace()] = true
 	}
@@ -94,7 +101,7 @@ func RefOf(object v1alpha1.Object) policy.ObjectRef {
 }
 
 // Broken is an object whose kind, namespace and name are known, but not its
-// content. Secrets, ConfigMaps and Namespaces may be broken too. Reason is the reason
+// content. Secrets, ConfigMaps, ServiceAccounts and Namespaces may be broken too. Reason is the reason
 // of the resulting problems; it defaults to [policy.ReasonInvalid].
 type Broken struct {
 	Source policy.ObjectRef

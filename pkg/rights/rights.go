@@ -5,8 +5,9 @@
 //
 // It says nothing about cluster-scoped resources: a cluster admin chose the namespace of
 // the objects that they name, and the resources do not tell who has rights there. Nor
-// about credentials that only open a door, such as pull secrets or the token for Vault:
-// with others, evidence is missing and the image is denied.
+// about what only opens a door, such as pull secrets, the ServiceAccount that has them, a
+// client certificate or the token for Vault: with others, evidence is missing and the image
+// is denied.
 package rights
 
 import (
@@ -93,7 +94,11 @@ func OfTrustStore(resource policy.ObjectRef, spec v1alpha1.ClusterTrustStoreSpec
 // has none.
 func OfStore(resource policy.ObjectRef, spec v1alpha1.ClusterStoreSpec) []Finding {
 	c := collector{resource: resource}
-	c.bundle("spec.caBundle", spec.CABundle, "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified")
+	const allows = "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified"
+	c.bundle("spec.caBundle", spec.CABundle, allows)
+	for i := range spec.AdditionalCABundles {
+		c.bundle(fmt.Sprintf("spec.additionalCABundles[%d]", i), &spec.AdditionalCABundles[i], allows)
+	}
 	return c.found
 }
 

@@ -1,4 +1,4 @@
-// Package secretwatch watches single Secrets and ConfigMaps, each by its name:
+// Package secretwatch watches single Secrets, ConfigMaps and ServiceAccounts, each by its name:
 // it never reads another object of the namespace, so that a Role can be narrowed
 // to the name. It refuses to watch any other kind, and to let an object that it
 // cannot read look like one that does not exist.
@@ -23,7 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// Watch holds the state of one Secret or ConfigMap. It is safe for concurrent
+// Watch holds the state of one object. It is safe for concurrent
 // use; Run is called once.
 type Watch struct {
 	ref     policy.ObjectRef
@@ -159,8 +159,11 @@ func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.Lister
 	case "ConfigMap":
 		configMaps := clients.CoreV1().ConfigMaps(ref.Namespace)
 		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, configMaps.List, configMaps.Watch), clients), &corev1.ConfigMap{}
+	case "ServiceAccount":
+		accounts := clients.CoreV1().ServiceAccounts(ref.Namespace)
+		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, accounts.List, accounts.Watch), clients), &corev1.ServiceAccount{}
 	}
-	refused := fmt.Errorf("watch %s: only Secrets and ConfigMaps can be watched", ref)
+	refused := fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", ref)
 	return byName(ref.Name,
 		func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) { return nil, refused },
 		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refused }), &corev1.ConfigMap{}

@@ -72,7 +72,7 @@ func TestContentStaysThroughFailuresButNotWithoutTheRight(t *testing.T) {
 func TestWatchesNothingButSecretsAndConfigMaps(t *testing.T) {
 	listing, _ := listWatch(fake.NewClientset(), policy.ObjectRef{Kind: "Pod", Namespace: "team-a", Name: "x"})
 	_, err := cache.ToListerWatcherWithContext(listing).ListWithContext(t.Context(), metav1.ListOptions{})
-	require.ErrorContains(t, err, "only Secrets and ConfigMaps")
+	require.ErrorContains(t, err, "only Secrets, ConfigMaps and ServiceAccounts")
 }
 
 // run runs a watch in the bubble of a test until the test ends.

@@ -18,7 +18,9 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/revocation"
@@ -28,6 +30,13 @@ import (
 
 // Problem is something that the owner of a resource should correct.
 type Problem = resource.Problem
+
+// Proxy is a proxy as HTTPS_PROXY and NO_PROXY describe it.
+type Proxy = egress.Environment
+
+// ParseProxy reads HTTPS_PROXY and NO_PROXY, or their names in lower case, by get. It
+// returns nil if there is no proxy.
+func ParseProxy(get func(string) string) (*Proxy, error) { return egress.ParseEnvironment(get) }
 
 // Defaults of the registry client, for flags.
 const (
@@ -55,7 +64,13 @@ type Options struct {
 	// revocation checks, and for keys and roots that resources of a namespace keep
 	// outside the cluster.
 	EgressHosts []string
-	// External configures how to fetch them. Its Hosts are set from EgressHosts.
+	// Proxy is that of the environment: for registries that a ClusterStore lists, and for
+	// what cluster resources keep outside the cluster. Nil is none.
+	Proxy *Proxy
+	// Endpoints are hosts of clouds, registries among them, that are where an admin says.
+	Endpoints egress.Endpoints
+	// External configures how to fetch what resources keep outside the cluster. Its Hosts
+	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
 	External external.Options
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
@@ -107,6 +122,8 @@ const (
 func New(options Options) (*Service, error) {
 	s := &Service{requests: newRequests(), firstFetch: firstFetch}
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
+	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
+	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
 	s.registry = registry.NewClient(options.Registry)
 	if options.Wait {
 		s.firstFetch = firstFetchPatient
@@ -201,6 +218,13 @@ func (s *Service) Forget(namespace verify.Namespace) {
 // nil they are not looked up. Call it before the first request.
 func (s *Service) SetFinder(finder tenant.Finder) {
 	s.Service = tenant.NewService(&s.set, s.engine, finder)
+}
+
+// CompareOrigin says what the registry that an image names has, and the mirrors and
+// evidence repositories that apply in a namespace lack.
+func (s *Service) CompareOrigin(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Comparison {
+	snapshot := s.set.Snapshot()
+	return verify.Compare(ctx, snapshot.For(namespace).Layers[0].Registry, snapshot.Origin(namespace), ref)
 }
 
 // Set returns the holder of the current snapshot. A controller swaps snapshots itself;

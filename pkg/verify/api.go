@@ -75,34 +75,16 @@ func TenantAccount(name string) Account { return Account("tenant/" + name) }
 // Describe returns a for use in a sentence.
 func (a Account) Describe() string { return strings.Replace(string(a), "/", " ", 1) }
 
-// Registry reads from OCI registries with one tenant's credentials. Every method
-// verifies content against the requested digest, reads at most a limit, and returns a
-// [PermanentError] if a retry would give the same answer; every other error is transient.
-type Registry interface {
-	// Resolve returns the descriptor (digest, size, media type) of the manifest that
-	// ref names; a digest in ref takes precedence over its tag.
-	Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error)
-
-	// Referrers returns the descriptors of the manifests that may hold evidence
-	// for subject (which has a digest): the cosign signature tag first, then OCI
-	// referrers in the registry's order, each digest once. A descriptor may embed
-	// its content in Data. With both descriptors and an error, there may be more
-	// evidence than listed.
-	Referrers(ctx context.Context, subject image.Reference) ([]ocispec.Descriptor, error)
-
-	// Fetch returns the content of desc in the repository of repo. It fails with
-	// a [PermanentError] if desc.Size is over limit, in bytes.
-	Fetch(ctx context.Context, repo image.Reference, desc ocispec.Descriptor, limit int64) ([]byte, error)
-}
-
-// Fetch reads a blob of the subject's repository, at most limit bytes, verified against
-// desc. Each blob is read once per image.
+// Fetch reads a blob of the repository where the signature was listed, at most limit bytes,
+// verified against desc. Each blob is read once per image.
 type Fetch func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error)
 
 // Subject is the image that evidence is about.
 type Subject struct {
 	Reference  image.Reference    // with a digest
 	Descriptor ocispec.Descriptor // of the manifest or index that the digest names
+
+	describedBy Registry // that Descriptor is from
 }
 
 // Signature is one candidate signature: one layer of one manifest that refers
@@ -222,6 +204,8 @@ type Result struct {
 	Stages    []Stage // in order of their end; empty for a verdict in memory
 	// Overloaded says that too many images were in flight to begin the work.
 	Overloaded bool
+	// Looked says where evidence was looked for, layer by layer; empty for a cached result.
+	Looked []Looked
 }
 
 // Decided reports whether the verdict is final: asking again gives the same answer

@@ -7,33 +7,31 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// blobs reads content of one repository for one image: each blob once, at most left
-// bytes in all, and no more than the account has memory for. Every caller shares the
-// context of the image's work, so one read may serve all.
+// blobs reads content for one image: each blob once, at most left bytes in all, and no
+// more than the account has memory for. Every caller shares the context of the image's
+// work, so one read may serve all.
 type blobs struct {
-	registry Registry
-	repo     image.Reference
-	budget   *budget
+	budget *budget
 
 	mu    sync.Mutex
 	left  int64
 	reads map[string]func() ([]byte, error)
 }
 
-func newBlobs(registry Registry, repo image.Reference, budget *budget) *blobs {
-	return &blobs{registry: registry, repo: repo, budget: budget, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
+func newBlobs(budget *budget) *blobs {
+	return &blobs{budget: budget, left: MaxImageBytes, reads: map[string]func() ([]byte, error){}}
 }
 
-// fetch reads a blob of at most limit bytes. It holds so many times its size in memory.
-func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
+// fetch reads a blob of at most limit bytes at the first of places that serves it. It holds
+// so many times its size in memory.
+func (b *blobs) fetch(ctx context.Context, where []Place, desc ocispec.Descriptor, limit, times int64) ([]byte, error) {
 	if desc.Size < 0 || desc.Size > limit { // a negative size would enlarge what is left
 		return nil, Permanent(policy.ReasonLimitExceeded, fmt.Errorf("%s is %d bytes large, the limit is %d", desc.Digest, desc.Size, limit))
 	}
-	read, err := b.read(ctx, desc, limit, times)
+	read, err := b.read(ctx, where, desc, limit, times)
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +39,11 @@ func (b *blobs) fetch(ctx context.Context, desc ocispec.Descriptor, limit, times
 }
 
 // read returns the function that reads a descriptor once, on its first call.
-func (b *blobs) read(ctx context.Context, desc ocispec.Descriptor, limit, times int64) (func() ([]byte, error), error) {
+func (b *blobs) read(ctx context.Context, where []Place, desc ocispec.Descriptor, limit, times int64) (func() ([]byte, error), error) {
 	// Size and media type are part of the identity: with them the registry
-	// client decides what it reads and how.
-	key := fmt.Sprintf("%s %d %s", desc.Digest, desc.Size, desc.MediaType)
+	// client decides what it reads and how. So are the places: one that fails must not
+	// fail evidence that another holds.
+	key := fmt.Sprintf("%s %d %s %s", desc.Digest, desc.Size, names(where), desc.MediaType)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if read, ok := b.reads[key]; ok {
@@ -64,7 +63,7 @@ func (b *blobs) read(ctx context.Context, desc ocispec.Descriptor, limit, times 
 				content, err = nil, fmt.Errorf("internal error while fetching: %v", p)
 			}
 		}()
-		return b.registry.Fetch(ctx, b.repo, desc, limit)
+		return fetchAt(ctx, where, desc, limit)
 	})
 	return b.reads[key], nil
 }

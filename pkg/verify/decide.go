@@ -32,7 +32,7 @@ type board struct {
 
 	mu     sync.Mutex
 	found  map[check][]ranked
-	listed map[Registry]int // manifests that refer to the subject
+	looked map[Registry][]Looked
 	closed bool
 }
 
@@ -44,7 +44,7 @@ type check struct {
 }
 
 func newBoard(subject image.Reference, tasks []task, budget *budget, settled, enforced func()) *board {
-	b := &board{subject: subject, tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{}, listed: map[Registry]int{}, settled: settled, enforced: enforced}
+	b := &board{subject: subject, tasks: tasks, tallies: make([]*policy.Tally, len(tasks)), budget: budget, found: map[check][]ranked{}, looked: map[Registry][]Looked{}, settled: settled, enforced: enforced}
 	for i, t := range tasks {
 		if !t.known {
 			b.tallies[i] = t.rules.Tally()
@@ -76,11 +76,31 @@ func (b *board) add(registry Registry, v *Verifier, rank int, finding policy.Fin
 	}
 }
 
-// list records how many manifests of a registry refer to the subject.
-func (b *board) list(registry Registry, n int) {
+// look records what the places of a registry hold.
+func (b *board) look(registry Registry, looked []Looked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.listed[registry] = n
+	b.looked[registry] = looked
+}
+
+// understand records that a manifest at some places of a registry has a signature that a
+// verifier accepts.
+func (b *board) understand(registry Registry, where []Place) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.looked[registry] {
+		if l := &b.looked[registry][i]; slices.ContainsFunc(where, func(p Place) bool { return p.Name == l.Place }) {
+			l.Signatures++
+		}
+	}
+}
+
+// listed returns how many manifests of a registry refer to the subject.
+func (b *board) listed(registry Registry) (n int) {
+	for _, l := range b.looked[registry] {
+		n += l.Manifests
+	}
+	return n
 }
 
 // tally counts a proven finding, and ends the searches that need no more.
@@ -116,7 +136,7 @@ func (b *board) findings(t task, absent bool) []policy.Finding {
 	for _, v := range t.verifiers {
 		found := slices.Clone(b.found[check{t.layer.Registry, v}])
 		if absent && len(found) == 0 {
-			findings = append(findings, v.absent(b.subject, b.listed[t.layer.Registry]))
+			findings = append(findings, v.absent(b.subject, b.listed(t.layer.Registry)))
 		}
 		slices.SortStableFunc(found, func(x, y ranked) int { return x.rank - y.rank })
 		for _, r := range found {
@@ -137,7 +157,10 @@ func (b *board) decide() ([]policy.Verdict, []policy.Finding) {
 		verdicts[i] = t.verdict
 		if !t.known {
 			verdicts[i] = policy.Decide(t.rules, b.findings(t, true))
-			absent = absent || verdicts[i].Outcome != policy.Allowed
+			if verdicts[i].Outcome != policy.Allowed {
+				absent = true
+				verdicts[i].Reason += lookedAt(b.looked[t.layer.Registry])
+			}
 		}
 	}
 	var findings []policy.Finding

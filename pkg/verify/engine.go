@@ -4,17 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
-	"github.com/opencontainers/go-digest"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/landwaiter/landwaiter/pkg/fair"
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // Options configure an [Engine]. A zero or negative value means the default, which
@@ -116,7 +112,7 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	}
 	trace := newTrace(e.now)
 	ctx = trace.in(ctx)
-	subject, err := e.pin(ctx, config, registryOf(tasks), ref, how, trace)
+	subject, doubt, err := e.pin(ctx, config, tasks, ref, how, trace)
 	if err != nil {
 		result.Verdict, result.Stages, result.Overloaded = failed(tasks, err), trace.stages(), errors.Is(err, errOverloaded)
 		return result
@@ -137,49 +133,9 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 			result.Overloaded = errors.Is(err, errOverloaded)
 		}
 	}
-	result.Stages = trace.stages()
-	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict, entry.Findings
+	result.Stages, result.Looked = trace.stages(), trace.places()
+	result.Cached, result.Verdict, result.Findings = cached, entry.Verdict.WithWarning(doubt), entry.Findings
 	return result
-}
-
-// pin returns ref with its digest. The digest of a tag is cached briefly. The descriptor
-// of a digest reference is read later, in parallel with other requests.
-func (e *Engine) pin(ctx context.Context, config *Config, registry Registry, ref image.Reference, how mode, trace *trace) (Subject, error) {
-	if ref.Digest != "" {
-		return Subject{Reference: ref}, nil
-	}
-	key := config.tagKey(ref)
-	entry, cached := e.known(ctx, key, how)
-	if !cached {
-		var err error
-		entry, err = e.once(ctx, config, key, how, func(ctx context.Context) (Entry, time.Duration, error) {
-			defer trace.start("resolve", ref.String())()
-			descriptor, err := resolve(ctx, registry, ref)
-			return Entry{Descriptor: descriptor}, e.options.TagTTL, err
-		})
-		if err != nil {
-			return Subject{}, err
-		}
-	}
-	return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest), Descriptor: entry.Descriptor}, nil
-}
-
-// resolve fetches the descriptor of ref. It rejects digests that are not sha256 or
-// differ from the digest of ref.
-func resolve(ctx context.Context, registry Registry, ref image.Reference) (ocispec.Descriptor, error) {
-	if registry == nil {
-		return ocispec.Descriptor{}, Permanent(policy.ReasonNoRegistry, fmt.Errorf("cannot look up %s: no registry is configured", ref))
-	}
-	descriptor, err := registry.Resolve(ctx, ref)
-	switch {
-	case err != nil:
-		return ocispec.Descriptor{}, err
-	case descriptor.Digest.Validate() != nil || descriptor.Digest.Algorithm() != digest.SHA256:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: the registry gave no sha256 digest", ref))
-	case ref.Digest != "" && descriptor.Digest != ref.Digest:
-		return ocispec.Descriptor{}, Permanent(policy.ReasonContentMismatch, fmt.Errorf("cannot look up %s: the registry answered for %s", ref, descriptor.Digest))
-	}
-	return descriptor, nil
 }
 
 // Recall returns the result of Verify if it is in memory or follows from config alone,
@@ -211,18 +167,4 @@ func (e *Engine) remembered(config *Config, ref image.Reference) (Result, bool) 
 	}
 	entry, ok := e.cache.Recall(config.verdictKey(pinned))
 	return Result{Namespace: config.Namespace, Reference: pinned, Digest: pinned.Digest, Verdict: entry.Verdict, Findings: entry.Findings, Cached: true}, ok
-}
-
-// Resolve pins ref to the current digest of its tag, with the credentials of config. It
-// returns a reference with a digest unchanged, without a network call. The error is a
-// [PermanentError] if the image does not exist, and otherwise transient.
-func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
-	if ref.Digest != "" {
-		return ref, nil
-	}
-	if len(config.Layers) == 0 {
-		return image.Reference{}, fmt.Errorf("cannot look up %s: no resources are loaded for %s", ref, config.Namespace.Describe())
-	}
-	subject, err := e.pin(ctx, config, config.Layers[0].Registry, ref, mode{}, newTrace(e.now))
-	return subject.Reference, err
 }

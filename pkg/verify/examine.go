@@ -57,6 +57,7 @@ func (x *examination) examine(work context.Context, tasks []task, subject Subjec
 		grace()
 	}
 	all.Wait()
+	x.trace.look(board)
 	var verdicts []policy.Verdict
 	var findings []policy.Finding
 	if err := x.budget.compute(work, func(context.Context) {

@@ -31,6 +31,7 @@ type registry struct {
 	list     func(ctx context.Context) error
 	fetch    func(ctx context.Context, desc ocispec.Descriptor) error
 	resolved func(ref image.Reference) ocispec.Descriptor
+	places   *verify.Places
 }
 
 func newRegistry() *registry {
@@ -47,6 +48,16 @@ func (r *registry) called(call string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.calls[call]
+}
+
+// Places implements verify.Registry: all is in the image's own repository, unless there
+// are other places.
+func (r *registry) Places(ref image.Reference) verify.Places {
+	if r.places != nil {
+		return *r.places
+	}
+	own := []verify.Place{{Name: ref.Name(), Role: verify.RoleOrigin, Repository: r}}
+	return verify.Places{Content: own, Evidence: own}
 }
 
 func (r *registry) Resolve(ctx context.Context, ref image.Reference) (ocispec.Descriptor, error) {
@@ -80,7 +91,7 @@ func (r *registry) Referrers(ctx context.Context, _ image.Reference) ([]ocispec.
 	return r.listed, err
 }
 
-func (r *registry) Fetch(ctx context.Context, _ image.Reference, desc ocispec.Descriptor, _ int64) ([]byte, error) {
+func (r *registry) Fetch(ctx context.Context, desc ocispec.Descriptor, _ int64) ([]byte, error) {
 	r.count("fetch")
 	if r.fetch != nil {
 		if err := r.fetch(ctx, desc); err != nil {

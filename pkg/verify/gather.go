@@ -13,8 +13,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// search looks for evidence about one subject in one registry, in three rounds of
-// requests: the subject and the lists of referrers; the referring manifests, and
+// search looks for evidence about one subject at the places of one registry, in three
+// rounds of requests: the subject and the lists of referrers; the referring manifests, and
 // payloads of the signature tag; payloads of the other manifests.
 type search struct {
 	*examination
@@ -23,6 +23,7 @@ type search struct {
 	subject   Subject
 	board     *board
 	blobs     *blobs
+	places    Places
 }
 
 // run ends when every candidate is checked or ctx ends. The results are on the board.
@@ -32,27 +33,26 @@ func (s *search) run(ctx context.Context) {
 			s.tellAll(0, policy.Finding{Result: policy.Unknown, Reason: policy.ReasonInternalError, Message: fmt.Sprintf("internal error: %v", r)})
 		}
 	}()
-	s.blobs = newBlobs(s.registry, s.subject.Reference, s.budget)
-	listed, ok := s.list(ctx)
+	s.blobs, s.places = newBlobs(s.budget), placesOf(s.registry, s.subject.Reference)
+	manifests, ok := s.list(ctx)
 	if !ok {
 		return
 	}
-	s.board.list(s.registry, len(listed))
-	read, others := s.split(listed)
-	candidates, over := s.candidates(ctx, read, MaxSignatures)
+	read, others := s.split(manifests)
+	fair := newShares(len(s.places.Evidence), manifests)
+	s.candidates(ctx, fair, read)
+	first := fair.first()
 	var checks sync.WaitGroup
 	defer checks.Wait() // after a panic, too: what they hold is given back once all have ended
-	s.checkAll(ctx, &checks, 0, candidates)
+	s.checkAll(ctx, &checks, 0, first)
 	if len(others) > 0 {
-		manifests := s.manifests(ctx, others)
-		referred, more := s.candidates(ctx, manifests, MaxSignatures-len(candidates))
-		s.checkAll(ctx, &checks, len(candidates), referred)
-		over += more
+		s.candidates(ctx, fair, s.manifests(ctx, others))
 	}
+	s.checkAll(ctx, &checks, len(first), fair.rest())
 	checks.Wait()
-	if over > 0 {
+	if fair.over > 0 {
 		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", s.subject.Reference.Name(), over+MaxSignatures, MaxSignatures),
+			Message:     fmt.Sprintf("%s has %d signatures for this image, only the first %d are tried", names(s.places.Evidence), fair.over+MaxSignatures, MaxSignatures),
 			Remediation: "remove superfluous signatures from the repository"})
 	}
 }
@@ -65,132 +65,83 @@ const (
 	rankLast  = 1 << 20
 )
 
-// list reads the subject's descriptor and lists its referrers, in parallel. It returns
-// false if the subject could not be read: then nothing can be proven about it.
-func (s *search) list(ctx context.Context) ([]ocispec.Descriptor, bool) {
-	var listed []ocispec.Descriptor
-	var listErr error
-	var lists sync.WaitGroup
-	lists.Go(func() {
-		defer s.trace.start("list", s.subject.Reference.Name())()
-		defer func() {
-			if r := recover(); r != nil {
-				listErr = fmt.Errorf("internal error: %v", r)
-			}
-		}()
-		listed, listErr = s.registry.Referrers(ctx, s.subject.Reference)
-	})
-	subjectErr := s.describe(ctx)
-	lists.Wait()
-	if subjectErr != nil {
-		s.tellAll(0, FindingOf(subjectErr))
-		return nil, false
-	}
-	if listErr != nil {
-		finding := FindingOf(listErr)
-		// A list that a retry cannot complete hides evidence, whatever cut it short.
-		finding.Incomplete = finding.Result != policy.Unknown
-		s.tellAll(rankFirst, finding)
-	}
-	if over := len(listed) - MaxReferrers; over > 0 {
-		listed = listed[:MaxReferrers]
-		s.tellAll(rankFirst, policy.Finding{Reason: policy.ReasonLimitExceeded, Incomplete: true,
-			Message:     fmt.Sprintf("%s has more than %d referrers, only the first ones are read", s.subject.Reference.Name(), MaxReferrers),
-			Remediation: "remove superfluous signatures and attestations from the repository"})
-	}
-	return listed, true
-}
-
-// describe fills in the subject's size and media type: a digest reference lacks them,
-// and notation signs them.
-func (s *search) describe(ctx context.Context) error {
-	if s.subject.Descriptor.Digest == s.subject.Reference.Digest && s.subject.Descriptor.MediaType != "" {
-		return nil
-	}
-	defer s.trace.start("resolve", s.subject.Reference.String())()
-	descriptor, err := resolve(ctx, s.registry, s.subject.Reference)
-	s.subject.Descriptor = descriptor
-	return err
-}
-
 // referring is a manifest that refers to the subject, or why it could not be read.
 type referring struct {
-	descriptor ocispec.Descriptor
-	content    []byte
-	err        error
+	listed
+	content []byte
+	err     error
 }
 
-// split separates descriptors that embed their content (the signature tag) from those
+// split separates manifests that embed their content (the signature tag) from those
 // to fetch.
-func (s *search) split(listed []ocispec.Descriptor) (read []referring, others []ocispec.Descriptor) {
-	for _, descriptor := range listed {
-		if len(descriptor.Data) > 0 {
-			err := s.budget.hold(manifestBytes * int64(len(descriptor.Data)))
-			read = append(read, referring{descriptor: descriptor, content: descriptor.Data, err: err})
+func (s *search) split(manifests []listed) (read []referring, others []listed) {
+	for _, m := range manifests {
+		if len(m.Data) > 0 {
+			err := s.budget.hold(manifestBytes * int64(len(m.Data)))
+			read = append(read, referring{listed: m, content: m.Data, err: err})
 		} else {
-			others = append(others, descriptor)
+			others = append(others, m)
 		}
 	}
 	return read, others
 }
 
 // manifests fetches referring manifests in parallel, and keeps their order.
-func (s *search) manifests(ctx context.Context, descriptors []ocispec.Descriptor) []referring {
-	defer s.trace.start("manifests", fmt.Sprintf("%d", len(descriptors)))()
-	manifests := make([]referring, len(descriptors))
+func (s *search) manifests(ctx context.Context, others []listed) []referring {
+	defer s.trace.start("manifests", fmt.Sprintf("%d", len(others)))()
+	manifests := make([]referring, len(others))
 	var fetches sync.WaitGroup
-	for i, descriptor := range descriptors {
+	for i, m := range others {
 		fetches.Go(func() {
-			content, err := s.blobs.fetch(ctx, descriptor, MaxManifestBytes, manifestBytes)
-			manifests[i] = referring{descriptor: descriptor, content: content, err: err}
+			content, err := s.blobs.fetch(ctx, m.where, m.Descriptor, MaxManifestBytes, manifestBytes)
+			manifests[i] = referring{listed: m, content: content, err: err}
 		})
 	}
 	fetches.Wait()
 	return manifests
 }
 
-// candidates returns the signatures in manifests that some verifier accepts, at most
-// limit, and how many more there were.
-func (s *search) candidates(ctx context.Context, manifests []referring, limit int) (signatures []Signature, over int) {
-	err := s.budget.compute(ctx, func(ctx context.Context) { signatures, over = s.parse(ctx, manifests, limit) })
+// candidates queues the signatures in manifests that some verifier accepts.
+func (s *search) candidates(ctx context.Context, fair *shares, manifests []referring) {
+	err := s.budget.compute(ctx, func(ctx context.Context) {
+		for i, m := range manifests {
+			s.parse(ctx, fair, rankLast+i, m)
+		}
+	})
 	if err != nil {
 		s.tellAll(rankFirst, FindingOf(err))
 	}
-	return signatures, over
 }
 
-// parse is candidates in a turn. A manifest that could not be read
-// becomes a finding of every verifier: it might have held a signature.
-func (s *search) parse(ctx context.Context, manifests []referring, limit int) (signatures []Signature, over int) {
-	for i, m := range manifests {
-		if err := cmp.Or(m.err, Step(ctx)); err != nil {
-			s.tellAll(rankLast+i, FindingOf(err))
-			continue
-		}
-		manifest, err := readManifest(m.content, m.descriptor)
-		if err != nil {
-			finding := FindingOf(err)
-			finding.Digest = m.descriptor.Digest.String()
-			s.tellAll(rankLast+i, finding)
-			continue
-		}
-		if len(manifest.Layers) == 0 && len(m.descriptor.Data) > 0 {
-			s.tellAll(rankLast+i, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.descriptor.Digest.String(),
-				Message:     fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.descriptor.Digest),
-				Remediation: "sign the image again"})
-		}
-		for _, layer := range distinct(manifest.Layers) {
-			signature := Signature{Descriptor: m.descriptor, Manifest: manifest, Layer: layer}
-			switch {
-			case !s.accepted(signature):
-			case len(signatures) < limit:
-				signatures = append(signatures, signature)
-			default:
-				over++
-			}
+// parse is candidates for one manifest. One that could not be read becomes a finding of
+// every verifier: it might have held a signature.
+func (s *search) parse(ctx context.Context, fair *shares, rank int, m referring) {
+	if err := cmp.Or(m.err, Step(ctx)); err != nil {
+		s.tellAll(rank, FindingOf(err))
+		return
+	}
+	manifest, err := readManifest(m.content, m.Descriptor)
+	if err != nil {
+		finding := FindingOf(err)
+		finding.Digest = m.Digest.String()
+		s.tellAll(rank, finding)
+		return
+	}
+	if len(manifest.Layers) == 0 && len(m.Data) > 0 {
+		s.tellAll(rank, policy.Finding{Reason: policy.ReasonNoLayers, Digest: m.Digest.String(),
+			Message:     fmt.Sprintf("signature manifest %s has no layers, so it holds no signature", m.Digest),
+			Remediation: "sign the image again"})
+	}
+	understood := false
+	for _, layer := range distinct(manifest.Layers) {
+		if signature := (Signature{Descriptor: m.Descriptor, Manifest: manifest, Layer: layer}); s.accepted(signature) {
+			understood = true
+			fair.add(candidate{Signature: signature, in: m.listed})
 		}
 	}
-	return signatures, over
+	if understood {
+		s.board.understand(s.registry, m.where)
+	}
 }
 
 // accepted reports whether any verifier accepts a signature.
@@ -204,20 +155,20 @@ func (s *search) accepted(signature Signature) bool {
 }
 
 // checkAll starts a check of every signature; first is the rank of the first.
-func (s *search) checkAll(ctx context.Context, checks *sync.WaitGroup, first int, signatures []Signature) {
-	for i, signature := range signatures {
+func (s *search) checkAll(ctx context.Context, checks *sync.WaitGroup, first int, candidates []candidate) {
+	for i, signature := range candidates {
 		checks.Go(func() { s.check(ctx, first+i, signature) })
 	}
 }
 
 // check has every verifier that accepts a signature check it.
-func (s *search) check(ctx context.Context, rank int, signature Signature) {
+func (s *search) check(ctx context.Context, rank int, signature candidate) {
 	for _, v := range s.verifiers {
 		s.checkWith(ctx, v, rank, signature)
 	}
 }
 
-func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature Signature) {
+func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature candidate) {
 	defer func() {
 		if r := recover(); r != nil {
 			// Our own fault must not look like an answer about the image.
@@ -225,7 +176,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 				Message: fmt.Sprintf("internal error while checking: %v", r)})
 		}
 	}()
-	if !v.Checker.Accepts(signature) {
+	if !v.Checker.Accepts(signature.Signature) {
 		return
 	}
 	turn, err := s.budget.turns.Take(ctx, s.budget.account)
@@ -235,17 +186,18 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	}
 	defer turn.Leave()
 	end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-	finding := v.Checker.Check(withTurn(ctx, turn), s.subject, signature, s.between(turn), s.now())
+	finding := v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in.where), s.now())
 	end()
-	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature)
+	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature.Signature)
 	s.board.add(s.registry, v, rank, finding)
 }
 
-// between returns a [Fetch] that leaves turn while it waits for the registry.
-func (s *search) between(turn *fair.Turn[Account]) Fetch {
+// between returns a [Fetch] from the places where a signature was listed. It leaves turn
+// while it waits for them.
+func (s *search) between(turn *fair.Turn[Account], where []Place) Fetch {
 	return func(ctx context.Context, desc ocispec.Descriptor, limit int64) ([]byte, error) {
 		turn.Leave()
-		content, err := s.blobs.fetch(ctx, desc, limit, 1)
+		content, err := s.blobs.fetch(ctx, where, desc, limit, 1)
 		if err := turn.Enter(ctx); err != nil {
 			return nil, fmt.Errorf("fetch %s: %w", desc.Digest, err)
 		}

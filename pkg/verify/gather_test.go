@@ -9,20 +9,18 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
-
-	"github.com/landwaiter/landwaiter/pkg/image"
 )
 
-// zeros is a registry whose blobs are of the size that is asked for.
+// zeros is a repository whose blobs are of the size that is asked for.
 type zeros struct {
-	Registry
+	Repository
 
 	mu    sync.Mutex
 	reads int
 	panic bool
 }
 
-func (z *zeros) Fetch(_ context.Context, _ image.Reference, desc ocispec.Descriptor, _ int64) ([]byte, error) {
+func (z *zeros) Fetch(_ context.Context, desc ocispec.Descriptor, _ int64) ([]byte, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.reads++
@@ -32,6 +30,8 @@ func (z *zeros) Fetch(_ context.Context, _ image.Reference, desc ocispec.Descrip
 	return make([]byte, desc.Size), nil
 }
 
+func at(r Repository) []Place { return []Place{{Name: "r.example.com/app", Repository: r}} }
+
 func blobOf(content string, size int64) ocispec.Descriptor {
 	return ocispec.Descriptor{Digest: digest.FromString(content), Size: size}
 }
@@ -39,11 +39,11 @@ func blobOf(content string, size int64) ocispec.Descriptor {
 func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 	for name, r := range map[string]*zeros{"content": {}, "a panic": {panic: true}} {
 		t.Run(name, func(t *testing.T) {
-			b := newBlobs(r, image.Reference{}, NewEngine(none{}, time.Now, Options{}).budget("a"))
+			b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"))
 			var all sync.WaitGroup
 			for range 20 {
 				all.Go(func() {
-					_, err := b.fetch(t.Context(), blobOf("a", 7), 10, 1)
+					_, err := b.fetch(t.Context(), at(r), blobOf("a", 7), 10, 1)
 					if r.panic {
 						require.ErrorContains(t, err, "internal error")
 					} else {
@@ -59,17 +59,17 @@ func TestEachBlobIsReadOnceHoweverManyAsk(t *testing.T) {
 
 func TestBlobsOfOneImageAreBoundedInAll(t *testing.T) {
 	r := &zeros{}
-	b := newBlobs(r, image.Reference{}, NewEngine(none{}, time.Now, Options{}).budget("a"))
+	b := newBlobs(NewEngine(none{}, time.Now, Options{}).budget("a"))
 	for i := range 8 {
-		_, err := b.fetch(t.Context(), blobOf(string(rune('a'+i)), MaxImageBytes/8), MaxImageBytes, 1)
+		_, err := b.fetch(t.Context(), at(r), blobOf(string(rune('a'+i)), MaxImageBytes/8), MaxImageBytes, 1)
 		require.NoError(t, err)
 	}
-	_, err := b.fetch(t.Context(), blobOf("one more", 1), MaxImageBytes, 1)
+	_, err := b.fetch(t.Context(), at(r), blobOf("one more", 1), MaxImageBytes, 1)
 	require.ErrorContains(t, err, "larger than")
 	require.True(t, IsPermanent(err))
-	_, err = b.fetch(t.Context(), blobOf("negative", -MaxImageBytes), MaxImageBytes, 1)
+	_, err = b.fetch(t.Context(), at(r), blobOf("negative", -MaxImageBytes), MaxImageBytes, 1)
 	require.True(t, IsPermanent(err))
-	_, err = b.fetch(t.Context(), blobOf("one more", 1), MaxImageBytes, 1)
+	_, err = b.fetch(t.Context(), at(r), blobOf("one more", 1), MaxImageBytes, 1)
 	require.ErrorContains(t, err, "larger than", "a negative size makes no room")
 	require.Equal(t, 8, r.reads)
 }
@@ -79,7 +79,7 @@ func TestTheEvidenceOfAnAccountFitsIntoItsShareOfTheMemory(t *testing.T) {
 	engine := NewEngine(none{}, time.Now, Options{EvidenceBytes: 100})
 	own, again, other := engine.budget("a"), engine.budget("a"), engine.budget("b")
 	read := func(b *budget, size int64) error {
-		_, err := newBlobs(r, image.Reference{}, b).fetch(t.Context(), blobOf("a", size), MaxImageBytes, 2)
+		_, err := newBlobs(b).fetch(t.Context(), at(r), blobOf("a", size), MaxImageBytes, 2)
 		return err
 	}
 	require.NoError(t, read(own, 20))

@@ -40,7 +40,7 @@ func (x *examination) examineManifests(ctx context.Context, t task, subject Subj
 				}
 				<-running
 			}()
-			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest})
+			entries[i] = x.examine(ctx, []task{t}, Subject{Reference: subject.Reference.WithDigest(manifest.Digest), Descriptor: manifest, describedBy: t.layer.Registry})
 		})
 	}
 	all.Wait()
@@ -84,7 +84,8 @@ var errNotAnIndex = errors.New("the image is not an index")
 // The registry only states the media type; the content, which the digest fixes, must agree.
 func (x *examination) readIndex(ctx context.Context, registry Registry, subject Subject) (manifests []ocispec.Descriptor, err error) {
 	defer x.trace.start("index", subject.Reference.String())()
-	descriptor, err := resolve(ctx, registry, subject.Reference)
+	places := placesOf(registry, subject.Reference).Content
+	descriptor, err := resolve(ctx, places, subject.Reference)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (x *examination) readIndex(ctx context.Context, registry Registry, subject 
 	if err := x.budget.hold(manifestBytes * min(max(descriptor.Size, 0), MaxManifestBytes)); err != nil {
 		return nil, err
 	}
-	content, err := registry.Fetch(ctx, subject.Reference, descriptor, MaxManifestBytes)
+	content, err := fetchAt(ctx, places, descriptor, MaxManifestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read the index: %w", err)
 	}

@@ -12,6 +12,7 @@ type trace struct {
 	now    func() time.Time
 	mu     sync.Mutex
 	passed []Stage
+	looked []Looked
 }
 
 func newTrace(now func() time.Time) *trace { return &trace{now: now} }
@@ -60,4 +61,28 @@ func (t *trace) stages() []Stage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.passed)
+}
+
+// look keeps what the places of a search held.
+func (t *trace) look(b *board) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := map[Registry]bool{}
+	for _, task := range b.tasks {
+		if task.known || seen[task.layer.Registry] {
+			continue
+		}
+		seen[task.layer.Registry] = true
+		found := b.looked[task.layer.Registry]
+		t.looked = append(t.looked, found[:min(len(found), maxStages-len(t.looked))]...)
+	}
+}
+
+// places returns where was looked, and what was there.
+func (t *trace) places() []Looked {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.looked)
 }

@@ -41,7 +41,7 @@ func connectors() map[string][]string {
 		"github.com/theupdateframework": {"pkg/external"}, "github.com/sigstore/sigstore-go/pkg/tuf": {"pkg/external"}, "github.com/hashicorp/vault": {},
 		"github.com/sigstore/sigstore/pkg/signature/kms": {}, "github.com/sigstore/sigstore/pkg/tuf": {}, "github.com/sigstore/rekor/pkg/client": {},
 		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/registry"},
-		"google.golang.org/grpc": {}, "golang.org/x/net": {},
+		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/egress"},
 
 		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                         // Redis
 		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                         // OTLP

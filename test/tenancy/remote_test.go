@@ -73,7 +73,7 @@ func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*resourc
 	t.Helper()
 	trust := trustStore(namespace, "release", v1alpha1.TrustStoreTypePublicKeys, "")
 	trust.Spec.Source.Vault = &v1alpha1.VaultSource{VaultPath: v1alpha1.VaultPath{Address: v.address, Path: "transit/keys/release"},
-		CABundle: &v1alpha1.CABundle{Inline: v.authority}, TokenSecretKeyRef: v1alpha1.KeyRef{Name: "vault", Key: "token"}}
+		CABundle: &v1alpha1.CABundle{Inline: v.authority}, TokenSecretKeyRef: &v1alpha1.KeyRef{Name: "vault", Key: "token"}}
 	secret := corev1.Secret{StringData: map[string]string{"token": token}}
 	secret.Namespace, secret.Name = namespace, "vault"
 	verifier := &v1alpha1.Verifier{Spec: byKey("release")}

@@ -43,24 +43,42 @@ const (
 
 // NotationVerifier defines which Notary Project signatures are valid.
 // +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || self.revocation == 'Check'",message="revocationListTrustStoreRefs needs revocation: Check"
+// +kubebuilder:validation:XValidation:rule="has(self.trustStoreRefs) || has(self.signingAuthorities)",message="spec.notation needs trustStoreRefs or signingAuthorities"
+// +kubebuilder:validation:XValidation:rule="has(self.trustedIdentities) || has(self.awsSigner)",message="spec.notation.trustedIdentities is missing; only awsSigner can stand in for it"
+// +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || (has(self.signingAuthorities) && !has(self.trustStoreRefs))",message="spec.notation.awsSigner needs signingAuthorities with AWS's root and no trustStoreRefs"
+// +kubebuilder:validation:XValidation:rule="!has(self.timestamps) || has(self.trustStoreRefs)",message="spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself"
 type NotationVerifier struct {
 	// TrustStoreRefs name trust stores of type Certificates. The signer's certificate
-	// must chain to one of them.
+	// must chain to one of them (signing scheme notary.x509).
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
+	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs,omitempty"`
+
+	// SigningAuthorities sign on behalf of others and state the time of signing
+	// (signing scheme notary.x509.signingAuthority). They verify no signature of
+	// scheme notary.x509, and trustStoreRefs verify none of theirs.
+	// +optional
+	SigningAuthorities *NotationSigningAuthorities `json:"signingAuthorities,omitempty"`
+
+	// AWSSigner accepts signatures that AWS Signer made for these profiles, and no
+	// others.
+	// +optional
+	AWSSigner *AWSSignerProfiles `json:"awsSigner,omitempty"`
 
 	// TrustedIdentities are the subjects of signing certificates, such as
 	// "x509.subject: C=DE, O=Example, CN=release"; "*" alone trusts every
-	// certificate that chains to a trust store.
+	// certificate that chains to a trust store. With awsSigner the default is "*",
+	// because the profile names the signer.
+	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!('*' in self) || self.size() == 1",message="\"*\" trusts every identity, so it must be the only entry of trustedIdentities"
-	TrustedIdentities []string `json:"trustedIdentities"`
+	TrustedIdentities []string `json:"trustedIdentities,omitempty"`
 
 	// Level is Strict, or Permissive, which tolerates expired signatures and
 	// certificates, missing timestamps and revoked certificates.
@@ -92,6 +110,36 @@ type NotationVerifier struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	RevocationListTrustStoreRefs []TrustStoreRef `json:"revocationListTrustStoreRefs,omitempty"`
+}
+
+// NotationSigningAuthorities configures which signing authorities are trusted.
+type NotationSigningAuthorities struct {
+	// TrustStoreRefs name trust stores of type SigningAuthorities.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
+}
+
+// AWSSignerProfiles selects signatures of AWS Signer. AWS's root certifies the
+// signatures of every AWS customer, so only the profile says who signed.
+type AWSSignerProfiles struct {
+	// Profiles are ARNs of signing profiles, such as
+	// "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release". An ARN without
+	// a version stands for every version of the profile. There are no wildcards.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^arn:(aws|aws-cn|aws-us-gov):signer:[a-z]{2}(-[a-z]+)+-[0-9]{1,2}:[0-9]{12}:/signing-profiles/[a-zA-Z0-9_]{2,64}(/[a-zA-Z0-9]{10})?$`
+	Profiles []string `json:"profiles"`
+
+	// Revocation asks AWS Signer whether it has revoked the signature, its profile or a
+	// certificate: Check (the default) or Ignore. Check requires the image
+	// landwaiter:full, and awsSigner in one of the trust stores. Answers are prefetched.
+	// +optional
+	// +kubebuilder:default=Check
+	Revocation RevocationMode `json:"revocation,omitempty"`
 }
 
 // NotationTimestamps configures which timestamps are trusted and when one is required.

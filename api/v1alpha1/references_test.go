@@ -98,7 +98,7 @@ func TestTwinsShareWhatTheyHaveInCommon(t *testing.T) {
 	// Only a cluster admin may say these.
 	extra := map[string][]string{"Verifier": nil, "Store": {"insecurePlainHTTP"}, "TrustStore": nil, "VerificationPolicy": {"scope"}}
 	// A cluster resource may leave these out and use the identity of the pod.
-	credentials := map[string][]string{"Store": {"identity"}, "TrustStore": {"source", "kms"}}
+	credentials := map[string][][]string{"Store": {{"identity"}}, "TrustStore": {{"source", "kms"}}}
 	for kind, fields := range extra {
 		own, twin := stripped(all[kind].schema.Properties["spec"]), stripped(all["Cluster"+kind].schema.Properties["spec"])
 		for _, name := range fields {
@@ -107,7 +107,7 @@ func TestTwinsShareWhatTheyHaveInCommon(t *testing.T) {
 		}
 		twin.XValidations = slices.DeleteFunc(twin.XValidations, func(r apiextensions.ValidationRule) bool { return r.Message == inheritsNothing })
 		own, twin = normalised(own), normalised(twin)
-		if path, ok := credentials[kind]; ok {
+		for _, path := range credentials[kind] {
 			optional(t, &own, "secretRef", path...)
 			own, twin = normalised(own), normalised(twin)
 		}
@@ -132,7 +132,7 @@ func normalised(s apiextensions.JSONSchemaProps) apiextensions.JSONSchemaProps {
 func TestWhatWeakensSaysSo(t *testing.T) {
 	// In an enumeration these words let something pass. The Notary Project's own words
 	// keep their place, and Ignore of revocation is what its specification has.
-	notary := []string{"spec.notation.level", "spec.notation.revocation", "spec.notation.overrides.expiry", "spec.notation.overrides.authenticTimestamp", "spec.notation.overrides.revocation"}
+	notary := []string{"spec.notation.level", "spec.notation.awsSigner.revocation", "spec.notation.revocation", "spec.notation.overrides.expiry", "spec.notation.overrides.authenticTimestamp", "spec.notation.overrides.revocation"}
 	insecure := map[string]bool{}
 	for kind, c := range crds(t) {
 		spec := c.schema.Properties["spec"]

@@ -64,7 +64,7 @@ func exactlyOne(fields ...string) string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), signerRules(), policyRules(), storeRules(), sourceRules(), quotaRules(), tenantRules())
+	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), sourceRules(), quotaRules(), tenantRules())
 }
 
 // Specifications of verifiers without what a test is about.
@@ -185,17 +185,17 @@ func sourceRules() []rule {
 			rejected: in("{type: PublicKeys, source: {%s}}", "", "inline: x, "+secretKey, secretKey+", "+configMapKey, kms+", "+vault, "inline: x, "+kms),
 		}, rule{
 			kinds: kinds, path: "spec", message: "spec.source.kms is only for spec.type PublicKeys",
-			accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "TimestampAuthorities", "SigstoreRoot"),
+			accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot"),
 		}, rule{
 			kinds: kinds, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot",
-			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "TimestampAuthorities"), rejected: []string{"{type: SigstoreRoot, source: {" + vault + "}}"},
+			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"), rejected: []string{"{type: SigstoreRoot, source: {" + vault + "}}"},
 		},
 			bundleRule(kind, "spec.source.vault.caBundle", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, tokenSecretKeyRef: "+key+", caBundle: {%s}}}}", key),
 			bundleRule(kind, "spec.source.tuf.caBundle", "{type: SigstoreRoot, source: {tuf: {caBundle: {%s}}}}", key))
 	}
 	return append(list, rule{
 		kinds: both("TrustStore"), path: "spec", message: "spec.source.tuf is only for spec.type SigstoreRoot",
-		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "TimestampAuthorities"),
+		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"),
 	}, rule{
 		kinds: both("TrustStore"), path: "spec.source.tuf", message: "spec.source.tuf needs both mirror and root, or neither for the public-good repository",
 		accepted: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "", "mirror: 'https://m', root: '{}'"), rejected: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "mirror: 'https://m'", "root: '{}'"),

@@ -71,6 +71,8 @@ type StoreSpec struct {
 // ClusterStoreSpec configures access to registries. Registries listed here may have
 // private addresses.
 // +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
+// +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
+// +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
 type ClusterStoreSpec struct {
 	StoreCommon `json:",inline"`
 

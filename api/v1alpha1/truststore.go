@@ -5,13 +5,14 @@ import (
 )
 
 // TrustStoreType is a kind of trust material.
-// +kubebuilder:validation:Enum=PublicKeys;Certificates;TimestampAuthorities;SigstoreRoot;RevocationLists
+// +kubebuilder:validation:Enum=PublicKeys;Certificates;SigningAuthorities;TimestampAuthorities;SigstoreRoot;RevocationLists
 type TrustStoreType string
 
 // The types of trust stores.
 const (
 	TrustStoreTypePublicKeys           TrustStoreType = "PublicKeys"
 	TrustStoreTypeCertificates         TrustStoreType = "Certificates"
+	TrustStoreTypeSigningAuthorities   TrustStoreType = "SigningAuthorities"
 	TrustStoreTypeTimestampAuthorities TrustStoreType = "TimestampAuthorities"
 	TrustStoreTypeSigstoreRoot         TrustStoreType = "SigstoreRoot"
 	TrustStoreTypeRevocationLists      TrustStoreType = "RevocationLists"
@@ -30,9 +31,9 @@ const (
 
 // TrustStoreCommon holds the fields common to TrustStore and ClusterTrustStore.
 type TrustStoreCommon struct {
-	// Type of the material: PublicKeys, Certificates, TimestampAuthorities (root
-	// certificates) and RevocationLists are PEM text, SigstoreRoot is a
-	// trusted_root.json.
+	// Type of the material: PublicKeys, Certificates, SigningAuthorities (certificates of
+	// notation's signing authorities), TimestampAuthorities (root certificates) and
+	// RevocationLists are PEM text, SigstoreRoot is a trusted_root.json.
 	Type TrustStoreType `json:"type"`
 
 	// Hash algorithm of signatures by these keys. The default is that of cosign:
@@ -46,11 +47,17 @@ type TrustStoreCommon struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 type TrustStoreSpec struct {
 	TrustStoreCommon `json:",inline"`
 
 	// Source of the material.
 	Source TrustSource `json:"source"`
+
+	// AWSSigner says as whom AWS Signer is asked about revoked signatures, for type
+	// SigningAuthorities.
+	// +optional
+	AWSSigner *AWSSignerAccess `json:"awsSigner,omitempty"`
 }
 
 // ClusterTrustStoreSpec is named trust material of the cluster.
@@ -58,11 +65,17 @@ type TrustStoreSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.source.kms) || self.type == 'PublicKeys'",message="spec.source.kms is only for spec.type PublicKeys"
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
 type ClusterTrustStoreSpec struct {
 	TrustStoreCommon `json:",inline"`
 
 	// Source of the material.
 	Source ClusterTrustSource `json:"source"`
+
+	// AWSSigner says as whom AWS Signer is asked about revoked signatures, for type
+	// SigningAuthorities.
+	// +optional
+	AWSSigner *ClusterAWSSignerAccess `json:"awsSigner,omitempty"`
 }
 
 // TrustStore is named trust material of a namespace.
@@ -92,7 +105,7 @@ func (t *TrustStore) Details() *TrustStoreStatus { return &t.Status }
 // Qualified returns the spec in its cluster form, with each reference qualified with
 // the trust store's own namespace, so that both scopes are compiled alike.
 func (t *TrustStore) Qualified() ClusterTrustStoreSpec {
-	return ClusterTrustStoreSpec{TrustStoreCommon: t.Spec.TrustStoreCommon, Source: t.Spec.Source.in(t.Namespace)}
+	return ClusterTrustStoreSpec{TrustStoreCommon: t.Spec.TrustStoreCommon, Source: t.Spec.Source.in(t.Namespace), AWSSigner: t.Spec.AWSSigner.in(t.Namespace)}
 }
 
 // TrustStoreList is a list of TrustStores.

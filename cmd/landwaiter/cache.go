@@ -23,7 +23,7 @@ func newCache() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newCacheStats(), newCachePurge())
+	cmd.AddCommand(newCacheStats(), newCacheShow(), newCachePurge())
 	return cmd
 }
 
@@ -130,10 +130,7 @@ or a file that it names cannot be read, 69 Redis failed.`,
 		Example: `  landwaiter cache purge --namespace team-a --redis-url rediss://redis.example:6379/0`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (namespace == "") == !clusterScope {
-				return errors.New("say what to remove: --namespace NS or --cluster-scope")
-			}
-			ns, err := parseNamespaceFlag(namespace)
+			ns, err := cacheScope(namespace, clusterScope, "say what to remove")
 			if err != nil {
 				return err
 			}

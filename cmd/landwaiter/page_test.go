@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,11 +10,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/example"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
 )
 
@@ -34,6 +40,7 @@ var replaced = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "registry.example.com"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 	{regexp.MustCompile(`"[0-9.]+ms"`), `"12.5ms"`},
+	{regexp.MustCompile(`"(written|expires)": ".*"`), `"$1": "2026-11-22T18:00:00Z"`},
 	{regexp.MustCompile(`"(version|go|platform)": ".*"`), `"$1": "…"`},
 }
 
@@ -56,6 +63,9 @@ func pageExamples(t *testing.T) map[string]string {
 	require.NoError(t, os.WriteFile("verifier.yaml", []byte(misspelt), 0o600))
 	redis := miniredis.RunT(t)
 	require.NoError(t, redis.Set("landwaiter:team-a:verdict:1", "12345"))
+	require.NoError(t, os.WriteFile("redis-key", fixture.NewSealKey(), 0o600))
+	filled := miniredis.RunT(t)
+	cached(t, filled.Addr(), "redis-key")
 	image := e.Registry.Host() + "/shared/app:v1"
 	examples := map[string]string{}
 	for name, args := range map[string][]string{
@@ -64,6 +74,7 @@ func pageExamples(t *testing.T) map[string]string {
 		"resolve":     {"resolve", "--config-dir", "rules", "-n", "team-a", image},
 		"lint":        {"lint", "verifier.yaml"},
 		"cache stats": {"cache", "stats", "--redis-url", "redis://" + redis.Addr()},
+		"cache show":  {"cache", "show", "-n", "team-c", "--redis-key-file", "redis-key", "--redis-url", "redis://" + filled.Addr()},
 		"cache purge": {"cache", "purge", "-n", "team-b", "--redis-url", "redis://" + redis.Addr()},
 		"version":     {"version"},
 	} {
@@ -72,10 +83,34 @@ func pageExamples(t *testing.T) map[string]string {
 		require.Contains(t, []int{exitOK, exitDenied}, code, complaints.String())
 		var any map[string]any
 		require.NoError(t, json.Unmarshal(out.Bytes(), &any), "the top of every result is an object, which may get more fields")
-		command := strings.ReplaceAll(strings.Join(append(args, "-o", "json"), " "), redis.Addr(), "redis.example.com:6379")
+		command := strings.NewReplacer(redis.Addr(), "redis.example.com:6379", filled.Addr(), "redis.example.com:6379").Replace(strings.Join(append(args, "-o", "json"), " "))
 		examples[name] = fmt.Sprintf("\n```json\n$ landwaiter %s\n%s```\n\n", stable(command), stable(out.String()))
 	}
 	return examples
+}
+
+// cached puts one verdict of team-c into Redis.
+func cached(t *testing.T, address, keyFile string) {
+	t.Helper()
+	keys, err := os.ReadFile(keyFile)
+	require.NoError(t, err)
+	seal, err := cache.ParseSeal(keys)
+	require.NoError(t, err)
+	client, err := cache.Connect(cache.Connection{URL: "redis://" + address})
+	require.NoError(t, err)
+	memory, err := cache.NewMemory(1<<20, time.Now)
+	require.NoError(t, err)
+	shared := cache.NewRedis(client, seal, versionText(), time.Now)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- shared.Run(ctx) }()
+	digest := strings.Repeat("0", 64)
+	cache.Tiers{Memory: memory, Redis: shared}.Put(t.Context(),
+		verify.Key{Namespace: "team-c", Kind: verify.KindVerdict, UID: "0d7a1c52-2c0f-4a44-9f0b-6c1f2b6d3e10", Generation: digest, Image: "registry.example.com/team-c/app@sha256:" + digest},
+		verify.Entry{Verdict: policy.Verdict{Outcome: policy.Denied, Policy: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "default"}, Reason: "no signature was found"}}, time.Hour)
+	require.Eventually(t, func() bool { listed, err := client.DBSize(ctx).Result(); return err == nil && listed == 1 }, 10*time.Second, time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
 }
 
 func TestTheExamplesOfTheCLIPageAreUpToDate(t *testing.T) {

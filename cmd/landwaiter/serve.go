@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/landwaiter/landwaiter/pkg/cache"
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/serving"
@@ -161,9 +163,10 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 	group.Go(func() error {
 		return s.Watch(ctx, flags.configDir, func(problems []service.Problem) {
 			for _, p := range problems {
-				log.WithFields(logrus.Fields{"resource": p.Source.String(), "namespace": p.Source.Namespace, "reason": p.Reason, "problem": p.Message}).Warn("a resource has a problem")
+				logOf(log, p.Source).WithFields(logrus.Fields{"resource": p.Source.String(), "reason": p.Reason, "problem": p.Message}).Warn("a resource has a problem")
 			}
 			log.WithField("problems", len(problems)).Info("resources are in force")
+			s.Prune(server.Forget)
 		})
 	})
 	group.Go(func() error { return unavailable(identity.Run(ctx)) })
@@ -172,9 +175,17 @@ func serve(ctx context.Context, flags serviceFlags, options provider.Options, fi
 	return group.Wait()
 }
 
+// logOf returns the log for lines about a resource. A file is in no namespace.
+func logOf(log *logrus.Logger, source policy.ObjectRef) *logrus.Entry {
+	if source.Kind == configdir.KindFile {
+		return logrus.NewEntry(log)
+	}
+	return log.WithField("namespace", verify.Namespace(source.Namespace).Label())
+}
+
 // prepare sets the server options that depend on the service.
 func prepare(options *provider.Options, s *service.Service) {
-	options.Ready, options.Tenant = s.Set().Ready, s.Tenant
+	options.Ready, options.NamespaceLabel = s.Set().Ready, s.NamespaceLabel
 	s.Register(options.Metrics)
 	registerProgram(options.Metrics)
 }

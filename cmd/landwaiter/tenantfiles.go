@@ -26,7 +26,7 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 		return tenantFiles{}, err
 	}
 	for _, problem := range files.Problems {
-		if problem.Source.Kind == v1alpha1.KindTenant || problem.Source.Kind == "File" {
+		if problem.Source.Kind == v1alpha1.KindTenant || problem.Source.Kind == configdir.KindFile {
 			return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
 		}
 	}

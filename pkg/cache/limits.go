@@ -32,6 +32,9 @@ const (
 	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step of it.
 	forgetBudget = time.Minute
 	forgetBatch  = 500
+	// showBatch is how many values Show has in memory at a time: whoever writes to Redis may
+	// make each as large as maxValueBytes.
+	showBatch = 32
 	// dialTimeout and ioTimeout apply to connections that no request waits for; where one
 	// waits, redisBudget comes first.
 	dialTimeout = 500 * time.Millisecond

@@ -93,9 +93,9 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 		r.Stats.Misses.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	}
-	entry, expires, err := r.open(key.Namespace, name, []byte(value))
+	entry, expires, err := r.open(scopeOf(key), name, []byte(value))
 	switch {
-	case err != nil && !errors.Is(err, errOtherVersion):
+	case err != nil && !errors.Is(err, errOtherVersion) && !errors.Is(err, errFormerFormat):
 		r.Stats.Unopened.Add(1)
 		return verify.Entry{}, time.Time{}, false
 	case err != nil, !r.now().Before(expires):
@@ -107,17 +107,30 @@ func (r *Redis) get(ctx context.Context, key verify.Key) (verify.Entry, time.Tim
 }
 
 // open opens and decodes a value.
-func (r *Redis) open(namespace verify.Namespace, name string, value []byte) (verify.Entry, time.Time, error) {
-	if len(value) > maxValueBytes {
-		return verify.Entry{}, time.Time{}, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
-	}
-	plain, expires, err := r.seal.open(namespace, name, value)
+func (r *Redis) open(of scope, name string, value []byte) (verify.Entry, time.Time, error) {
+	wire, expires, err := openWire(r.seal, of, name, value)
 	if err != nil {
 		return verify.Entry{}, time.Time{}, err
 	}
-	entry, err := decode(plain)
+	entry, err := wire.entry()
 	return entry, expires, err
 }
+
+// openWire opens a value, and reads it without judging what it says.
+func openWire(seal *Seal, of scope, name string, value []byte) (wireEntry, time.Time, error) {
+	if len(value) > maxValueBytes {
+		return wireEntry{}, time.Time{}, fmt.Errorf("the value is larger than %d bytes", maxValueBytes)
+	}
+	plain, expires, err := seal.open(of, name, value)
+	if err != nil {
+		return wireEntry{}, time.Time{}, err
+	}
+	wire, err := decode(plain)
+	return wire, expires, err
+}
+
+// scopeOf returns whose keys seal the value of a key.
+func scopeOf(key verify.Key) scope { return scope{namespace: key.Namespace, uid: key.UID} }
 
 // put queues an entry to be written, or drops it.
 func (r *Redis) put(key verify.Key, entry verify.Entry, ttl time.Duration) {
@@ -144,13 +157,14 @@ func (r *Redis) write(ctx context.Context) {
 
 func (r *Redis) store(ctx context.Context, w write) {
 	name := r.name(w.key)
-	plain, err := encode(w.entry)
+	now := r.now()
+	plain, err := encode(w.entry, origin{Image: w.key.Image, Generation: w.key.Generation, Program: r.version, Written: now.UnixMilli()})
 	if err == nil && len(plain) > maxValueBytes/2 {
 		err = errors.New("the verdict is too large")
 	}
 	var value []byte
 	if err == nil {
-		value, err = r.seal.close(w.key.Namespace, name, plain, r.now().Add(w.ttl))
+		value, err = r.seal.close(scopeOf(w.key), name, plain, now.Add(w.ttl))
 	}
 	if err != nil {
 		r.Stats.Dropped.Add(1)

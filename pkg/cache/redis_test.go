@@ -98,7 +98,7 @@ func TestForgedValuesInRedisAreMisses(t *testing.T) {
 	master := masterKey()
 	for name, tamper := range map[string]func(*miniredis.Miniredis, string, string){
 		"made up": func(s *miniredis.Miniredis, name, _ string) {
-			require.NoError(t, s.Set(name, `{"version":3,"outcome":"allowed"}`))
+			require.NoError(t, s.Set(name, `{"version":4,"outcome":"allowed"}`))
 		},
 		"changed": func(s *miniredis.Miniredis, name, value string) {
 			require.NoError(t, s.Set(name, value[:len(value)-1]+"x"))

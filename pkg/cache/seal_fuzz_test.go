@@ -16,37 +16,45 @@ func FuzzSealOpensOnlyWhatWasSealedForTheKey(f *testing.F) {
 	require.NoError(f, err)
 	strange, err := ParseSeal(fixture.NewSealKey())
 	require.NoError(f, err)
-	f.Add("team-a", "verdict:x", "team-b", "verdict:x", []byte("allowed"), int64(4e12), []byte{sealFormat}, uint16(0), byte(1))
-	f.Add("", "", "", "x", []byte{}, int64(0), []byte{}, uint16(9), byte(0x80))
-	f.Add("a", "bc", "ab", "c", []byte{0}, int64(-1), make([]byte, sealHeader+28), uint16(1), byte(255))
-	f.Fuzz(func(t *testing.T, namespace, key, otherNamespace, otherKey string, plain []byte, expires int64, forged []byte, at uint16, flip byte) {
-		ns, other := verify.Namespace(namespace), verify.Namespace(otherNamespace)
-		sealed, err := seal.close(ns, key, plain, time.UnixMilli(expires))
+	f.Add("team-a", "verdict:x", "team-b", "verdict:x", []byte("allowed"), int64(4e12), []byte{sealFormat}, uint16(0), byte(1), "uid-1", "uid-2")
+	f.Add("", "", "", "x", []byte{}, int64(0), []byte{}, uint16(9), byte(0x80), "", "x")
+	f.Add("a", "bc", "ab", "c", []byte{0}, int64(-1), make([]byte, leastBytes), uint16(1), byte(255), "b 1", "1")
+	f.Fuzz(func(t *testing.T, namespace, key, otherNamespace, otherKey string, plain []byte, expires int64, forged []byte, at uint16, flip byte, uid, otherUID string) {
+		of := scope{verify.Namespace(namespace), uid}
+		sealed, err := seal.close(of, key, plain, time.UnixMilli(expires))
+		if len(uid) > maxUID {
+			require.Error(t, err)
+			return
+		}
 		require.NoError(t, err)
-		opened, until, err := seal.open(ns, key, sealed)
+		opened, until, err := seal.open(of, key, sealed)
 		require.NoError(t, err)
 		require.Equal(t, string(plain), string(opened))
 		require.Equal(t, expires, until.UnixMilli())
 
-		refused := func(s *Seal, namespace verify.Namespace, key string, value []byte, why string) {
-			got, until, err := s.open(namespace, key, value)
+		refused := func(s *Seal, of scope, key string, value []byte, why string) {
+			got, until, err := s.open(of, key, value)
 			require.Error(t, err, why)
 			require.Empty(t, got, why)
 			require.Zero(t, until, why)
 		}
-		refused(seal, ns, key, forged, "bytes of somebody without the key")
-		refused(seal, ns, key, append([]byte{sealFormat}, forged...), "the same with our format")
-		refused(strange, ns, key, sealed, "another master key")
+		refused(seal, of, key, forged, "bytes of somebody without the key")
+		refused(seal, of, key, append([]byte{sealFormat}, forged...), "the same with our format")
+		refused(seal, of, key, append(sealed[:uidAt+len(uid):uidAt+len(uid)], forged...), "the same with our header")
+		refused(strange, of, key, sealed, "another master key")
 		if namespace != otherNamespace {
-			refused(seal, other, key, sealed, "another namespace")
+			refused(seal, scope{verify.Namespace(otherNamespace), uid}, key, sealed, "another namespace")
+		}
+		if uid != otherUID {
+			refused(seal, scope{of.namespace, otherUID}, key, sealed, "another namespace of this name")
 		}
 		if key != otherKey {
-			refused(seal, ns, otherKey, sealed, "another key")
+			refused(seal, of, otherKey, sealed, "another key")
 		}
-		if flip != 0 { // format, expiry, nonce, content and tag alike
+		if flip != 0 { // format, version, expiry, UID, vector, content and tag alike
 			sealed[int(at)%len(sealed)] ^= flip
-			refused(seal, ns, key, sealed, "a changed byte")
+			refused(seal, of, key, sealed, "a changed byte")
 		}
-		refused(seal, ns, key, sealed[:int(at)%len(sealed)], "a cut value")
+		refused(seal, of, key, sealed[:int(at)%len(sealed)], "a cut value")
 	})
 }

@@ -25,7 +25,7 @@ func (t Tiers) Get(ctx context.Context, key verify.Key) (verify.Entry, bool) {
 	if key.Kind != verify.KindVerdict {
 		return verify.Entry{}, false
 	}
-	end := verify.StartStage(ctx, "redis")
+	end := verify.StartStage(ctx, verify.StageRedis)
 	entry, expires, ok := t.Redis.get(ctx, key)
 	end()
 	if ok {

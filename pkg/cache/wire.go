@@ -12,7 +12,7 @@ import (
 
 // wireVersion is the version of what replicas share. Whatever changes the meaning of
 // a field, or adds one, takes the next number: other versions are a miss.
-const wireVersion = 3
+const wireVersion = 4
 
 // errOtherVersion means that another version of this program wrote the value.
 var errOtherVersion = errors.New("the verdict has another version")
@@ -21,7 +21,8 @@ var errOtherVersion = errors.New("the verdict has another version")
 // spelled out so that a renamed Go field cannot change what replicas share. There is
 // no descriptor, which only tags have, and no doubtful verdict, which is never kept.
 type wireEntry struct {
-	Version     int           `json:"version"`
+	Version int `json:"version"`
+	origin
 	Outcome     string        `json:"outcome"`
 	Policy      wireRef       `json:"policy"`
 	Reason      string        `json:"reason"`
@@ -29,6 +30,14 @@ type wireEntry struct {
 	Warning     string        `json:"warning,omitempty"`
 	Unverified  bool          `json:"unverified,omitempty"`
 	Findings    []wireFinding `json:"findings,omitempty"`
+}
+
+// origin says what a value is about, for people: the key in Redis is a hash.
+type origin struct {
+	Image      string `json:"image"`
+	Generation string `json:"generation"`
+	Program    string `json:"program"` // version of the program that wrote it
+	Written    int64  `json:"written"` // Unix time in milliseconds
 }
 
 type wireRef struct {
@@ -53,12 +62,12 @@ type wireFinding struct {
 }
 
 // encode returns the bytes of an entry's verdict and findings.
-func encode(entry verify.Entry) ([]byte, error) {
+func encode(entry verify.Entry, about origin) ([]byte, error) {
 	v := entry.Verdict
 	if v.Doubtful {
 		return nil, errors.New("a doubtful verdict is not shared")
 	}
-	wire := wireEntry{Version: wireVersion, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
+	wire := wireEntry{Version: wireVersion, origin: about, Outcome: v.Outcome.String(), Policy: wireRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Unverified: v.Unverified}
 	for _, f := range entry.Findings {
 		wire.Findings = append(wire.Findings, wireFinding{Verifier: f.Verifier, Source: wireRef(f.Source), Type: f.Type,
 			Result: f.Result.String(), Signer: f.Signer, Digest: f.Digest, ArtifactType: f.ArtifactType, Message: f.Message,
@@ -67,9 +76,9 @@ func encode(entry verify.Entry) ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// decode is the reverse of encode. Only the two verdicts that are ever kept come out;
-// the error is errOtherVersion for a value of another version.
-func decode(plain []byte) (verify.Entry, error) {
+// decode reads what encode wrote. The error is errOtherVersion for a value of another
+// version.
+func decode(plain []byte) (wireEntry, error) {
 	var wire wireEntry
 	strict := json.NewDecoder(bytes.NewReader(plain))
 	strict.DisallowUnknownFields()
@@ -79,23 +88,28 @@ func decode(plain []byte) (verify.Entry, error) {
 			Version int `json:"version"`
 		}
 		if json.Unmarshal(plain, &version) == nil && version.Version != wireVersion {
-			return verify.Entry{}, errOtherVersion
+			return wireEntry{}, errOtherVersion
 		}
-		return verify.Entry{}, fmt.Errorf("read a verdict: %w", err)
+		return wireEntry{}, fmt.Errorf("read a verdict: %w", err)
 	}
 	if wire.Version != wireVersion {
-		return verify.Entry{}, errOtherVersion
+		return wireEntry{}, errOtherVersion
 	}
-	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(wire.Policy), Reason: wire.Reason, Remediation: wire.Remediation, Warning: wire.Warning, Unverified: wire.Unverified}}
-	switch wire.Outcome {
+	return wire, nil
+}
+
+// entry returns what was encoded. Only the two verdicts that are ever kept come out.
+func (w wireEntry) entry() (verify.Entry, error) {
+	entry := verify.Entry{Verdict: policy.Verdict{Policy: policy.ObjectRef(w.Policy), Reason: w.Reason, Remediation: w.Remediation, Warning: w.Warning, Unverified: w.Unverified}}
+	switch w.Outcome {
 	case policy.Allowed.String():
 		entry.Verdict.Outcome = policy.Allowed
 	case policy.Denied.String():
 		entry.Verdict.Outcome = policy.Denied
 	default:
-		return verify.Entry{}, fmt.Errorf("the outcome %.20q is never kept", wire.Outcome)
+		return verify.Entry{}, fmt.Errorf("the outcome %.20q is never kept", w.Outcome)
 	}
-	for _, f := range wire.Findings {
+	for _, f := range w.Findings {
 		result, err := resultOf(f.Result)
 		if err != nil {
 			return verify.Entry{}, err

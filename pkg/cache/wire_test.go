@@ -14,7 +14,7 @@ import (
 
 // golden is what a release writes: to change it without another wireVersion makes
 // replicas misread each other.
-const golden = `{"version":3,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
+const golden = `{"version":4,"image":"r.example.com/a@sha256:2","generation":"g","program":"v1","written":1764000000000,"outcome":"allowed","policy":{"kind":"VerificationPolicy","namespace":"team-a","name":"strict"},` +
 	`"reason":"signed by release","remediation":"renew it","warning":"expires soon","unverified":true,"findings":[{"verifier":"release",` +
 	`"source":{"kind":"ClusterVerifier","name":"release"},"type":"Cosign","result":"valid","signer":"sha256:1","digest":"sha256:2",` +
 	`"artifactType":"application/vnd.example","message":"the signature is valid","reason":"WrongKey","remediation":"sign it again",` +
@@ -31,13 +31,29 @@ func goldenEntry() verify.Entry {
 	}
 }
 
+func goldenOrigin() origin {
+	return origin{Image: "r.example.com/a@sha256:2", Generation: "g", Program: "v1", Written: 1764000000000}
+}
+
+// readEntry decodes an entry as a replica does.
+func readEntry(plain []byte) (verify.Entry, error) {
+	wire, err := decode(plain)
+	if err != nil {
+		return verify.Entry{}, err
+	}
+	return wire.entry()
+}
+
 func TestTheEncodingIsStable(t *testing.T) {
-	written, err := encode(goldenEntry())
+	written, err := encode(goldenEntry(), goldenOrigin())
 	require.NoError(t, err)
 	require.Equal(t, golden, string(written))
-	read, err := decode([]byte(golden))
+	read, err := readEntry([]byte(golden))
 	require.NoError(t, err)
 	require.Equal(t, goldenEntry(), read)
+	wire, err := decode([]byte(golden))
+	require.NoError(t, err)
+	require.Equal(t, goldenOrigin(), wire.origin)
 }
 
 // A field that is added to a verdict or finding must be given to other replicas, or
@@ -50,9 +66,9 @@ func TestEveryFieldIsShared(t *testing.T) {
 	entry.Verdict.Doubtful = false // such a verdict is never kept
 	for _, result := range []policy.Result{policy.Invalid, policy.Valid, policy.Unknown} {
 		entry.Findings[0].Result = result
-		written, err := encode(entry)
+		written, err := encode(entry, goldenOrigin())
 		require.NoError(t, err)
-		read, err := decode(written)
+		read, err := readEntry(written)
 		require.NoError(t, err)
 		require.Equal(t, entry, read)
 	}
@@ -87,9 +103,9 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 		from, to string
 		other    bool
 	}{
-		"a later version":   {`"version":3`, `"version":4`, true},
-		"an older version":  {`"version":3`, `"version":2`, true},
-		"no version":        {`"version":3,`, ``, true},
+		"a later version":   {`"version":4`, `"version":5`, true},
+		"an older version":  {`"version":4`, `"version":3`, true},
+		"no version":        {`"version":4,`, ``, true},
 		"the Go struct":     {golden, `{"Verdict":{"Outcome":1,"Reason":"signed"}}`, true},
 		"undecided":         {`"allowed"`, `"undecided"`, false},
 		"no outcome":        {`"outcome":"allowed",`, ``, false},
@@ -100,12 +116,12 @@ func TestOnlyWhatWasEncodedDecodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Contains(t, golden, c.from)
-			entry, err := decode([]byte(strings.Replace(golden, c.from, c.to, 1)))
+			entry, err := readEntry([]byte(strings.Replace(golden, c.from, c.to, 1)))
 			require.Error(t, err)
 			require.Equal(t, c.other, errors.Is(err, errOtherVersion))
 			require.Zero(t, entry)
 		})
 	}
-	_, err := encode(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Doubtful: true}})
+	_, err := encode(verify.Entry{Verdict: policy.Verdict{Outcome: policy.Allowed, Doubtful: true}}, goldenOrigin())
 	require.Error(t, err)
 }

@@ -18,6 +18,8 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:/@%+=-]{1,100}$`)
 func command(spec v1alpha1.VerifierSpec) string {
 	var words []string
 	switch {
+	case spec.Notation != nil && spec.Notation.AWSSigner != nil:
+		words = []string{"notation sign --plugin com.amazonaws.signer.notation.plugin --id", profileOption(spec.Notation.AWSSigner.Profiles)}
 	case spec.Notation != nil:
 		words = []string{"notation sign --key KEY"}
 		if spec.Notation.Timestamps != nil {
@@ -33,6 +35,14 @@ func command(spec v1alpha1.VerifierSpec) string {
 		words = append(words, annotationOptions(spec.Cosign.Annotations)...)
 	}
 	return strings.Join(words, " ")
+}
+
+// profileOption names the profile to sign with, if there is only one.
+func profileOption(profiles []string) string {
+	if len(profiles) == 1 {
+		return shellWord(profiles[0], "PROFILE")
+	}
+	return "PROFILE"
 }
 
 func keyOption(spec v1alpha1.VerifierSpec) string {

@@ -17,10 +17,13 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 		"the repository": {"type: Cosign\ncosign: {" + keyed + ", matchRepository: true}", "cosign sign --key KEY --new-bundle-format=false --use-signing-config=false"},
 		"an attestation": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"https://slsa.dev/provenance/v1\"}",
 			"cosign attest --key KEY --predicate FILE --type https://slsa.dev/provenance/v1"},
+		"AWS Signer": {"type: Notation\nnotation: {signingAuthorities: {trustStoreRefs: [{name: authorities}]}, awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}}",
+			"notation sign --plugin com.amazonaws.signer.notation.plugin --id " + awsProfile},
 		"an odd type": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"a; reboot\"}", "cosign attest --key KEY --predicate FILE --type TYPE"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "release", c.spec)))
+			snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys),
+				object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")), object("Verifier", "team-a", "release", c.spec)))
 			config := snapshot.For("team-a")
 			require.Len(t, config.Layers[0].Verifiers, 1)
 			require.Empty(t, config.Layers[0].Verifiers[0].Broken)

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -28,6 +29,9 @@ type Outside struct {
 	// Revocation returns the transport for one namespace's revocation checks. It
 	// never blocks on the network.
 	Revocation func(verify.Namespace) http.RoundTripper
+	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
+	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
+	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
 }
 
 // New compiles objects into a Snapshot, and returns problems that their owners should

@@ -108,7 +108,7 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 		"a fetch that works": {store, external.Value{Content: []byte(text), FetchedAt: now}, "ClusterTrustStore x", map[time.Duration]string{0: "!Lasts"}},
 		"a fetch that fails": {store, external.Value{Content: []byte(text), FetchedAt: now, KeptUntil: now.Add(endsDay), Err: errors.New("down")}, "ClusterTrustStore x",
 			map[time.Duration]string{time.Hour: "!Lasts", 2 * time.Hour: "EndsSoon", 25 * time.Hour: "Ended"}},
-		"a role of a repository": {keyless, external.Value{Content: root, FetchedAt: now, RoleEnds: []trust.End{{Part: "TUF role root, version 3", At: now.Add(40 * endsDay)}}}, "ClusterVerifier v",
+		"a role of a repository": {keyless, external.Value{Content: root, FetchedAt: now, Roles: []external.TUFRole{{Name: "root", Version: 3, Expires: now.Add(40 * endsDay)}, {Name: "timestamp", Version: 9, Expires: now}}}, "ClusterVerifier v",
 			map[time.Duration]string{11 * endsDay: "Ended"}}, // the fixture's authorities live for hours
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,34 +1,31 @@
 package compile
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustStores, outside Outside) (verify.Checker, []string, error) {
 	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
-	if len(spec.TrustStoreRefs) == 0 {
-		return nil, nil, errors.New("spec.notation.trustStoreRefs is empty: without a certificate nothing can be verified")
+	if err := checkSchemes(spec); err != nil {
+		return nil, nil, err
 	}
 	if err := notationModes(&options, spec, stores.owner(), outside); err != nil {
 		return nil, nil, err
 	}
-	var used, more []string
-	var err error
-	if options.Certificates, used, err = stores.certificates("spec.notation.trustStoreRefs", spec.TrustStoreRefs, v1alpha1.TrustStoreTypeCertificates); err != nil {
+	used, err := notationAnchors(&options, spec, stores)
+	if err != nil {
 		return nil, nil, err
 	}
-	if t := spec.Timestamps; t != nil {
-		if len(t.TrustStoreRefs) == 0 {
-			return nil, nil, errors.New("spec.notation.timestamps.trustStoreRefs is empty: no timestamp could be trusted")
-		}
-		options.TimestampAuthorities, more, err = stores.certificates("spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1alpha1.TrustStoreTypeTimestampAuthorities)
-		if err != nil {
+	if spec.AWSSigner != nil {
+		if options.AWSSigner, err = awsSigner(spec, stores, outside); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -36,12 +33,92 @@ func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustSt
 	if err != nil {
 		return nil, nil, err
 	}
-	more = append(more, lists...)
 	checker, err := notation.New(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spec.notation: %w", err)
 	}
-	return checker, append(used, more...), nil
+	return checker, append(used, lists...), nil
+}
+
+// checkSchemes refuses fields that contradict each other, as the CRD does.
+func checkSchemes(spec v1alpha1.NotationVerifier) error {
+	authorities := spec.SigningAuthorities != nil && len(spec.SigningAuthorities.TrustStoreRefs) > 0
+	switch {
+	case spec.SigningAuthorities != nil && !authorities:
+		return errors.New("spec.notation.signingAuthorities.trustStoreRefs is empty: no signing authority could be trusted")
+	case len(spec.TrustStoreRefs) == 0 && !authorities:
+		return errors.New("spec.notation.trustStoreRefs is empty: without a certificate nothing can be verified; name trust stores there or in spec.notation.signingAuthorities")
+	case spec.AWSSigner != nil && (!authorities || len(spec.TrustStoreRefs) > 0):
+		return errors.New("spec.notation.awsSigner needs spec.notation.signingAuthorities with AWS's root and no spec.notation.trustStoreRefs")
+	case spec.Timestamps != nil && len(spec.TrustStoreRefs) == 0:
+		return errors.New("spec.notation.timestamps is for spec.notation.trustStoreRefs: a signing authority states the time itself; remove it")
+	}
+	return nil
+}
+
+// notationAnchors looks up the trust stores of each kind, and returns their fingerprints.
+func notationAnchors(options *notation.Options, spec v1alpha1.NotationVerifier, stores trustStores) (used []string, err error) {
+	type kind struct {
+		field string
+		refs  []v1alpha1.TrustStoreRef
+		want  v1alpha1.TrustStoreType
+		into  *[]*x509.Certificate
+	}
+	kinds := []kind{{"spec.notation.trustStoreRefs", spec.TrustStoreRefs, v1alpha1.TrustStoreTypeCertificates, &options.Certificates}}
+	if a := spec.SigningAuthorities; a != nil {
+		kinds = append(kinds, kind{"spec.notation.signingAuthorities.trustStoreRefs", a.TrustStoreRefs, v1alpha1.TrustStoreTypeSigningAuthorities, &options.SigningAuthorities})
+	}
+	if t := spec.Timestamps; t != nil {
+		if len(t.TrustStoreRefs) == 0 {
+			return nil, errors.New("spec.notation.timestamps.trustStoreRefs is empty: no timestamp could be trusted")
+		}
+		kinds = append(kinds, kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1alpha1.TrustStoreTypeTimestampAuthorities, &options.TimestampAuthorities})
+	}
+	for _, k := range kinds {
+		found, more, err := stores.certificates(k.field, k.refs, k.want)
+		if err != nil {
+			return nil, err
+		}
+		*k.into, used = found, append(used, more...)
+	}
+	return used, nil
+}
+
+// awsSigner returns which signatures of AWS Signer count.
+func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outside) (*notation.AWSSigner, error) {
+	made := &notation.AWSSigner{Profiles: spec.AWSSigner.Profiles}
+	switch spec.AWSSigner.Revocation {
+	case v1alpha1.RevocationModeIgnore:
+		return made, nil
+	case "", v1alpha1.RevocationModeCheck:
+	default:
+		return nil, fmt.Errorf("spec.notation.awsSigner.revocation is %q, it must be Check or Ignore", spec.AWSSigner.Revocation)
+	}
+	const orIgnore = "or set spec.notation.awsSigner.revocation to Ignore"
+	if outside.AWSSigner == nil {
+		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use the image landwaiter:full, " + orIgnore)
+	}
+	var as external.Identity
+	for i, ref := range spec.SigningAuthorities.TrustStoreRefs {
+		store, err := stores.find(ref, v1alpha1.TrustStoreTypeSigningAuthorities)
+		if err != nil {
+			return nil, fmt.Errorf("spec.notation.signingAuthorities.trustStoreRefs[%d]: %w", i, err)
+		}
+		switch {
+		case store.awsSigner != nil && as != nil:
+			return nil, errors.New("spec.notation.signingAuthorities names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
+		case store.awsSigner != nil:
+			as = store.awsSigner
+		}
+	}
+	if as == nil {
+		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities says as whom AWS Signer is asked: set spec.awsSigner there, " + orIgnore)
+	}
+	revoked := outside.AWSSigner(stores.owner(), as)
+	made.Revoked = func(ctx context.Context, job notation.AWSJob) ([]string, error) {
+		return revoked(ctx, external.AWSSignature(job))
+	}
+	return made, nil
 }
 
 // notationModes converts the enum fields.

@@ -32,6 +32,8 @@ func objects(t *testing.T, documents ...string) resource.Objects {
 			o.Secrets = append(o.Secrets, decode[corev1.Secret](t, document))
 		case "ConfigMap":
 			o.ConfigMaps = append(o.ConfigMaps, decode[corev1.ConfigMap](t, document))
+		case "ServiceAccount":
+			o.ServiceAccounts = append(o.ServiceAccounts, decode[corev1.ServiceAccount](t, document))
 		default:
 			kind, ok := v1alpha1.KindNamed(head.Kind)
 			require.True(t, ok, "unknown kind %s", head.Kind)

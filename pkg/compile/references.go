@@ -20,6 +20,9 @@ func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 		var found references
 		for _, t := range l.trustStores {
 			found.trustSource(t.spec.Source)
+			if access := t.spec.AWSSigner; access != nil {
+				found.secret(access.SecretRef)
+			}
 		}
 		for _, s := range l.stores {
 			found.store(s.spec, m)

@@ -136,6 +136,25 @@ func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores tr
 		return fmt.Errorf("%s.trustStoreRef: %w", field, err)
 	}
 	k.Root, k.Name, s.used = store.root, store.source.String(), []string{store.fingerprint}
+	return canVouch(field, spec, store)
+}
+
+// canVouch returns an error if no signature could ever count, because the root has nobody
+// who vouches as the verifier demands. GitHub's root, for one, has no logs.
+func canVouch(field string, spec v1alpha1.Keyless, store *trustStore) error {
+	timestamps := len(store.root.TimestampingAuthorities()) > 0
+	switch {
+	case spec.InsecureIgnoreTransparencyLog && !timestamps:
+		return fmt.Errorf("%s.trustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.source)
+	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0 && timestamps:
+		return fmt.Errorf("%s.trustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.source, field)
+	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0:
+		return fmt.Errorf("%s.trustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.source)
+	case !spec.InsecureIgnoreSCT && len(store.root.CTLogs()) == 0:
+		return fmt.Errorf("%s.trustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.source, field)
+	case len(store.root.FulcioCertificateAuthorities()) == 0:
+		return fmt.Errorf("%s.trustStoreRef: %s has no certificate authority", field, store.source)
+	}
 	return nil
 }
 

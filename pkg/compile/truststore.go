@@ -29,6 +29,7 @@ type trustStore struct {
 	lists        []*trust.RevocationList
 	fetchedAt    time.Time // zero for material in the cluster
 	fetchedEnds  []trust.End
+	awsSigner    external.Identity // as whom AWS Signer is asked; nil if nobody is named
 	text         []byte
 	fingerprint  string // changes whenever the store's meaning changes
 	err          error
@@ -44,8 +45,22 @@ func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *tru
 	if t.err == nil {
 		t.err = t.parse(e.spec, t.text)
 	}
+	if t.err == nil && e.spec.AWSSigner != nil {
+		t.awsSigner, t.err = awsSignerIdentity(verify.Namespace(e.source.Namespace), e.spec, m)
+	}
 	t.fingerprint = fingerprint(e.source, e.spec, t.text, t.err)
 	return t
+}
+
+// awsSignerIdentity returns as whom a trust store has AWS Signer asked.
+func awsSignerIdentity(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (external.Identity, error) {
+	if spec.Type != v1alpha1.TrustStoreTypeSigningAuthorities {
+		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1alpha1.TrustStoreTypeSigningAuthorities)
+	}
+	if as := spec.AWSSigner.ServiceAccount; as != nil && as.AWSRoleARN == "" {
+		return nil, errors.New("spec.awsSigner.serviceAccount needs awsRoleARN, the role to assume")
+	}
+	return identityOf(owner, "spec.awsSigner", spec.AWSSigner.SecretRef, spec.AWSSigner.ServiceAccount, m)
 }
 
 // fingerprints returns the fingerprints of the material for the status, at most
@@ -120,7 +135,7 @@ func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) 
 		if t.hash, err = hashOf(spec.Hash); err == nil {
 			t.keys, err = trust.ParsePublicKeys(content)
 		}
-	case v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeTimestampAuthorities:
+	case v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeSigningAuthorities, v1alpha1.TrustStoreTypeTimestampAuthorities:
 		if spec.Hash != "" {
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
@@ -136,7 +151,7 @@ func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) 
 		}
 		t.lists, err = trust.ParseRevocationLists(content)
 	default:
-		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
+		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
 	}
 	return err
 }

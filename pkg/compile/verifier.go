@@ -82,6 +82,9 @@ func trustStoresOf(owner verify.Namespace, spec v1alpha1.VerifierSpec) []policy.
 	}
 	if n := spec.Notation; n != nil {
 		refs = append(refs, n.TrustStoreRefs...)
+		if n.SigningAuthorities != nil {
+			refs = append(refs, n.SigningAuthorities.TrustStoreRefs...)
+		}
 		if n.Timestamps != nil {
 			refs = append(refs, n.Timestamps.TrustStoreRefs...)
 		}

@@ -131,6 +131,9 @@ func (s *scale) verifier(owner verify.Namespace, spec v1alpha1.VerifierSpec) int
 	}
 	if n := spec.Notation; n != nil {
 		weight += texts(n.TrustedIdentities)
+		if n.AWSSigner != nil {
+			weight += texts(n.AWSSigner.Profiles)
+		}
 	}
 	if c := spec.Cosign; c != nil {
 		for name, value := range c.Annotations {

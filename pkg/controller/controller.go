@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -150,7 +151,7 @@ func (c *Controller) assemble() error {
 	c.synced = c.manager.GetCache().WaitForCacheSync
 	once := true // tests run several controllers with this name in one process
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
-		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: &once,
+		Reconciler: c, MaxConcurrentReconciles: 1, SkipNameValidation: &once, LogConstructor: logConstructor(c.manager.GetLogger()),
 	})
 	if err != nil {
 		return fmt.Errorf("make the reconciler: %w", err)
@@ -161,6 +162,18 @@ func (c *Controller) assemble() error {
 		}
 	}
 	return reconciler.Watch(source.TypedFunc[verify.Namespace](c.onStart))
+}
+
+// logConstructor returns what makes the logger of a reconciliation: its errors and panics
+// name the namespace as our own lines do.
+func logConstructor(log logr.Logger) func(*verify.Namespace) logr.Logger {
+	log = log.WithValues("controller", "namespaces")
+	return func(request *verify.Namespace) logr.Logger {
+		if request == nil {
+			return log
+		}
+		return log.WithValues("namespace", request.Label())
+	}
 }
 
 // onStart keeps the queue for changes of Secrets and ConfigMaps, and triggers the

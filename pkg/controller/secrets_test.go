@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -148,4 +150,24 @@ func TestReferencesPastTheLimitAreBroken(t *testing.T) {
 	w.fill(&o, sources[maxReferences:])
 	require.Len(t, o.Broken, 1)
 	require.ErrorContains(t, o.Broken[0].Err, "more than 64")
+}
+
+func TestThePullSecretsOfAServiceAccountAreReferencedOnceItIsKnown(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "builder", ResourceVersion: "1"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
+	w := watching(t, fake.NewClientset(account, secret("team-a", "pull", "1"), secret("team-a", "other", "1")))
+	from := &v1alpha1.ImagePullSecretsFrom{ServiceAccount: v1alpha1.ServiceAccountRef{Name: "builder"}}
+	o := resource.Objects{Resources: []v1alpha1.Object{&v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"}, Spec: v1alpha1.StoreSpec{ImagePullSecretsFrom: from}}}}
+	ref := policy.ObjectRef{Kind: "ServiceAccount", Namespace: "team-a", Name: "builder"}
+	require.Equal(t, []policy.ObjectRef{ref}, w.references(o)["team-a"])
+	w.set.Want("team-a", w.references(o)["team-a"])
+	want := []policy.ObjectRef{secretSource("team-a", "pull"), ref}
+	require.Eventually(t, func() bool {
+		found := w.references(o)["team-a"]
+		w.set.Want("team-a", found)
+		return slices.Equal(want, found)
+	}, settled, time.Millisecond)
+	filled(t, w, want, func(o resource.Objects) bool {
+		return len(o.ServiceAccounts) == 1 && len(o.Secrets) == 1 && o.Secrets[0].Name == "pull" && len(o.Broken) == 0
+	})
+	require.Empty(t, o.ServiceAccounts, "what was asked about is not changed")
 }

@@ -122,7 +122,7 @@ func (w *statusWriter) work(ctx context.Context, queue workqueue.TypedRateLimiti
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			w.log.WithField("namespace", string(namespace)).WithError(err).Warn("cannot write a status, will try again")
+			w.log.WithField("namespace", namespace.Label()).WithError(err).Warn("cannot write a status, will try again")
 			queue.AddRateLimited(namespace)
 		case more:
 			queue.Add(namespace)
@@ -194,7 +194,7 @@ func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, snapsh
 	switch {
 	case isPermanent(err):
 		w.refuse(source, this)
-		w.log.WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
+		w.log.WithField("namespace", verify.Namespace(source.Namespace).Label()).WithField("object", source.String()).WithError(err).Error("the API server refuses a status, which is not tried again")
 		return true, nil
 	case err != nil:
 		return true, client.IgnoreNotFound(err)

@@ -59,6 +59,7 @@ type Thresholds struct {
 type identities struct {
 	name       string
 	root       root.TrustedMaterial
+	logged     bool // signatures must be in a log
 	bundles    *bundleverify.Verifier
 	policies   []bundleverify.PolicyOption
 	expression *cel.Expression // may be nil
@@ -71,7 +72,7 @@ func newIdentities(k Keyless, logged bool) (*identities, error) {
 	case len(k.Identities) > maxIdentities:
 		return nil, &FieldError{"keyless.identities", fmt.Errorf("there are %d, the limit is %d", len(k.Identities), maxIdentities)}
 	}
-	made := &identities{name: k.Name, root: k.Root}
+	made := &identities{name: k.Name, root: k.Root, logged: logged}
 	if k.Expression != "" {
 		var err error
 		made.expression, err = cel.Compile(k.Expression, cel.Variables{"issuer": cel.Text, "subject": cel.Text, "claims": cel.Any})
@@ -244,7 +245,7 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 	case ctx.Err() != nil:
 		return signer{}, ctx.Err()
 	case err != nil:
-		return signer{}, k.refusal(err)
+		return signer{}, k.refusal(parsed, err)
 	}
 	if err := k.checkExpression(ctx, by); err != nil {
 		return signer{}, err
@@ -253,7 +254,7 @@ func (k *identities) signerOf(ctx context.Context, parsed *bundle.Bundle, artifa
 }
 
 // refusal says in our words why the library did not accept a bundle.
-func (k *identities) refusal(err error) error {
+func (k *identities) refusal(parsed *bundle.Bundle, err error) error {
 	var nobody *bundleverify.ErrNoMatchingCertificateIdentity
 	switch {
 	case errors.Is(err, errPanic):
@@ -262,12 +263,32 @@ func (k *identities) refusal(err error) error {
 		return verify.Refuse(policy.ReasonWrongIdentity, "the signature is by an identity that the Verifier does not trust",
 			"sign as one of the identities in keyless.identities of the Verifier, or have the signer added there")
 	}
+	if missing := k.lacks(parsed); missing != nil {
+		return missing
+	}
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "")), " ")
 	if len(text) > maxQuote {
 		text = strings.ToValidUTF8(text[:maxQuote], "") + "…"
 	}
 	return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the certificate, log entry or timestamp of the signature does not hold under %s: %s", k.name, text),
 		"sign with the services that the Verifier's trust store names, or have its trusted root updated")
+}
+
+// lacks returns a refusal if a bundle that was not accepted has no evidence at all of when it was
+// signed. The library counts what holds, so its message is the same as for forged evidence.
+func (k *identities) lacks(parsed *bundle.Bundle) error {
+	if k.logged {
+		if entries, err := parsed.TlogEntries(); err == nil && len(entries) == 0 {
+			return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature is in no transparency log, and the Verifier demands an entry in a log of %s", k.name),
+				"sign with a transparency log; if the signing service has none and its timestamp authority vouches for the time, as for GitHub's attestations of private repositories, use a Verifier with keyless.insecureIgnoreTransparencyLog")
+		}
+		return nil
+	}
+	if timestamps, err := parsed.Timestamps(); err == nil && len(timestamps) == 0 {
+		return verify.Refuse(policy.ReasonUntrusted, fmt.Sprintf("the signature has no timestamp, and without a transparency log a timestamp authority of %s must vouch for the time of signing", k.name),
+			"sign with a timestamp authority that is in the Verifier's trust store")
+	}
+	return nil
 }
 
 // isEd25519 reports whether the certificate has an Ed25519 key.

@@ -11,11 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -27,8 +27,8 @@ type Content struct {
 	Bytes []byte
 	// Ends is when Bytes stop working by themselves; zero is never.
 	Ends time.Time
-	// RoleEnds say when the metadata of a TUF repository ends.
-	RoleEnds []trust.End
+	// Roles are the metadata of a TUF repository.
+	Roles []TUFRole
 }
 
 // Options configure a [Fetcher]; zero values are the defaults.
@@ -47,6 +47,9 @@ type Options struct {
 	Tokens Tokens
 	// Endpoints are where an admin says that hosts are.
 	Endpoints egress.Endpoints
+	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
+	// is for commands, which have no request path.
+	Wait bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -58,6 +61,8 @@ type Fetcher struct {
 	hosts   egress.Hosts
 	now     func() time.Time
 	set     *prefetch.Set[verify.Namespace, Source, Value]
+	// signatures are those that AWS Signer is asked about.
+	signatures *prefetch.Set[verify.Namespace, awsQuestion, awsAnswer]
 }
 
 // New returns a Fetcher that fetches while [Fetcher.Run] runs.
@@ -71,8 +76,9 @@ func New(options Options, now func() time.Time) *Fetcher {
 	if options.Account == nil {
 		options.Account = verify.Namespace.Account
 	}
+	real := network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}
 	if options.Fetch == nil {
-		options.Fetch = network{proxy: options.Proxy, tokens: options.Tokens, endpoints: options.Endpoints}.fetchers()
+		options.Fetch = real.fetchers()
 	}
 	hosts, err := egress.ParseHosts(options.Hosts)
 	if err != nil {
@@ -86,10 +92,11 @@ func New(options Options, now func() time.Time) *Fetcher {
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
 		poll(ctx, source, func(got prefetch.Fetched[Content]) {
-			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, RoleEnds: got.Value.RoleEnds, Err: got.Err}))
+			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, Roles: got.Value.Roles, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
+	f.signatures = f.awsAnswers(real.askAWSSigner)
 	return f
 }
 
@@ -171,15 +178,15 @@ func (f *Fetcher) unexpired(v Value) Value {
 	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
-		v.Content, v.RoleEnds = nil, nil
+		v.Content, v.Roles = nil, nil
 	}
 	return v
 }
 
-// news reports whether a namespace must be notified of a value. Once in a while the
-// time of the fetch is news too, because a status shows it.
+// news reports whether a namespace must be notified of a value. A status shows why a fetch
+// failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || !slices.Equal(told.RoleEnds, value.RoleEnds) || (told.Err == nil) != (value.Err == nil) ||
+	return string(told.Content) != string(value.Content) || !slices.Equal(told.Roles, value.Roles) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 
@@ -188,6 +195,9 @@ func (f *Fetcher) Await(ctx context.Context) { f.set.Await(ctx, f.set.Keys()...)
 
 // Run fetches until ctx ends. It returns nil.
 func (f *Fetcher) Run(ctx context.Context) error {
+	var both sync.WaitGroup
+	both.Go(func() { f.signatures.Run(ctx) })
 	f.set.Run(ctx)
+	both.Wait()
 	return nil
 }

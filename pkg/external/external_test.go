@@ -108,6 +108,28 @@ func TestValuesAreFetchedAndNamespacesAreNotifiedOfChanges(t *testing.T) {
 	})
 }
 
+func TestAnotherReasonOfAFailureIsNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		why := "there is no right"
+		f, _, changed := run(t, Options{Fetch: map[Kind]Fetch{kind: func(context.Context, Source) (Content, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return Content{}, problem(why)
+		}}})
+		a := Source{Kind: kind}
+		f.Want("", []Source{a})
+		await(t, changed, "")
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, changed, "the same failure again is none")
+		mu.Lock()
+		why = "there is no such account"
+		mu.Unlock()
+		await(t, changed, "")
+		require.ErrorContains(t, f.Known([]Source{a})[a].Err, "there is no such account")
+	})
+}
+
 func TestTheLastGoodValueIsKeptForAStatedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := error(errDown)

@@ -34,6 +34,17 @@ const (
 	// maxPrivateKey is the size of an RSA key: 4096 bits take 2.4 KiB. A larger one would
 	// cost seconds to parse and to sign with.
 	maxPrivateKey = 4 << 10
+	// maxSignatures is how many signatures of AWS Signer one namespace may ask about,
+	// and maxSignaturesPending how many of them at a time.
+	maxSignatures        = 512
+	maxSignaturesPending = 32
+	// awsSignerRefresh is how old its answer may become before AWS Signer is asked again.
+	// Revocation is noticed that much later, plus the time that verdicts are cached.
+	awsSignerRefresh = 10 * time.Minute
+	// awsSignerKeep is how long an answer counts while AWS Signer cannot be asked.
+	awsSignerKeep = time.Hour
+	// awsSignerIdle is how long an answer is refreshed without being used.
+	awsSignerIdle = time.Hour
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

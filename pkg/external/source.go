@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -87,8 +86,8 @@ type Value struct {
 	FetchedAt time.Time
 	// Ends is when Content stops working by itself, as a login does; zero is never.
 	Ends time.Time
-	// RoleEnds say when the metadata of a TUF repository ends.
-	RoleEnds []trust.End
+	// Roles are the metadata of a TUF repository that the content was verified with.
+	Roles []TUFRole
 	// KeptUntil is when the content stops to count unless fetching works again. It is zero
 	// while fetching works.
 	KeptUntil time.Time

@@ -2,9 +2,9 @@
 // envelope bytes, certificates and identities, and returns a finding. The
 // notation library does the cryptography. This package binds the result to the
 // image, refuses the unknown critical attributes that the library lets pass, and
-// explains failures in its own words. It does not support plugins or the levels
-// audit and skip. It only reaches a network through the fetch function and the
-// transport for revocation of its caller.
+// explains failures in its own words. It runs no plugins, but understands the
+// attributes of AWS Signer's, and does not support the levels audit and skip. It only
+// reaches a network through the functions of its caller.
 package notation
 
 import (
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	notationgo "github.com/notaryproject/notation-go"
+	"github.com/notaryproject/notation-go/plugin"
 	"github.com/notaryproject/notation-go/verifier"
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	"github.com/notaryproject/notation-go/verifier/truststore"
@@ -39,14 +40,18 @@ const (
 	subjectPrefix = "x509.subject:"
 	storeName     = "trusted"
 	tsaStoreName  = "timestamps"
+	signingStore  = "authorities"
 )
 
 // Checker implements [verify.Checker] for Notary Project signatures. It has no
 // mutable state.
 type Checker struct {
 	name        string
-	anchors     anchors
-	authorities anchors // for timestamps
+	anchors     anchors  // for scheme notary.x509
+	signing     anchors  // for scheme notary.x509.signingAuthority
+	authorities anchors  // for timestamps
+	profiles    []string // of AWS Signer; nil without
+	revoked     func(ctx context.Context, job AWSJob) ([]string, error)
 	afterExpiry bool
 	logs        logs
 	revocation  http.RoundTripper
@@ -63,31 +68,51 @@ var _ verify.Checker = (*Checker)(nil)
 // New returns a Checker, or an error if certificates or identities are missing, too
 // many, or of a kind that cannot be trusted.
 func New(options Options) (*Checker, error) {
-	if err := checkAnchors(options.Certificates); err != nil {
+	if err := options.checkTrust(); err != nil {
 		return nil, err
 	}
 	if err := checkAuthorities(options.TimestampAuthorities); err != nil {
 		return nil, err
 	}
-	if err := checkIdentities(options.TrustedIdentities); err != nil {
+	identities := options.TrustedIdentities
+	if options.AWSSigner != nil && len(identities) == 0 {
+		identities = []string{anyIdentity} // the profile names the signer
+	}
+	if err := checkIdentities(identities); err != nil {
 		return nil, err
 	}
 	level, err := options.Level.library()
 	if err != nil {
 		return nil, err
 	}
-	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), authorities: slices.Clone(options.TimestampAuthorities),
-		afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists)}
+	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), signing: slices.Clone(options.SigningAuthorities),
+		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists)}
+	if options.AWSSigner != nil {
+		c.profiles, c.revoked = slices.Clone(options.AWSSigner.Profiles), options.AWSSigner.Revoked
+	}
 	if c.logs, err = options.logs(); err != nil {
 		return nil, err
 	}
-	if c.plain, err = c.verifier(level, options.TrustedIdentities, string(truststore.TypeCA)+":"+storeName); err != nil {
+	stores := c.stores()
+	if c.plain, err = c.verifier(level, identities, stores...); err != nil {
 		return nil, err
 	}
 	if len(c.authorities) > 0 {
-		c.stamped, err = c.verifier(level, options.TrustedIdentities, string(truststore.TypeCA)+":"+storeName, string(truststore.TypeTSA)+":"+tsaStoreName)
+		c.stamped, err = c.verifier(level, identities, append(stores, string(truststore.TypeTSA)+":"+tsaStoreName)...)
 	}
 	return c, err
+}
+
+// stores names the trust stores of the library's policy. The library takes those of the
+// signature's scheme only.
+func (c *Checker) stores() (names []string) {
+	if len(c.anchors) > 0 {
+		names = append(names, string(truststore.TypeCA)+":"+storeName)
+	}
+	if len(c.signing) > 0 {
+		names = append(names, string(truststore.TypeSigningAuthority)+":"+signingStore)
+	}
+	return names
 }
 
 // verifier makes the library's verifier. Revocation of signing certificates is checked
@@ -115,9 +140,13 @@ func (c *Checker) verifier(level string, identities []string, stores ...string) 
 		TrustStores:       stores,
 		TrustedIdentities: slices.Clone(identities),
 	}}}
-	// The plugin manager must be a literal nil: then a signature that requires a plugin
-	// fails, and the library never looks for a program.
-	made, err := verifier.NewWithOptions(document, c, nil, verifier.VerifierOptions{
+	// The plugin manager must be a literal nil, or ours: then a signature that requires
+	// another plugin fails, and the library never looks for a program.
+	var plugins plugin.Manager
+	if c.profiles != nil {
+		plugins = inProcess{}
+	}
+	made, err := verifier.NewWithOptions(document, c, plugins, verifier.VerifierOptions{
 		RevocationCodeSigningValidator:  offline{},
 		RevocationTimestampingValidator: timestampRevocation{c},
 	})

@@ -17,11 +17,13 @@ import (
 // anchors are trusted certificates.
 type anchors []*x509.Certificate
 
-// GetCertificates returns the certificates of the two stores in the library's policy.
+// GetCertificates returns the certificates of the stores in the library's policy.
 func (c *Checker) GetCertificates(_ context.Context, kind truststore.Type, name string) ([]*x509.Certificate, error) {
 	switch {
 	case kind == truststore.TypeCA && name == storeName:
 		return c.anchors, nil
+	case kind == truststore.TypeSigningAuthority && name == signingStore:
+		return c.signing, nil
 	case kind == truststore.TypeTSA && name == tsaStoreName:
 		return c.authorities, nil
 	}

@@ -16,6 +16,7 @@ import (
 // proof is a signature that passed every check. The zero value proves nothing.
 type proof struct {
 	leaf *x509.Certificate // of the signer
+	job  signerJob         // of AWS Signer
 	// permitted holds the failures of checks that the verifier does not enforce.
 	permitted []error
 }
@@ -27,10 +28,13 @@ func valid(p proof) policy.Finding {
 		return verify.FindingOf(nil)
 	}
 	message := fmt.Sprintf("signature verified by certificate %q", shown(p.leaf.Subject.String()))
+	if p.job.profile != "" {
+		message += " for signing profile " + p.job.profileVersion
+	}
 	for _, err := range p.permitted {
 		message += "; the verifier is permissive: " + err.Error()
 	}
-	return policy.Finding{
+	found := policy.Finding{
 		Result:  policy.Valid,
 		Signer:  identityOf(p.leaf),
 		Message: message,
@@ -40,6 +44,12 @@ func valid(p proof) policy.Finding {
 			"keyFingerprint": fingerprintOf(p.leaf),
 		},
 	}
+	if p.job.profile != "" {
+		// All customers of AWS share one subject, so the profile is the signer.
+		found.Signer = p.job.profile
+		found.Extensions["signingProfileVersion"], found.Extensions["signingJob"] = p.job.profileVersion, p.job.job
+	}
+	return found
 }
 
 // identityOf names a signer as a trusted identity would: by the attributes of its subject,

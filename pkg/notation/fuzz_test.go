@@ -33,11 +33,17 @@ func FuzzCheck(f *testing.F) {
 	options := trusting(root.Chain[0])
 	options.TrustedIdentities, options.Level = []string{"*"}, notation.Permissive
 	c := checker(f, options)
+	aws := checker(f, trustingAWS(root))
+	for _, cose := range []bool{false, true} {
+		f.Add(rawEnvelope(f, other, leaf, awsHeaders(), cose), cose)
+	}
 	f.Fuzz(func(t *testing.T, envelope []byte, cose bool) {
 		e := evidenceOf(fixture.NotationOptions{COSE: cose}.MediaType(), envelope)
-		finding := c.Check(context.Background(), subjectOf(img), e.signature, e.fetch, time.Now())
-		if finding.Result != policy.Invalid || finding.Reason == "" || finding.Message == "" {
-			t.Fatalf("got %+v", finding)
+		for _, c := range []*notation.Checker{c, aws} {
+			finding := c.Check(context.Background(), subjectOf(img), e.signature, e.fetch, time.Now())
+			if finding.Result != policy.Invalid || finding.Reason == "" || finding.Message == "" {
+				t.Fatalf("got %+v", finding)
+			}
 		}
 	})
 }

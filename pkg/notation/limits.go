@@ -1,6 +1,10 @@
 package notation
 
-import "github.com/landwaiter/landwaiter/pkg/trust"
+import (
+	"time"
+
+	"github.com/landwaiter/landwaiter/pkg/trust"
+)
 
 // Limits on the cost of one verifier and one signature. A verifier over a limit is
 // refused, and a signature over a limit does not count.
@@ -16,6 +20,10 @@ const (
 	// maxIdentity is the length of one trusted identity in bytes; a
 	// distinguished name of ten long attributes fits.
 	maxIdentity = 1 << 10
+	// maxARN is the length of an ARN of AWS Signer in bytes: the longest has 140.
+	maxARN = 256
+	// maxClockSkew is how far the time that a signing authority states may be ahead.
+	maxClockSkew = time.Minute
 	// maxNameShown is how much of a certificate's subject a message repeats.
 	maxNameShown = 200
 )

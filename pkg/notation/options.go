@@ -60,10 +60,19 @@ type Overrides struct {
 type Options struct {
 	// Name is the name of the verifier in messages.
 	Name string
-	// Certificates are the trust anchors, 1 to 256 (a store of type "ca"). Each is an
-	// authority or self-signed. The certificate chain of a signature must include one
-	// of them.
+	// Certificates are the trust anchors of scheme notary.x509, at most 256 (a store of
+	// type "ca"). Each is an authority or self-signed. The certificate chain of a
+	// signature must include one of them.
 	Certificates []*x509.Certificate
+	// SigningAuthorities are the trust anchors of scheme notary.x509.signingAuthority, at
+	// most 256 (a store of type "signingAuthority"). They state the time of signing, and
+	// certificates only need to have been valid then. There must be some of these or of
+	// Certificates. Neither stands in for the other.
+	SigningAuthorities []*x509.Certificate
+	// AWSSigner accepts signatures of AWS Signer by its profiles, and no others. It needs
+	// SigningAuthorities and excludes Certificates. Without it such signatures are
+	// refused.
+	AWSSigner *AWSSigner
 	// TrustedIdentities are 1 to 64 identities: "x509.subject:" with a distinguished
 	// name that has at least C, ST and O, whose attributes the subject of the signing
 	// certificate must all have; or "*" alone, which trusts every certificate that
@@ -132,6 +141,28 @@ func checkAnchors(certificates []*x509.Certificate) error {
 	}
 	if err := truststore.ValidateCertificates(certificates); err != nil {
 		return fmt.Errorf("trust anchors: %w", err)
+	}
+	return nil
+}
+
+// checkTrust checks the trust anchors of both signing schemes.
+func (o Options) checkTrust() error {
+	switch {
+	case len(o.Certificates) == 0 && len(o.SigningAuthorities) == 0:
+		return errors.New("a notation verifier without certificates could prove nothing")
+	case o.AWSSigner != nil && (len(o.SigningAuthorities) == 0 || len(o.Certificates) > 0):
+		return errors.New("a verifier of AWS Signer needs AWS's root as signing authority and no other certificates")
+	}
+	for _, list := range [][]*x509.Certificate{o.Certificates, o.SigningAuthorities} {
+		if len(list) == 0 {
+			continue
+		}
+		if err := checkAnchors(list); err != nil {
+			return err
+		}
+	}
+	if o.AWSSigner != nil {
+		return checkProfiles(o.AWSSigner.Profiles)
 	}
 	return nil
 }

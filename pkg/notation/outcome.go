@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/notaryproject/notation-core-go/revocation/purpose"
 	"github.com/notaryproject/notation-core-go/signature"
 	corex509 "github.com/notaryproject/notation-core-go/x509"
 	notationgo "github.com/notaryproject/notation-go"
-	"github.com/notaryproject/notation-go/verifier"
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -34,7 +34,7 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	if err != nil {
 		return proof{}, err
 	}
-	if !c.anchors.contain(chain) {
+	if !c.anchors.contain(chain) && !c.signing.contain(chain) {
 		// Checked before any cryptography, so that untrusted signatures are cheap.
 		return proof{}, c.untrustedCertificate()
 	}
@@ -48,7 +48,7 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 			library = c.stamped
 		}
 	}
-	if unread != nil && !c.logs.timestamp {
+	if unread != nil && !c.logs.timestamp && len(c.signing) == 0 {
 		return proof{}, unread
 	}
 	outcome, err := library.Verify(ctx, subject.Descriptor, envelope, notationgo.VerifierVerifyOptions{
@@ -64,38 +64,60 @@ func (c *Checker) examine(ctx context.Context, subject verify.Subject, mediaType
 	if proven, err = c.accept(outcome, subject, stamped, now); err != nil {
 		return proof{}, err
 	}
-	if proven, err = proven.unless(unread, c.logs.timestamp); err != nil || c.revocation == nil {
-		return proven, err
+	signer := outcome.EnvelopeContent.SignerInfo
+	if signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
+		unread = nil // only the authority's own time counts
 	}
-	revoked := c.checkRevocation(ctx, outcome.EnvelopeContent.SignerInfo.CertificateChain, purpose.CodeSigning)
-	return proven.unless(revoked, c.logs.revocation)
+	if proven, err = proven.unless(unread, c.logs.timestamp); err != nil {
+		return proof{}, err
+	}
+	return c.unlessRevoked(ctx, proven, signer)
 }
 
-// accept makes the checks that the library does not: critical attributes, the signed
-// artifact, and the time of the caller. Revocation is checked after it.
+// unlessRevoked returns p unless a certificate, or the signature itself, is revoked.
+func (c *Checker) unlessRevoked(ctx context.Context, p proof, signer signature.SignerInfo) (_ proof, err error) {
+	if c.revocation != nil {
+		if p, err = p.unless(c.checkRevocation(ctx, signer.CertificateChain, purpose.CodeSigning), c.logs.revocation); err != nil {
+			return proof{}, err
+		}
+	}
+	if c.revoked != nil {
+		return p.unless(c.checkAWSRevocation(ctx, p.job, signer), c.logs.revocation)
+	}
+	return p, nil
+}
+
+// accept makes the checks that the library does not: attributes, the signed artifact,
+// and the time of the caller. Revocation is checked after it.
 func (c *Checker) accept(outcome *notationgo.VerificationOutcome, subject verify.Subject, stamped bool, now time.Time) (proof, error) {
 	signer := outcome.EnvelopeContent.SignerInfo
 	if len(signer.CertificateChain) == 0 {
 		return proof{}, malformed("the signature envelope has no certificates")
 	}
-	// "unknown critical attributes MUST cause signature verification to fail" (signature
-	// specification, "Extended attributes"). The library lets them
-	// pass.
-	if slices.ContainsFunc(signer.SignedAttributes.ExtendedAttributes, func(a signature.Attribute) bool { return a.Critical }) {
-		return proof{}, unknownCritical()
+	job, err := c.checkAttributes(signer)
+	if err != nil {
+		return proof{}, err
 	}
 	if err := checkArtifact(outcome, subject); err != nil {
 		return proof{}, err
 	}
-	inTime := checkValidity(signer.CertificateChain, now)
-	if stamped {
-		inTime = checkTimestamp(outcome)
-	}
-	proven, err := proof{leaf: signer.CertificateChain[0]}.unless(inTime, c.logs.timestamp)
+	proven, err := proof{leaf: signer.CertificateChain[0], job: job}.unless(inTime(outcome, stamped, now), c.logs.timestamp)
 	if err != nil {
 		return proof{}, err
 	}
 	return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)
+}
+
+// inTime checks the time of signing: as the authority states it, or the timestamp, or now.
+func inTime(outcome *notationgo.VerificationOutcome, stamped bool, now time.Time) error {
+	signer := outcome.EnvelopeContent.SignerInfo
+	switch {
+	case signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority:
+		return checkStatedTime(signer.CertificateChain, signer.SignedAttributes.SigningTime, now)
+	case stamped:
+		return checkTimestamp(outcome)
+	}
+	return checkValidity(signer.CertificateChain, now)
 }
 
 // unless returns p if a check did not fail, or if its failure is only logged. Then p
@@ -149,10 +171,7 @@ func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject ver
 		case trustpolicy.TypeExpiry:
 			return orElse(checkExpiry(outcome.EnvelopeContent.SignerInfo.SignedAttributes.Expiry, now), policy.ReasonExpiredSignature, "the signature has expired")
 		case trustpolicy.TypeAuthenticTimestamp:
-			if stamped {
-				return orElse(checkTimestamp(outcome), policy.ReasonInvalidTimestamp, "the timestamp of the signature cannot be verified")
-			}
-			return orElse(checkValidity(chain, now), policy.ReasonExpiredCertificate, "a certificate of the signature is not valid now")
+			return orElse(inTime(outcome, stamped, now), policy.ReasonInvalidTimestamp, "the time of the signature cannot be verified")
 		case trustpolicy.TypeRevocation:
 		}
 		return malformed(unverifiable)
@@ -160,10 +179,8 @@ func (c *Checker) rejection(outcome *notationgo.VerificationOutcome, subject ver
 	if outcome.EnvelopeContent == nil {
 		return malformed(unverifiable)
 	}
-	for _, header := range verifier.VerificationPluginHeaders {
-		if _, err := outcome.EnvelopeContent.SignerInfo.ExtendedAttribute(header); err == nil {
-			return pluginRequired()
-		}
+	if err := c.pluginRequired(outcome.EnvelopeContent.SignerInfo); err != nil {
+		return err
 	}
 	return orElse(checkArtifact(outcome, subject), policy.ReasonMalformed, unverifiable)
 }
@@ -176,6 +193,8 @@ func broken(err error, chain []*x509.Certificate) error {
 		return tampered()
 	case corex509.ValidateCodeSigningCertChain(chain, nil) != nil:
 		return invalidCertificate()
+	case strings.Contains(err.Error(), "igningTime"): // signingTime or authenticSigningTime
+		return malformed("the signature does not state its time as its signing scheme requires")
 	}
 	return malformed("the signature envelope does not follow the signature specification")
 }
@@ -184,13 +203,17 @@ func broken(err error, chain []*x509.Certificate) error {
 // anchor.
 func (c *Checker) unauthentic(outcome *notationgo.VerificationOutcome) error {
 	signer := outcome.EnvelopeContent.SignerInfo
-	if signer.SignedAttributes.SigningScheme != signature.SigningSchemeX509 {
-		return c.unsupportedScheme()
+	trusted, others := c.anchors, c.signing
+	if signer.SignedAttributes.SigningScheme == signature.SigningSchemeX509SigningAuthority {
+		trusted, others = c.signing, c.anchors
 	}
-	if !c.anchors.contain(signer.CertificateChain) {
-		return c.untrustedCertificate()
+	switch {
+	case trusted.contain(signer.CertificateChain):
+		return c.untrustedIdentity(signer.CertificateChain[0])
+	case others.contain(signer.CertificateChain):
+		return c.otherScheme(signer.SignedAttributes.SigningScheme)
 	}
-	return c.untrustedIdentity(signer.CertificateChain[0])
+	return c.untrustedCertificate()
 }
 
 // orElse returns err, or a refusal with the given reason if err is nil. The library may

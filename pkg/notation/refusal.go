@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/notaryproject/notation-core-go/signature"
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -25,9 +26,14 @@ func (c *Checker) untrustedCertificate() error {
 		fmt.Sprintf("sign with a certificate that a trust store of %s has issued, or have the issuer's certificate added there", c.name))
 }
 
-func (c *Checker) unsupportedScheme() error {
-	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s only trusts certificate authorities", c.name),
-		"sign with the signing scheme notary.x509, which is notation's default")
+// otherScheme refuses a signature whose certificate is trusted for the other scheme only.
+func (c *Checker) otherScheme(scheme signature.SigningScheme) error {
+	if scheme == signature.SigningSchemeX509SigningAuthority {
+		return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is by a signing authority, %s trusts its certificate for the scheme notary.x509 only", c.name),
+			"sign with the signing scheme notary.x509, which is notation's default, or have the certificate added to spec.notation.signingAuthorities")
+	}
+	return verify.Refuse(policy.ReasonUntrustedCertificate, fmt.Sprintf("the signature is of scheme notary.x509, %s trusts its certificate as a signing authority only", c.name),
+		"sign with the signing scheme notary.x509.signingAuthority, or have the certificate added to spec.notation.trustStoreRefs")
 }
 
 func invalidCertificate() error {
@@ -51,9 +57,38 @@ func unknownCritical() error {
 		"sign the image without extended critical attributes")
 }
 
-func pluginRequired() error {
+// pluginRequired says which plugin a signature requires. It returns nil if it requires
+// none. The name comes from a trusted signer, but is not repeated unless it is known.
+func (c *Checker) pluginRequired(signer signature.SignerInfo) error {
+	name, errName := signer.ExtendedAttribute(pluginHeader)
+	_, errVersion := signer.ExtendedAttribute(pluginVersionHeader)
+	switch {
+	case errName != nil && errVersion != nil:
+		return nil
+	case errName == nil && name.Value == awsPlugin && c.profiles == nil:
+		return c.awsSignerNotTrusted()
+	case errName == nil && name.Value == awsPlugin && name.Critical:
+		return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a version of AWS Signer's plugin that is malformed or newer than 1.x",
+			"sign the image again with AWS Signer, or update Landwaiter")
+	}
 	return verify.Refuse(policy.ReasonPluginRequired, "the signature requires a verification plugin, and plugins are not supported",
 		"sign the image with a key that needs no verification plugin")
+}
+
+func (c *Checker) awsSignerNotTrusted() error {
+	return verify.Refuse(policy.ReasonPluginRequired, fmt.Sprintf("AWS Signer made the signature, and %s does not trust AWS Signer", c.name),
+		fmt.Sprintf("have the signing profile added to spec.notation.awsSigner.profiles of %s, and AWS's root to spec.notation.signingAuthorities", c.name))
+}
+
+// untrustedProfile repeats the profile, which AWS has certified.
+func (c *Checker) untrustedProfile(profile string) error {
+	return verify.Refuse(policy.ReasonUntrustedProfile, fmt.Sprintf("AWS Signer signed for the profile %s, which is none of the profiles of %s", profile, c.name),
+		fmt.Sprintf("sign with a trusted profile, or have this one added to spec.notation.awsSigner.profiles of %s", c.name))
+}
+
+func invalidAttribute(name, why string) error {
+	return verify.Refuse(policy.ReasonInvalidAttribute, fmt.Sprintf("the signed attribute %s %s", name, why),
+		"sign the image again with AWS Signer")
 }
 
 func wrongDigest(want, signed digest.Digest) error {
@@ -85,6 +120,28 @@ func checkValidity(chain []*x509.Certificate, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// checkStatedTime refuses a signature unless every certificate was valid at the time that
+// the signing authority states (trust store and trust policy specification, "Signature
+// Verification details"), and that time is past.
+func checkStatedTime(chain []*x509.Certificate, at, now time.Time) error {
+	if at.After(now.Add(maxClockSkew)) {
+		return verify.Refuse(policy.ReasonInvalidTimestamp, fmt.Sprintf("the signing authority states a time in the future, %s", at.UTC().Format(time.RFC3339)),
+			"compare the clocks of this service and of the signing authority")
+	}
+	for _, certificate := range chain {
+		if at.Before(certificate.NotBefore) || at.After(certificate.NotAfter) {
+			return timeOutside(at, certificate)
+		}
+	}
+	return nil
+}
+
+func timeOutside(at time.Time, certificate *x509.Certificate) error {
+	return verify.Refuse(policy.ReasonTimestampOutOfTime, fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
+		at.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
+		"sign the image again with a certificate that is valid")
 }
 
 // checkExpiry refuses a signature that has expired at now: "The artifact is considered

@@ -3,7 +3,6 @@ package notation
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	notationgo "github.com/notaryproject/notation-go"
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
@@ -43,9 +42,7 @@ func checkTimestamp(outcome *notationgo.VerificationOutcome) error {
 	// validity period" (trust store and trust policy specification, "Steps").
 	for _, certificate := range signer.CertificateChain {
 		if !at.BoundedAfter(certificate.NotBefore) || !at.BoundedBefore(certificate.NotAfter) {
-			return verify.Refuse(policy.ReasonTimestampOutOfTime, fmt.Sprintf("the signature was made at %s, when certificate %q was not valid",
-				at.Value.UTC().Format(time.RFC3339), shown(certificate.Subject.String())),
-				"sign the image again with a certificate that is valid")
+			return timeOutside(at.Value, certificate)
 		}
 	}
 	return invalidTimestamp("the timestamp is by no trusted timestamp authority")

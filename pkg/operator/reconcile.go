@@ -109,12 +109,25 @@ func (r *reconciler) failed(ctx context.Context, tenant *v1alpha1.Tenant, err er
 func (r *reconciler) logReport(tenant *v1alpha1.Tenant, report *Report) {
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			r.log.WithFields(logrus.Fields{"tenant": tenant.Name, "namespace": outcome.Object.Namespace, "object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
+			r.logOf(tenant, outcome.Object).WithFields(logrus.Fields{"object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
 		}
 	}
 	for _, problem := range report.Problems {
-		r.log.WithFields(logrus.Fields{"tenant": tenant.Name, "reason": problem.Reason, "problem": problem.Message}).Warn("something of a Tenant was not done")
+		r.logOf(tenant, problem.Object).WithFields(logrus.Fields{"reason": problem.Reason, "problem": problem.Message}).Warn("something of a Tenant was not done")
 	}
+}
+
+// logOf returns the log for lines about an object of a Tenant: those about a namespace, or
+// what is in one, name it.
+func (r *reconciler) logOf(tenant *v1alpha1.Tenant, object policy.ObjectRef) *logrus.Entry {
+	log := r.log.WithField("tenant", tenant.Name)
+	switch {
+	case object.Kind == "Namespace":
+		return log.WithField("namespace", object.Name)
+	case object.Namespace != "":
+		return log.WithField("namespace", object.Namespace)
+	}
+	return log
 }
 
 func messages(problems []Problem) string {

@@ -78,7 +78,7 @@ func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 	requests := byLabel(ctx, namespace)
 	all, err := r.list(ctx)
 	if err != nil {
-		r.log.WithError(err).Error("cannot tell whose namespace changed; the next comparison will")
+		r.log.WithField("namespace", namespace.GetName()).WithError(err).Error("cannot tell whose namespace changed; the next comparison will")
 		return requests
 	}
 	if holder := resource.NewTenants(all).Holder(namespace.GetName()); holder != nil && !slices.Contains(requests, request(holder.Name)) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -141,10 +142,22 @@ func watched() []client.Object {
 	return []client.Object{&rbacv1.RoleBinding{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &corev1.ResourceQuota{}, &networkingv1.NetworkPolicy{}}
 }
 
+// logConstructor returns what makes the logger of a reconciliation: its errors and panics
+// name the Tenant as our own lines do. A Tenant is in no namespace.
+func logConstructor(log logr.Logger, controller string) func(*reconcile.Request) logr.Logger {
+	log = log.WithValues("controller", controller)
+	return func(request *reconcile.Request) logr.Logger {
+		if request == nil || request.Name == "" {
+			return log
+		}
+		return log.WithValues("tenant", request.Name)
+	}
+}
+
 // watch makes requests of changes. They are names of Tenants.
 func (r *reconciler) watch(m manager.Manager) error {
 	once := true // tests run several operators in one process
-	b := builder.ControllerManagedBy(m).Named("tenants").
+	b := builder.ControllerManagedBy(m).Named("tenants").WithLogConstructor(logConstructor(m.GetLogger(), "tenants")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
 		Watches(&v1alpha1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
@@ -164,7 +177,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 // watch makes requests of changes: all of them are the same.
 func (p *pinner) watch(m manager.Manager) error {
 	once := true
-	b := builder.ControllerManagedBy(m).Named("mutation").
+	b := builder.ControllerManagedBy(m).Named("mutation").WithLogConstructor(logConstructor(m.GetLogger(), "mutation")).
 		WithOptions(controller.Options{SkipNameValidation: &once, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)})
 	soon := handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },

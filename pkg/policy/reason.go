@@ -107,4 +107,7 @@ const (
 	ReasonTamperedEnvelope         Reason = "TamperedEnvelope"         // content was changed after it was signed or stored
 	ReasonUnknownCriticalAttribute Reason = "UnknownCriticalAttribute" // the signer requires an unknown attribute
 	ReasonPluginRequired           Reason = "PluginRequired"           // the signer requires a plugin
+	ReasonInvalidAttribute         Reason = "InvalidAttribute"         // a signed attribute of AWS Signer is missing or malformed
+	ReasonUntrustedProfile         Reason = "UntrustedProfile"         // AWS Signer signed for a profile that is not trusted
+	ReasonRevokedSignature         Reason = "RevokedSignature"         // AWS Signer has revoked the signature or its profile
 )

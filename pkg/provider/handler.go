@@ -52,10 +52,7 @@ type operation struct {
 }
 
 func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options Options) *handler {
-	m := newMetrics(options.Metrics)
-	if options.Tenant != nil {
-		options.Metrics.MustRegister(newTenantNamespaces(&m.namespaces, options.Tenant))
-	}
+	m := newMetrics(options.Metrics, options.NamespaceLabel)
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
 		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),
@@ -119,7 +116,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused := h.answer(w, r, buffer, x); refused != nil {
 		status, x.outcome = refused.status, outcomeOf(refused.status)
 		if err := encode(buffer, plain{systemError: refused.text + traced(x.traceID)}); err != nil {
-			h.log.WithField("traceID", x.traceID).WithError(err).Error("a system error could not be encoded")
+			h.logOf(x).WithError(err).Error("a system error could not be encoded")
 		}
 	}
 	h.write(w, status, buffer.Bytes())
@@ -127,6 +124,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, observer := range h.observers {
 		observer.Observe(r.Context(), o)
 	}
+}
+
+// logOf returns the log for lines about an exchange.
+func (h *handler) logOf(x *exchange) *logrus.Entry {
+	log := h.log.WithField("traceID", x.traceID)
+	if about := x.about(); about != "" {
+		log = log.WithField("namespace", about)
+	}
+	return log
 }
 
 // recycle returns a buffer to the pool, unless an unusually large request has
@@ -161,7 +167,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, buffer *bytes.B
 	defer func() {
 		if cause := recover(); cause != nil {
 			h.metrics.panics.Inc()
-			h.log.WithFields(logrus.Fields{"traceID": x.traceID, "stack": cut(string(debug.Stack()), maxStackBytes)}).Error("panic in the handler")
+			h.logOf(x).WithField("stack", cut(string(debug.Stack()), maxStackBytes)).Error("panic in the handler")
 			refused = refuse(http.StatusInternalServerError, "internal error")
 		}
 	}()

@@ -57,9 +57,12 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 		counts[o.Keys[i].Outcome]++
 	}
 	fields := logrus.Fields{
-		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "namespace": o.About(), "outcome": string(o.Outcome),
+		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
 		"allowed": counts[KeyAllowed], "unverified": counts[KeyUnverified], "warned": counts[KeyWarned], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
+	}
+	if about := o.About(); about != "" {
+		fields["namespace"] = about
 	}
 	if repeated > 0 {
 		fields["repeated"] = repeated
@@ -137,7 +140,10 @@ func (k *KeyObservation) level() logrus.Level {
 
 func (l requestLog) logKey(o *Observation, about *keyLine) {
 	k := about.key
-	fields := logrus.Fields{"traceID": o.TraceID, "source": string(o.Source), "namespace": k.Namespace.Label(), "verdict": string(k.Outcome)}
+	fields := logrus.Fields{"traceID": o.TraceID, "source": string(o.Source), "verdict": string(k.Outcome)}
+	if about := k.About(); about != "" {
+		fields["namespace"] = about
+	}
 	if k.Outcome == KeyInvalid {
 		fields["key"] = shown(k.Key)
 	} else {

@@ -23,12 +23,17 @@ import (
 // logged sends one request and returns the log lines that it made.
 func logged(t *testing.T, level logrus.Level, keys ...string) []map[string]any {
 	t.Helper()
+	return loggedAt(t, level, "/v1/verify", keys...)
+}
+
+func loggedAt(t *testing.T, level logrus.Level, path string, keys ...string) []map[string]any {
+	t.Helper()
 	var out bytes.Buffer
 	h := testHandler(byRepository, pinning, nil)
 	h.log.SetOutput(&out)
 	h.log.SetLevel(level)
 	h.log.SetFormatter(&logrus.JSONFormatter{})
-	ask(t, h, "/v1/verify", keys...)
+	ask(t, h, path, keys...)
 	var lines []map[string]any
 	for line := range strings.Lines(out.String()) {
 		var fields map[string]any
@@ -56,8 +61,9 @@ func TestLogsOneLineForARequestAndOneForEachKeyThatIsNotAllowed(t *testing.T) {
 	require.Equal(t, `"[x"`, lines[2]["key"])
 	for _, line := range lines {
 		require.Equal(t, request["traceID"], line["traceID"])
-		require.NotEmpty(t, line["namespace"])
 	}
+	require.Equal(t, "team-a", lines[1]["namespace"])
+	require.NotContains(t, lines[2], "namespace", "nobody knows whose key it is")
 	require.Len(t, logged(t, logrus.DebugLevel, "[team-a]r.example.com/allow"), 2)
 	require.Empty(t, logged(t, logrus.InfoLevel, "[team-a]r.example.com/allow"), "a request that is allowed in whole is for debuggers")
 	require.Equal(t, "*", logged(t, logrus.DebugLevel, "[a]r.example.com/a", "[b]r.example.com/a")[0]["namespace"])
@@ -241,4 +247,57 @@ func TestOverloadIsCountedForTheNamespace(t *testing.T) {
 	require.NotEmpty(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[team-a]r.example.com/b", "[team-b]r.example.com/a").SystemError)
 	require.Equal(t, 2.0, testutil.ToFloat64(h.metrics.imagesOverloaded.WithLabelValues("team-a")))
 	require.Equal(t, 0.0, testutil.ToFloat64(h.metrics.imagesOverloaded.WithLabelValues("team-b")))
+}
+
+func TestLinesNameTheNamespaceThatTheyAreAboutAndOthersNone(t *testing.T) {
+	const allowed, invalid = "r.example.com/allow", "UPPER/case:%"
+	for name, c := range map[string]struct {
+		path string
+		keys []string
+		want []any // by line; nil: none
+	}{
+		"a namespace in the key":     {"/v1/verify", []string{"[team-a]" + allowed}, []any{"team-a", "team-a"}},
+		"no namespace":               {"/v1/verify", []string{allowed}, []any{"-", "-"}},
+		"two namespaces":             {"/v1/verify", []string{"[team-a]" + allowed, "[team-b]" + allowed}, []any{"*", "team-a", "team-b"}},
+		"a namespace and none":       {"/v1/verify", []string{"[team-a]" + allowed, allowed}, []any{"*", "team-a", "-"}},
+		"what is no image of a team": {"/v1/verify", []string{"[team-a]" + invalid}, []any{"team-a", "team-a"}},
+		"what is no image":           {"/v1/verify", []string{invalid}, []any{nil, nil}},
+		"no image besides one":       {"/v1/verify", []string{"[x", "[team-a]" + allowed}, []any{"team-a", nil, "team-a"}},
+		"a namespace in the path":    {"/v1/namespaces/team-a/verify", []string{"[x"}, []any{"team-a", "team-a"}},
+		"no keys but a path":         {"/v1/namespaces/team-a/mutate", nil, []any{"team-a"}},
+		"no keys":                    {"/v1/verify", nil, []any{nil}},
+		"no such path":               {"/nowhere", []string{allowed}, []any{nil}},
+		"no namespace in the path":   {"/v1/namespaces/Bad/verify", []string{allowed}, []any{nil}},
+		"a panic":                    {"/v1/verify", []string{"[team-a]r.example.com/panic"}, []any{"team-a", "team-a", "team-a", "team-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, line := range loggedAt(t, logrus.DebugLevel, c.path, c.keys...) {
+				require.Equal(t, c.want[i], line["namespace"], "%v", line)
+			}
+		})
+	}
+}
+
+// What goes wrong while an answer is made is about a namespace, too.
+func TestAPanicInTheHandlerNamesItsNamespace(t *testing.T) {
+	var out bytes.Buffer
+	h := testHandler(byRepository, pinning, nil)
+	h.log.SetOutput(&out)
+	h.log.SetFormatter(&logrus.JSONFormatter{})
+	h.log.SetLevel(logrus.ErrorLevel)
+	h.verification.answer = func(*exchange) answer { panic("the encoder is broken") }
+	for path, want := range map[string]any{"/v1/verify": "team-a", "/v1/namespaces/team-b/verify": "team-b"} {
+		out.Reset()
+		key := "r.example.com/allow"
+		if want == "team-a" {
+			key = "[team-a]" + key
+		}
+		require.Contains(t, ask(t, h, path, key).SystemError, "internal error")
+		var line map[string]any
+		require.NoError(t, json.Unmarshal(out.Bytes(), &line), out.String())
+		require.Equal(t, "panic in the handler", line["msg"])
+		require.Equal(t, want, line["namespace"])
+		require.NotEmpty(t, line["traceID"])
+		require.Contains(t, line["stack"], "goroutine")
+	}
 }

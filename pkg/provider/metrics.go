@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -22,14 +21,17 @@ type metrics struct {
 	panics             prometheus.Counter
 	requestsOverloaded prometheus.Counter
 	imagesOverloaded   *prometheus.CounterVec // namespace
+	verdicts           *prometheus.CounterVec // namespace, outcome
+	worked             *prometheus.SummaryVec // namespace
 
-	namespaces, stageNames labels
+	namespace  func(verify.Namespace) string
+	stageNames labels
 }
 
 // metricPrefix begins the name of each metric.
 const metricPrefix = "landwaiter_provider_"
 
-func newMetrics(registry *prometheus.Registry) *metrics {
+func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) string) *metrics {
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Name: metricPrefix + name, Help: help}
 	}
@@ -46,7 +48,11 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		requestsOverloaded: prometheus.NewCounter(counter("requests_overloaded_total", "Requests refused because too many were in flight.")),
 		imagesOverloaded: prometheus.NewCounterVec(counter("images_overloaded_total",
 			"Images that were not verified because too many were in flight, or too much evidence was in memory, in all or of their namespace."), []string{"namespace"}),
-		namespaces: labels{limit: maxNamespaceLabels}, stageNames: labels{limit: maxStageLabels},
+		verdicts: prometheus.NewCounterVec(counter("verdicts_total", "Verdicts by where they came from."), []string{"namespace", "outcome"}),
+		// Without quantiles it is a sum and a count: a histogram for each namespace is too many series.
+		worked: prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: metricPrefix + "image_duration_seconds",
+			Help: "Time to decide about images, or to pin them, that were not known in memory."}, []string{"namespace"}),
+		namespace: namespace, stageNames: labels{limit: maxStageLabels},
 	}
 	// Exported before the first of them, so that the first is an increase.
 	for _, endpoint := range endpointNames() {
@@ -54,8 +60,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			m.requests.WithLabelValues(endpoint, string(outcome))
 		}
 	}
-	m.namespaces.first = func(namespace string) { m.imagesOverloaded.WithLabelValues(namespace) }
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked)
 	return m
 }
 
@@ -81,13 +86,23 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 	}
 	for i := range o.Keys {
 		k := &o.Keys[i]
-		namespace := m.namespaces.capped(k.Namespace.Label())
+		namespace := m.namespace(k.Namespace)
 		m.keys.WithLabelValues(namespace, string(k.Outcome), string(o.Source)).Inc()
-		if k.Result == nil || k.Repeated {
+		if k.Repeated {
+			continue
+		}
+		if k.Duration > 0 {
+			m.worked.WithLabelValues(namespace).Observe(k.Duration.Seconds())
+			m.imagesOverloaded.WithLabelValues(namespace) // exported before the first of them
+		}
+		if k.Result == nil {
 			continue
 		}
 		if k.Result.Overloaded {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
+		}
+		if k.Result.Decided() {
+			m.verdicts.WithLabelValues(namespace, origin(k.Result)).Inc()
 		}
 		for _, stage := range k.Result.Stages {
 			m.stages.WithLabelValues(m.stageNames.capped(stage.Name)).Observe(stage.Duration.Seconds())
@@ -95,12 +110,35 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 	}
 }
 
-// forget drops the series of a namespace and makes room for another's.
+// Where a verdict came from, as metrics call it.
+const (
+	fromMemory   = "memory"
+	fromRedis    = "redis"
+	fromEvidence = "verified"
+	fromRules    = "rules" // which need no evidence about the image
+)
+
+// origin says where a verdict came from.
+func origin(r *verify.Result) string {
+	switch {
+	case r.Cached && slices.ContainsFunc(r.Stages, func(s verify.Stage) bool { return s.Name == verify.StageRedis }):
+		return fromRedis
+	case r.Cached:
+		return fromMemory
+	case len(r.Stages) == 0:
+		return fromRules
+	}
+	return fromEvidence
+}
+
+// forget drops the series of a namespace.
 func (m *metrics) forget(namespace verify.Namespace) {
-	value := namespace.Label()
-	m.namespaces.drop(value)
-	m.keys.DeletePartialMatch(prometheus.Labels{"namespace": value})
-	m.imagesOverloaded.DeleteLabelValues(value)
+	of := prometheus.Labels{"namespace": namespace.Label()}
+	for _, series := range []interface {
+		DeletePartialMatch(labels prometheus.Labels) int
+	}{m.keys, m.imagesOverloaded, m.verdicts, m.worked} {
+		series.DeletePartialMatch(of)
+	}
 }
 
 func (e endpoint) label() string {
@@ -110,14 +148,12 @@ func (e endpoint) label() string {
 	return e.name
 }
 
-// otherLabel stands for all values past a limit. A namespace of that name shares its
-// series.
+// otherLabel stands for all values past a limit.
 const otherLabel = "other"
 
 // labels bounds the values of a label.
 type labels struct {
 	limit int
-	first func(value string) // called with each new value; may be nil
 	mu    sync.RWMutex
 	known map[string]struct{}
 }
@@ -142,22 +178,5 @@ func (l *labels) capped(value string) string {
 		l.known = map[string]struct{}{}
 	}
 	l.known[value] = struct{}{}
-	if l.first != nil {
-		l.first(value)
-	}
 	return value
-}
-
-// values returns the values so far, without "other".
-func (l *labels) values() []string {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return slices.Sorted(maps.Keys(l.known))
-}
-
-// drop makes room for another value.
-func (l *labels) drop(value string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.known, value)
 }

@@ -6,11 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -74,20 +76,50 @@ func TestMetricsAreServedAsOpenMetricsToThoseThatAsk(t *testing.T) {
 	require.Contains(t, string(body), "\n# EOF\n")
 }
 
-func TestSeriesOfNamespacesCanBeJoinedWithTheirTenants(t *testing.T) {
-	namespaces := labels{limit: 3}
-	for _, namespace := range []string{"iris-web", "team-a", "iris-api", "iris-past-the-limit"} {
-		namespaces.capped(namespace)
+func TestWhereVerdictsComeFromIsCountedByNamespace(t *testing.T) {
+	h := testHandler(byRepository, pinning, nil)
+	work := []verify.Stage{{Name: "resolve"}, {Name: "list"}}
+	observed := func(namespace verify.Namespace, took time.Duration, result verify.Result) KeyObservation {
+		result.Verdict.Outcome = policy.Allowed
+		return KeyObservation{Namespace: namespace, Outcome: KeyAllowed, Duration: took, Result: &result}
 	}
-	tenants := newTenantNamespaces(&namespaces, func(namespace verify.Namespace) string {
-		if strings.HasPrefix(string(namespace), "iris-") {
-			return "iris"
+	undecided := KeyObservation{Namespace: "team-a", Outcome: KeyUndecided, Duration: time.Second, Result: &verify.Result{Verdict: policy.Verdict{Outcome: policy.Undecided}}}
+	repeated := observed("team-a", time.Minute, verify.Result{Stages: work})
+	repeated.Repeated = true
+	h.metrics.Observe(t.Context(), Observation{Endpoint: "verify", Outcome: RequestAnswered, Keys: []KeyObservation{
+		observed("team-a", 0, verify.Result{Cached: true}),
+		observed("team-a", time.Second, verify.Result{Cached: true, Stages: []verify.Stage{{Name: "resolve"}, {Name: verify.StageRedis}}}),
+		observed("team-a", time.Second, verify.Result{Cached: true, Stages: []verify.Stage{{Name: "resolve"}}}),
+		observed("team-a", 3*time.Second, verify.Result{Stages: work}), repeated, undecided,
+		observed("team-b", 0, verify.Result{}),
+	}})
+	require.NoError(t, testutil.CollectAndCompare(h.metrics.verdicts, strings.NewReader(`# HELP landwaiter_provider_verdicts_total Verdicts by where they came from.
+# TYPE landwaiter_provider_verdicts_total counter
+landwaiter_provider_verdicts_total{namespace="team-a",outcome="memory"} 2
+landwaiter_provider_verdicts_total{namespace="team-a",outcome="redis"} 1
+landwaiter_provider_verdicts_total{namespace="team-a",outcome="verified"} 1
+landwaiter_provider_verdicts_total{namespace="team-b",outcome="rules"} 1
+`)))
+	require.NoError(t, testutil.CollectAndCompare(h.metrics.worked, strings.NewReader(`# HELP landwaiter_provider_image_duration_seconds Time to decide about images, or to pin them, that were not known in memory.
+# TYPE landwaiter_provider_image_duration_seconds summary
+landwaiter_provider_image_duration_seconds_sum{namespace="team-a"} 6
+landwaiter_provider_image_duration_seconds_count{namespace="team-a"} 4
+`)))
+	h.metrics.forget("team-a")
+	require.Equal(t, 1, testutil.CollectAndCount(h.metrics.verdicts))
+	require.Equal(t, 0, testutil.CollectAndCount(h.metrics.worked))
+}
+
+func TestTheServiceSaysWhatMetricsCallANamespace(t *testing.T) {
+	h := testHandler(byRepository, pinning, func(o *Options) {
+		o.NamespaceLabel = func(namespace verify.Namespace) string {
+			if namespace == "team-a" {
+				return "team-a"
+			}
+			return "other"
 		}
-		return ""
 	})
-	const help = "# HELP landwaiter_tenant_namespace Is 1 for each namespace of a Tenant that has series of its own. It is for joins: multiply by it, on(namespace) group_left(tenant).\n# TYPE landwaiter_tenant_namespace gauge\n"
-	require.NoError(t, testutil.CollectAndCompare(tenants, strings.NewReader(help+
-		"landwaiter_tenant_namespace{namespace=\"iris-api\",tenant=\"iris\"} 1\nlandwaiter_tenant_namespace{namespace=\"iris-web\",tenant=\"iris\"} 1\n")))
-	namespaces.drop("iris-api")
-	require.Equal(t, 1, testutil.CollectAndCount(tenants), "a namespace that is gone has no series")
+	ask(t, h, "/v1/verify", "[team-a]r.example.com/a", "[made-up-1]r.example.com/a", "[made-up-2]r.example.com/a")
+	require.Equal(t, 2, testutil.CollectAndCount(h.metrics.keys))
+	require.InDelta(t, 2, testutil.ToFloat64(h.metrics.keys.WithLabelValues("other", "allowed", "admission")), 0)
 }

@@ -118,21 +118,50 @@ func (o *Observation) AllAllowed() bool {
 // severalNamespaces is not a valid name of a namespace.
 const severalNamespaces = "*"
 
-// About returns the label of the one namespace that the request is about, or "*" if
-// there are several.
+// About returns the label of the one namespace that the request is about, "*" if there are
+// several, and "" if it is about none: it was refused before its keys were read, or they
+// are no images.
 func (o *Observation) About() string {
-	namespace, found := o.Namespace, false
+	about := ""
 	for i := range o.Keys {
-		k := &o.Keys[i]
-		switch {
-		case k.Outcome == KeyInvalid:
-		case found && k.Namespace != namespace:
-			return severalNamespaces
-		default:
-			namespace, found = k.Namespace, true
-		}
+		about = aboutBoth(about, o.Keys[i].About())
 	}
-	return namespace.Label()
+	if about == "" && o.Namespace != verify.Cluster {
+		return o.Namespace.Label()
+	}
+	return about
+}
+
+// About returns the label of the namespace that the key is about, "" for what is no image
+// and has no namespace that is one.
+func (k *KeyObservation) About() string {
+	if k.Outcome == KeyInvalid && k.Namespace == verify.Cluster {
+		return ""
+	}
+	return k.Namespace.Label()
+}
+
+// aboutBoth returns what two things together are about.
+func aboutBoth(one, other string) string {
+	switch {
+	case one == "" || one == other:
+		return other
+	case other == "":
+		return one
+	}
+	return severalNamespaces
+}
+
+// about returns what [Observation.About] does, for an exchange that did not come to an end.
+func (x *exchange) about() string {
+	if x.endpoint.namespace != verify.Cluster {
+		return x.endpoint.namespace.Label()
+	}
+	about := ""
+	for _, t := range x.plan.targets {
+		about = aboutBoth(about, t.namespace.Label())
+	}
+	return about
 }
 
 // observation returns what observers are told of an exchange that ends now.

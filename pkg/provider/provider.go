@@ -75,9 +75,9 @@ type Options struct {
 	GracePeriod time.Duration
 	// Observers see every request, after the log and the metrics.
 	Observers []Observer
-	// Tenant returns the Tenant of a namespace, "" if it has none. It is for metrics; a nil
-	// Tenant means that there are no Tenants.
-	Tenant func(verify.Namespace) string
+	// NamespaceLabel returns what metrics call a namespace. Clients choose namespaces, so it
+	// bounds the series. Default: the names of the first 1,000, and one for all others.
+	NamespaceLabel func(verify.Namespace) string
 	// Metrics registers the metrics and is served at /metrics. Default: a new
 	// registry.
 	Metrics *prometheus.Registry
@@ -90,6 +90,10 @@ func (o Options) withDefaults() Options {
 	o.GracePeriod = cmp.Or(o.GracePeriod, DefaultGracePeriod)
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
+	}
+	if o.NamespaceLabel == nil {
+		first := &labels{limit: maxNamespaceLabels}
+		o.NamespaceLabel = func(namespace verify.Namespace) string { return first.capped(namespace.Label()) }
 	}
 	return o
 }

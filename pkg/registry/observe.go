@@ -14,6 +14,8 @@ import (
 
 // Exchange is one request and what came of it. It has no text that a stranger chose.
 type Exchange struct {
+	// Namespace is the one that the request was made for.
+	Namespace verify.Namespace
 	// Registry is the host of the place that is read, which the image names or a Store, also
 	// for requests to its token server and after redirects. It is empty unless a ClusterStore
 	// names the host: whoever names an image chooses it.
@@ -71,7 +73,7 @@ func (g *guard) observe(req *http.Request, resp *http.Response, err error, at ti
 	if tell == nil {
 		return
 	}
-	x := Exchange{Stage: g.stage}
+	x := Exchange{Namespace: g.session.access.Namespace, Stage: g.stage}
 	if g.session.access.named(g.origin) || g.named {
 		x.Registry = g.origin
 	}

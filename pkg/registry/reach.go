@@ -56,8 +56,8 @@ func (s Store) credential(host string) Credential {
 	return Credential{}
 }
 
-// store returns the store that applies to a host. Without one, access is anonymous.
-func (a Access) store(host string) Store {
+// StoreFor returns the store that applies to a host. Without one, access is anonymous.
+func (a Access) StoreFor(host string) Store {
 	store, _ := StoreFor(a.Stores, host)
 	return store
 }

@@ -168,7 +168,7 @@ func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, err
 }
 
 // store returns the store that applies to a host.
-func (s *session) store(host string) Store { return s.access.store(host) }
+func (s *session) store(host string) Store { return s.access.StoreFor(host) }
 
 // reference returns the digest of ref, or its tag if it has none.
 func reference(ref image.Reference) string {

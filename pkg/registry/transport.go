@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -34,7 +35,17 @@ func (g *guard) transport(req *http.Request, host string) (*http.Transport, erro
 	if g.presents(host) {
 		pool.Certificate = g.store.ClientCertificate
 	}
+	if expired(pool.Certificate, time.Now()) {
+		return nil, verify.PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("the client certificate for %s expired at %s",
+			host, pool.Certificate.Leaf.NotAfter.UTC().Format(time.RFC3339)), "renew the Secret that clientCertificate of the Store names")
+	}
 	return g.session.client.transport(pool)
+}
+
+// expired reports whether a client certificate is past its end: registries say nothing
+// that helps about such a one.
+func expired(certificate *tls.Certificate, now time.Time) bool {
+	return certificate != nil && certificate.Leaf != nil && now.After(certificate.Leaf.NotAfter)
 }
 
 // presents reports whether a host may see the store's client certificate: those that the

@@ -109,6 +109,8 @@ func materialOf(kind v1alpha1.TrustStoreType) string {
 		return "the keys"
 	case v1alpha1.TrustStoreTypeCertificates:
 		return "the certificates"
+	case v1alpha1.TrustStoreTypeSigningAuthorities:
+		return "the signing authorities"
 	case v1alpha1.TrustStoreTypeTimestampAuthorities:
 		return "the timestamp authorities"
 	case v1alpha1.TrustStoreTypeSigstoreRoot:

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -53,6 +54,8 @@ func (w *Watch) Content() (object runtime.Object, answered bool, err error) {
 
 // Run watches until ctx ends, with growing pauses between failures.
 func (w *Watch) Run(ctx context.Context, clients kubernetes.Interface) {
+	// The reflector logs what fails with the logger of its context.
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "namespace", w.ref.Namespace))
 	initial := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: 10, Cap: maxPause}
 	backoff := initial
 	for ctx.Err() == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -65,6 +66,7 @@ func Check(objects resource.Objects) []resource.Problem {
 	s, problems := compile.New(objects, nil, compile.Outside{
 		Registry:   func(registry.Access) verify.Registry { return nil },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
+		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
 	})
 	return append(problems, s.Ineffective()...)
 }

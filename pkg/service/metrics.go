@@ -16,7 +16,7 @@ import (
 func (s *Service) Register(metrics *prometheus.Registry) {
 	s.registerMemory(metrics)
 	s.registerRedis(metrics)
-	metrics.MustRegister(s.requests.count, s.requests.duration, s.requests.wait, newResources(&s.set, time.Now))
+	metrics.MustRegister(s.requests.count, s.requests.byNamespace, s.requests.duration, s.requests.wait, newResources(&s.set, time.Now), newTenantNamespaces(s.namespaces, s.Tenant))
 }
 
 // counted registers a counter whose value is kept elsewhere.
@@ -65,28 +65,33 @@ func (s *Service) registerRedis(metrics *prometheus.Registry) {
 	counted(metrics, &stats.RoundTrips, "redis_round_trips_total", "Round trips to Redis for reads; those of one request travel together. With --redis-url.", nil)
 }
 
+// otherLabel stands for all values past a limit. A namespace of that name shares its
+// series.
+const otherLabel = "other"
+
 // maxRegistryLabels bounds the registries that have series of their own. Only
 // ClusterStores name them; further ones count as "other", like those that nobody named.
-const (
-	maxRegistryLabels = 50
-	otherLabel        = "other"
-)
+const maxRegistryLabels = 50
 
 // requests counts requests to registries.
 type requests struct {
-	count    *prometheus.CounterVec   // registry, stage, outcome
-	duration *prometheus.HistogramVec // registry, stage
-	wait     prometheus.Histogram
+	count       *prometheus.CounterVec   // registry, stage, outcome
+	byNamespace *prometheus.CounterVec   // namespace, outcome
+	duration    *prometheus.HistogramVec // registry, stage
+	wait        prometheus.Histogram
+	namespace   func(verify.Namespace) string
 
 	mu    sync.Mutex
 	known map[string]struct{}
 }
 
-func newRequests() *requests {
+func newRequests(namespace func(verify.Namespace) string) *requests {
 	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
-	return &requests{known: map[string]struct{}{},
+	return &requests{known: map[string]struct{}{}, namespace: namespace,
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_registry_requests_total",
 			Help: "Requests to registries by the part of a verification that they were for, and outcome."}, []string{"registry", "stage", "outcome"}),
+		byNamespace: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_registry_namespace_requests_total",
+			Help: "Requests to registries by the namespace that they were made for, and outcome."}, []string{"namespace", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "landwaiter_registry_request_duration_seconds", Buckets: buckets,
 			Help: "Time from sending a request to a registry to the header of its answer."}, []string{"registry", "stage"}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "landwaiter_registry_wait_duration_seconds", Buckets: buckets,
@@ -97,6 +102,7 @@ func newRequests() *requests {
 func (r *requests) observe(x registry.Exchange) {
 	host := r.label(x.Registry)
 	r.count.WithLabelValues(host, string(x.Stage), string(x.Outcome)).Inc()
+	r.byNamespace.WithLabelValues(r.namespace(x.Namespace), string(x.Outcome)).Inc()
 	switch {
 	case x.Duration > 0:
 		r.duration.WithLabelValues(host, string(x.Stage)).Observe(x.Duration.Seconds())
@@ -104,6 +110,11 @@ func (r *requests) observe(x registry.Exchange) {
 	case x.Waited > 0:
 		r.wait.Observe(x.Waited.Seconds())
 	}
+}
+
+// forget drops the series of a namespace.
+func (r *requests) forget(namespace verify.Namespace) {
+	r.byNamespace.DeletePartialMatch(prometheus.Labels{"namespace": namespace.Label()})
 }
 
 // label returns host if it is one of the first that ClusterStores named.

@@ -11,8 +11,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// maxNamespaceLabels bounds the namespaces that have series of their own, which only those
-// with a resource that is not ready have. The others are added up as "other".
+// maxNamespaceLabels bounds the namespaces that have series of their own. The others are
+// added up as "other".
 const maxNamespaceLabels = 1000
 
 // resources is a collector that counts the resources of the current snapshot. Every

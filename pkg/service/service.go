@@ -100,6 +100,7 @@ type Service struct {
 	cache      Cache
 	memory     *cache.Memory // nil if Options.Cache replaces it
 	redis      *cache.Redis  // nil without one
+	namespaces *namespaces   // with series of their own
 	requests   *requests
 	registry   *registry.Client
 	revocation *revocation.Prefetcher
@@ -120,7 +121,9 @@ const (
 
 // New returns a Service. It opens no connections.
 func New(options Options) (*Service, error) {
-	s := &Service{requests: newRequests(), firstFetch: firstFetch}
+	s := &Service{firstFetch: firstFetch}
+	s.namespaces = newNamespaces(s.exists)
+	s.requests = newRequests(s.namespaces.label)
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
 	options.Registry.Proxy, options.External.Proxy = options.Proxy, options.Proxy
 	options.Registry.Endpoints, options.External.Endpoints = options.Endpoints, options.Endpoints
@@ -135,7 +138,7 @@ func New(options Options) (*Service, error) {
 	if s.revocation, err = revocation.New(revocation.Options{Hosts: options.EgressHosts, Account: s.account, Wait: options.Wait}, time.Now); err != nil {
 		return nil, fmt.Errorf("egress hosts: %w", err)
 	}
-	options.External.Hosts, options.External.Account = options.EgressHosts, s.account
+	options.External.Hosts, options.External.Account, options.External.Wait = options.EgressHosts, s.account, options.Wait
 	s.external = external.New(options.External, time.Now)
 	s.engine = verify.NewEngine(s.cache, time.Now, options.Engine)
 	s.SetFinder(nil)
@@ -148,6 +151,19 @@ func (s *Service) Tenant(namespace verify.Namespace) string {
 		return snapshot.Tenant(namespace)
 	}
 	return ""
+}
+
+// exists reports whether the resources that are in force are about a namespace: in a
+// cluster, whether it exists.
+func (s *Service) exists(namespace verify.Namespace) bool {
+	snapshot := s.set.Snapshot()
+	return snapshot != nil && snapshot.Has(namespace)
+}
+
+// NamespaceLabel returns what metrics call a namespace: its own name if it exists and is
+// not past a limit, else one for all others.
+func (s *Service) NamespaceLabel(namespace verify.Namespace) string {
+	return s.namespaces.label(namespace)
 }
 
 // account returns who pays for a namespace's background work.
@@ -211,7 +227,25 @@ func (s *Service) Close() { s.registry.Close() }
 func (s *Service) Forget(namespace verify.Namespace) {
 	s.cache.Forget(namespace)
 	s.revocation.Forget(namespace)
+	s.external.Forget(namespace)
 	s.registry.Forget(namespace)
+	s.forgetSeries(namespace)
+}
+
+func (s *Service) forgetSeries(namespace verify.Namespace) {
+	s.namespaces.drop(namespace)
+	s.requests.forget(namespace)
+}
+
+// Prune drops the metrics of namespaces that no longer exist, and calls forget with each.
+// It is for namespaces in files: a controller calls [Service.Forget].
+func (s *Service) Prune(forget func(verify.Namespace)) {
+	for _, namespace := range s.namespaces.values() {
+		if !s.exists(namespace) {
+			s.forgetSeries(namespace)
+			forget(namespace)
+		}
+	}
 }
 
 // SetFinder sets how to look up namespaces that are not in the current snapshot. With
@@ -234,10 +268,11 @@ func (s *Service) Set() *tenant.Set { return &s.set }
 // Outside returns the clients for registries and revocation that compiled resources
 // use.
 func (s *Service) Outside() compile.Outside {
-	return compile.Outside{
-		Registry:   s.registry.For,
-		Revocation: s.revocation.For,
+	outside := compile.Outside{Registry: s.registry.For, Revocation: s.revocation.For}
+	if external.KnowsAWS() {
+		outside.AWSSigner = s.external.AWSSigner
 	}
+	return outside
 }
 
 // External returns the fetcher of external data. A controller tells it what to fetch;

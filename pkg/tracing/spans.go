@@ -67,9 +67,12 @@ func requestAttributes(o *provider.Observation) []attribute.KeyValue {
 		counts[o.Keys[i].Outcome]++
 	}
 	attributes := []attribute.KeyValue{
-		attribute.String("landwaiter.source", string(o.Source)), attribute.String("landwaiter.namespace", o.About()),
+		attribute.String("landwaiter.source", string(o.Source)),
 		attribute.String("landwaiter.outcome", string(o.Outcome)), attribute.Int("http.response.status_code", o.Status),
 		attribute.Int("landwaiter.keys", o.Asked), attribute.Int("landwaiter.images", o.Images),
+	}
+	if about := o.About(); about != "" {
+		attributes = append(attributes, attribute.String("landwaiter.namespace", about))
 	}
 	for _, outcome := range []provider.KeyOutcome{provider.KeyAllowed, provider.KeyUnverified, provider.KeyWarned,
 		provider.KeyDenied, provider.KeyInvalid, provider.KeyUndecided} {

@@ -43,6 +43,9 @@ func (t *trace) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
+// StageRedis is the stage that asks Redis for a verdict.
+const StageRedis = "redis"
+
 // StartStage begins a stage of the verification that ctx belongs to, and returns what ends
 // it. A [Cache] calls it where it waits for a server. Outside a verification it does nothing.
 func StartStage(ctx context.Context, name string) (end func()) {

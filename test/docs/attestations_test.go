@@ -15,7 +15,10 @@ import (
 func expressions(t *testing.T, name string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, section := range strings.Split(read(t, name), "\n### ")[1:] {
+	_, examples, there := strings.Cut(read(t, name), "\n## Example expressions\n")
+	require.True(t, there, name)
+	examples, _, _ = strings.Cut(examples, "\n## ")
+	for _, section := range strings.Split(examples, "\n### ")[1:] {
 		heading, body, _ := strings.Cut(section, "\n")
 		_, block, there := strings.Cut(body, "```cel\n")
 		require.True(t, there, heading)

@@ -74,6 +74,9 @@ func granted(t *testing.T, name string) string {
 	if name == "docs/attestations.md" || name == "docs/install.md" { // the others bring their own
 		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
 	}
+	if name == "docs/attestations.md" { // which writes GitHub's root with a shell
+		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
+	}
 	if name == "docs/install.md" { // which writes its first resources with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: platform-keys}]}}}\n")
 	}
@@ -118,6 +121,7 @@ func TestResourcesInDocumentsAreInForceAsTheyStand(t *testing.T) {
 			_, problems = compile.New(objects, fetched(t, objects), compile.Outside{
 				Registry:   func(registry.Access) verify.Registry { return nil },
 				Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport },
+				AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
 			})
 			require.Empty(t, problems)
 		})

@@ -107,13 +107,14 @@ func (l logged) field(t *testing.T, path string, name ast.Expr) {
 	l.fields[strings.Trim(literal.Value, `"`)] = true
 }
 
-// isLog reports whether an expression is a logger: log, x.log, or what its With… return.
+// isLog reports whether an expression is a logger: log, x.log, what its With… return, or
+// what logOf returns.
 func isLog(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
-		return x.Name == "log" || x.Name == "logger"
+		return x.Name == "log" || x.Name == "logger" || x.Name == "logOf"
 	case *ast.SelectorExpr:
-		return x.Sel.Name == "log" || strings.HasPrefix(x.Sel.Name, "With") && isLog(x.X)
+		return x.Sel.Name == "log" || x.Sel.Name == "logOf" || strings.HasPrefix(x.Sel.Name, "With") && isLog(x.X)
 	case *ast.CallExpr:
 		return isLog(x.Fun)
 	}
@@ -193,7 +194,7 @@ func TestEveryStageIsOnThePagesOfTracesAndMetrics(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			for _, stage := range regexp.MustCompile(`(?:race\.start\(|StartStage\(ctx, |Stage\{Name: )"([a-z]+)"`).FindAllStringSubmatch(read(t, strings.TrimPrefix(file, root+"/")), -1) {
+			for _, stage := range regexp.MustCompile(`(?:race\.start\(|StartStage\(ctx, |Stage\{Name: |Stage[A-Z][a-z]+ = )"([a-z]+)"`).FindAllStringSubmatch(read(t, strings.TrimPrefix(file, root+"/")), -1) {
 				found[stage[1]] = true
 			}
 		}

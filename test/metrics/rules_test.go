@@ -263,7 +263,7 @@ func TestAlertsAndTheDashboardNameMetricsThatExist(t *testing.T) {
 		found := named.FindAllString(string(text), -1)
 		require.NotEmpty(t, found)
 		for _, metric := range found {
-			metric = strings.TrimSuffix(metric, "_bucket")
+			metric = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(metric, "") // of a histogram or summary
 			require.Contains(t, string(page), fmt.Sprintf("`%s`", metric), file)
 		}
 	}

@@ -1,0 +1,118 @@
+package compile_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+const awsProfile = "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release"
+
+// certificates is a trust store's specification with a new authority in it.
+func certificates(t *testing.T, kind, more string) string {
+	t.Helper()
+	root, err := fixture.NewAuthority("root")
+	require.NoError(t, err)
+	return "type: " + kind + "\n" + more + "source:\n  inline: |\n    " + strings.ReplaceAll(strings.TrimSpace(string(root.CertificatePEM)), "\n", "\n    ")
+}
+
+// asked collects as whom AWS Signer is asked, and for whom.
+type asked struct {
+	namespaces []verify.Namespace
+	identities []external.Identity
+}
+
+func (a *asked) outside() compile.Outside {
+	return compile.Outside{
+		Registry: func(registry.Access) verify.Registry { return nil },
+		AWSSigner: func(namespace verify.Namespace, as external.Identity) external.RevokedOf {
+			a.namespaces, a.identities = append(a.namespaces, namespace), append(a.identities, as)
+			return func(context.Context, external.AWSSignature) ([]string, error) { return nil, nil }
+		},
+	}
+}
+
+func TestVerifiersOfSigningAuthoritiesSayWhatTheyNeed(t *testing.T) {
+	const (
+		authorities = "signingAuthorities: {trustStoreRefs: [{name: authorities}]}"
+		access      = "awsSigner: {secretRef: {name: aws}}\n"
+		aws         = "awsSigner: {profiles: [\"" + awsProfile + "\"]}"
+	)
+	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
+	for name, c := range map[string]struct {
+		store, notation, want string
+	}{
+		"signing authority":               {"", authorities + ", trustedIdentities: [\"*\"]", ""},
+		"AWS Signer":                      {access, authorities + ", " + aws, ""},
+		"AWS Signer without revocation":   {"", authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}", ""},
+		"nobody who asks AWS Signer":      {"", authorities + ", " + aws, "says as whom AWS Signer is asked: set spec.awsSigner there"},
+		"no signing authorities":          {"", "signingAuthorities: {trustStoreRefs: []}, trustedIdentities: [\"*\"]", "spec.notation.signingAuthorities.trustStoreRefs is empty"},
+		"AWS Signer without its root":     {"", "trustStoreRefs: [{name: certificates}], " + aws, "needs spec.notation.signingAuthorities"},
+		"AWS Signer and certificates":     {access, "trustStoreRefs: [{name: certificates}], " + authorities + ", " + aws, "no spec.notation.trustStoreRefs"},
+		"timestamps of nobody":            {"", authorities + ", trustedIdentities: [\"*\"], timestamps: {trustStoreRefs: [{name: authorities}]}", "spec.notation.timestamps is for"},
+		"certificates as authorities":     {"", "signingAuthorities: {trustStoreRefs: [{name: certificates}]}, trustedIdentities: [\"*\"]", "it must be of type SigningAuthorities"},
+		"authorities as certificates":     {"", "trustStoreRefs: [{name: authorities}], trustedIdentities: [\"*\"]", "it must be of type Certificates"},
+		"no identity":                     {"", authorities, "without trusted identities"},
+		"a profile of every account":      {access, authorities + ", awsSigner: {profiles: [\"arn:aws:signer:eu-west-1:*:/signing-profiles/release\"]}", "not the full ARN"},
+		"every profile":                   {access, authorities + ", awsSigner: {profiles: [\"*\"]}", "not the full ARN"},
+		"no profile":                      {access, authorities + ", awsSigner: {profiles: []}", "every AWS customer"},
+		"another word for revocation":     {access, authorities + ", awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Maybe}", "must be Check or Ignore"},
+		"a ServiceAccount with a role":    {"awsSigner: {serviceAccount: {name: signer, awsRoleARN: \"arn:aws:iam::123456789012:role/signer\"}}\n", authorities + ", " + aws, ""},
+		"a ServiceAccount without a role": {"awsSigner: {serviceAccount: {name: signer}}\n", authorities + ", " + aws, "needs awsRoleARN"},
+		"a namespace as the pod":          {"awsSigner: {}\n", authorities + ", " + aws, "spec.awsSigner needs secretRef or serviceAccount"},
+		"credentials that are not there":  {"awsSigner: {secretRef: {name: other}}\n", authorities + ", " + aws, "Secret team-a/other does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var a asked
+			_, problems := compile.New(objects(t, credentials, object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", c.store)),
+				object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "")),
+				object("Verifier", "team-a", "release", "type: Notation\nnotation: {"+c.notation+"}")), nil, a.outside())
+			if c.want == "" {
+				require.Empty(t, problems)
+				return
+			}
+			require.NotEmpty(t, problems)
+			require.Contains(t, fmt.Sprint(problems), c.want)
+		})
+	}
+}
+
+func TestAWSSignerAccessIsForSigningAuthorities(t *testing.T) {
+	var a asked
+	credentials := "kind: Secret\nmetadata: {name: aws, namespace: team-a}\nstringData: {accessKeyID: AKID, secretAccessKey: s}"
+	_, problems := compile.New(objects(t, credentials, object("TrustStore", "team-a", "certificates", certificates(t, "Certificates", "awsSigner: {secretRef: {name: aws}}\n"))), nil, a.outside())
+	require.Contains(t, fmt.Sprint(problems), "spec.awsSigner is only for spec.type SigningAuthorities")
+}
+
+// Only a ClusterTrustStore has the identity of the pod, and it asks for the namespaces
+// whose Verifiers name it.
+func TestAWSSignerIsAskedAsTheTrustStoreSays(t *testing.T) {
+	var a asked
+	_, problems := compile.New(objects(t,
+		object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {}\n")),
+		object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]}"),
+	), nil, a.outside())
+	require.Empty(t, problems)
+	pod, err := external.Pod(verify.Cluster)
+	require.NoError(t, err)
+	require.Equal(t, []external.Identity{pod}, a.identities)
+	require.Equal(t, []verify.Namespace{"team-a"}, a.namespaces)
+}
+
+func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
+	verifier := object("Verifier", "team-a", "release", "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{name: authorities}]}\n  awsSigner: {profiles: [\""+awsProfile+"\"]%s}")
+	store := object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", ""))
+	_, problems := compiled(objects(t, store, fmt.Sprintf(verifier, "")))
+	require.Contains(t, fmt.Sprint(problems), "use the image landwaiter:full, or set spec.notation.awsSigner.revocation to Ignore")
+	_, problems = compiled(objects(t, store, fmt.Sprintf(verifier, ", revocation: Ignore")))
+	require.Empty(t, problems)
+}

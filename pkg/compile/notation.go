@@ -206,7 +206,9 @@ func (ts trustStores) revocationLists(options *notation.Options, spec v1alpha1.N
 			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		used = append(used, store.fingerprint)
-		options.RevocationLists = append(options.RevocationLists, store.lists...)
+		for _, list := range store.lists {
+			options.RevocationLists = append(options.RevocationLists, list)
+		}
 	}
 	return used, nil
 }

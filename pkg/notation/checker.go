@@ -22,7 +22,6 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -55,7 +54,7 @@ type Checker struct {
 	afterExpiry bool
 	logs        logs
 	revocation  http.RoundTripper
-	lists       []*trust.RevocationList
+	lists       []RevocationList
 	plain       notationgo.Verifier // certificates must be valid now
 	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
 }

@@ -42,11 +42,11 @@ const (
 )
 
 // NotationVerifier defines which Notary Project signatures are valid.
+// +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || self.revocation == 'Check'",message="revocationListTrustStoreRefs needs revocation: Check"
 // +kubebuilder:validation:XValidation:rule="has(self.trustStoreRefs) || has(self.signingAuthorities)",message="spec.notation needs trustStoreRefs or signingAuthorities"
 // +kubebuilder:validation:XValidation:rule="has(self.trustedIdentities) || has(self.awsSigner)",message="spec.notation.trustedIdentities is missing; only awsSigner can stand in for it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || (has(self.signingAuthorities) && !has(self.trustStoreRefs))",message="spec.notation.awsSigner needs signingAuthorities with AWS's root and no trustStoreRefs"
 // +kubebuilder:validation:XValidation:rule="!has(self.timestamps) || has(self.trustStoreRefs)",message="spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself"
-// +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || self.revocation == 'Check'",message="revocationListTrustStoreRefs needs revocation: Check"
 type NotationVerifier struct {
 	// TrustStoreRefs name trust stores of type Certificates. The signer's certificate
 	// must chain to one of them (signing scheme notary.x509).

@@ -95,15 +95,23 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		return errors.New("there is nothing to export: give --revocation-list, or leave out --skip-root")
 	}
 	made := scaffold.Trust{Namespace: f.namespace, Name: f.name, Source: "files", ConfigMapOnly: f.configMapOnly}
+	var ends []trust.End
 	if !f.skipRoot {
-		if err := f.readRoot(cmd, &made); err != nil {
+		found, err := f.readRoot(cmd, &made)
+		if err != nil {
 			return err
 		}
+		ends = found
 	}
-	if err := f.readLists(cmd, &made); err != nil {
+	found, err := f.readLists(cmd, &made)
+	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(made.Ends, func(a, b trust.End) int { return a.At.Compare(b.At) })
+	ends = append(ends, found...)
+	slices.SortStableFunc(ends, func(a, b trust.End) int { return a.At.Compare(b.At) })
+	for _, end := range ends {
+		made.Ends = append(made.Ends, end.At.UTC().Format(time.RFC3339)+" "+end.Part)
+	}
 	text, err := made.Manifest()
 	if err != nil {
 		return err
@@ -112,7 +120,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		return unavailable(err)
 	}
 	now := time.Now()
-	for _, end := range made.Ends {
+	for _, end := range ends {
 		note := ""
 		if end.Due(now) {
 			note = "warning: "
@@ -122,53 +130,57 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 	return nil
 }
 
-// readRoot adds what the TUF repository has.
-func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) error {
+// readRoot adds what the TUF repository has, and returns when it ends.
+func (f trustFlags) readRoot(cmd *cobra.Command, into *scaffold.Trust) ([]trust.End, error) {
 	from := external.TUFRepository{Mirror: f.mirror}
 	into.Source = "Sigstore's TUF repository"
 	if f.mirror != "" {
 		into.Source = "a TUF repository"
 	}
-	for flag, file := range map[string]struct {
-		name string
-		to   *string
-	}{"root": {f.root, &from.Root}, "ca": {f.authority, &from.Authority}} {
+	for _, file := range []struct {
+		flag, name string
+		to         *string
+	}{{"root", f.root, &from.Root}, {"ca", f.authority, &from.Authority}} {
 		if file.name == "" {
 			continue
 		}
 		content, err := os.ReadFile(file.name)
 		if err != nil {
-			return fmt.Errorf("--%s: %w", flag, err)
+			return nil, fmt.Errorf("--%s: %w", file.flag, err)
 		}
 		*file.to = string(content)
 	}
 	copied, err := external.CopyTUF(cmd.Context(), from)
 	if err != nil {
-		return exportFailure(err)
+		return nil, exportFailure(err)
 	}
 	root, err := trust.ParseSigstoreRoot(copied.TrustedRoot)
 	if err != nil {
-		return &exitError{code: exitDenied, err: err}
+		return nil, &exitError{code: exitDenied, err: err}
 	}
 	if into.Roles, err = external.EncodeRoles(copied.Roles); err != nil {
-		return err
+		return nil, err
 	}
 	into.Root = copied.TrustedRoot
-	into.Ends = append(external.RoleEnds(copied.Roles), trust.RootEnds(root)...)
 	if f.timestamps {
 		if into.TimestampAuthorities = trust.TimestampRoots(root); into.TimestampAuthorities == nil {
-			return &exitError{code: exitDenied, err: errors.New("the trusted root has no timestamp authority; leave out --timestamp-authorities")}
+			return nil, &exitError{code: exitDenied, err: errors.New("the trusted root has no timestamp authority; leave out --timestamp-authorities")}
 		}
 	}
-	return nil
+	ends := trust.RootEnds(root)
+	for _, role := range copied.Roles {
+		if role.Renews() {
+			ends = append(ends, trust.RoleEnd(role.Name, role.Version, role.Expires))
+		}
+	}
+	return ends, nil
 }
 
-// readLists adds the revocation lists.
-func (f trustFlags) readLists(cmd *cobra.Command, into *scaffold.Trust) error {
+// readLists adds the revocation lists, and returns when they end.
+func (f trustFlags) readLists(cmd *cobra.Command, into *scaffold.Trust) ([]trust.End, error) {
 	if len(f.lists) == 0 {
-		return nil
+		return nil, nil
 	}
-	var all []byte
 	for _, from := range f.lists {
 		var content []byte
 		var err error
@@ -179,20 +191,19 @@ func (f trustFlags) readLists(cmd *cobra.Command, into *scaffold.Trust) error {
 			content, err = os.ReadFile(from)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		encoded, err := trust.EncodeRevocationLists(content, time.Now())
 		if err != nil {
-			return &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", from, err)}
+			return nil, &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", from, err)}
 		}
-		all = append(all, encoded...)
+		into.RevocationLists = append(into.RevocationLists, encoded...)
 	}
-	lists, err := trust.ParseRevocationLists(all)
+	lists, err := trust.ParseRevocationLists(into.RevocationLists)
 	if err != nil {
-		return &exitError{code: exitDenied, err: err}
+		return nil, &exitError{code: exitDenied, err: err}
 	}
-	into.RevocationLists, into.Ends = all, append(into.Ends, trust.ListEnds(lists)...)
-	return nil
+	return trust.ListEnds(lists), nil
 }
 
 // exportFailure turns an error of a TUF repository into the exit code.

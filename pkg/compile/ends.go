@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"time"
@@ -123,15 +124,26 @@ func (t *trustStore) endsIn(m material, from *v1alpha1.ClusterKeyRef) *Ends {
 		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1alpha1.AnnotationTUFRoles, source, err)
 	}
 	if t.kind == v1alpha1.TrustStoreTypeSigstoreRoot || t.kind == v1alpha1.TrustStoreTypeTimestampAuthorities {
-		found.List = append(found.List, external.RoleEnds(roles)...)
+		found.List = append(found.List, roleEnds(roles)...)
 	}
 	return found
+}
+
+// roleEnds returns when the roles of a TUF repository end by which its content is renewed.
+func roleEnds(roles []external.TUFRole) []trust.End {
+	var ends []trust.End
+	for _, role := range roles {
+		if role.Renews() {
+			ends = append(ends, trust.RoleEnd(role.Name, role.Version, role.Expires))
+		}
+	}
+	return ends
 }
 
 // keptEnds returns the ends that a fetched value says of itself. While fetching fails, what
 // was fetched last ends with the time for which it is kept.
 func keptEnds(value external.Value) []trust.End {
-	ends := slices.Clone(value.Ends)
+	ends := roleEnds(value.Roles)
 	if !value.KeptUntil.IsZero() {
 		kept := value.KeptUntil.Sub(value.FetchedAt)
 		ends = append(ends, trust.End{Part: "what was fetched last, since fetching fails,", At: value.KeptUntil.UTC(), Notice: max(kept-failingFor, kept/2)})
@@ -144,5 +156,11 @@ func (s store) ends() *Ends {
 	if s.Broken != "" {
 		return &Ends{Unknown: "the store cannot be used; see the condition Ready"}
 	}
-	return &Ends{List: trust.PEMEnds(s.RootCAs)}
+	found := &Ends{List: trust.PEMEnds(s.RootCAs)}
+	if s.ClientCertificate != nil {
+		for _, der := range s.ClientCertificate.Certificate {
+			found.List = append(found.List, trust.PEMEnds(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))...)
+		}
+	}
+	return found
 }

@@ -108,7 +108,7 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 		"a fetch that works": {store, external.Value{Content: []byte(text), FetchedAt: now}, "ClusterTrustStore x", map[time.Duration]string{0: "!Lasts"}},
 		"a fetch that fails": {store, external.Value{Content: []byte(text), FetchedAt: now, KeptUntil: now.Add(endsDay), Err: errors.New("down")}, "ClusterTrustStore x",
 			map[time.Duration]string{time.Hour: "!Lasts", 2 * time.Hour: "EndsSoon", 25 * time.Hour: "Ended"}},
-		"a role of a repository": {keyless, external.Value{Content: root, FetchedAt: now, Ends: []trust.End{{Part: "TUF role root, version 3", At: now.Add(40 * endsDay)}}}, "ClusterVerifier v",
+		"a role of a repository": {keyless, external.Value{Content: root, FetchedAt: now, Roles: []external.TUFRole{{Name: "root", Version: 3, Expires: now.Add(40 * endsDay)}, {Name: "timestamp", Version: 9, Expires: now}}}, "ClusterVerifier v",
 			map[time.Duration]string{11 * endsDay: "Ended"}}, // the fixture's authorities live for hours
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,4 +155,36 @@ func TestTheFirstEndIsOneThatMatters(t *testing.T) {
 			require.Equal(t, now.Add(c.want), first, name)
 		}
 	}
+}
+
+func TestRevocationListsAreForVerifiersThatCheck(t *testing.T) {
+	now := time.Now()
+	ca, err := fixture.NewAuthorityWith("ca", fixture.CertificateOptions{NotAfter: now.Add(400 * endsDay)})
+	require.NoError(t, err)
+	list, err := ca.RevocationListPEM(fixture.ListOptions{ThisUpdate: now.Add(-7 * endsDay), NextUpdate: now.Add(endsDay)})
+	require.NoError(t, err)
+	stores := []string{namespace("team-a", "1"), object("TrustStore", "team-a", "ca", inline("Certificates", string(ca.CertificatePEM))),
+		object("TrustStore", "team-a", "lists", inline("RevocationLists", string(list)))}
+	verifier := func(more string) []string {
+		return append(stores, object("Verifier", "team-a", "v", "type: Notation\nnotation: {trustStoreRefs: [{name: ca}], trustedIdentities: [\"*\"], "+more+"}"))
+	}
+	for name, c := range map[string]struct{ more, want, says string }{
+		"checks":          {"revocation: Check, revocationListTrustStoreRefs: [{name: lists}]", "Valid", ""},
+		"does not check":  {"revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs spec.notation.revocation: Check"},
+		"names a root":    {"revocation: Check, revocationListTrustStoreRefs: [{name: ca}]", "!Invalid", "revocationListTrustStoreRefs[0]: TrustStore team-a/ca is of type Certificates, it must be of type RevocationLists"},
+		"names nothing":   {"revocation: Check, revocationListTrustStoreRefs: [{name: none}]", "!NotFound", "does not exist"},
+		"lists as a root": {"revocation: Check, timestamps: {trustStoreRefs: [{name: lists}]}", "!Invalid", "it must be of type TimestampAuthorities"},
+	} {
+		snapshot, _ := compiled(objects(t, verifier(c.more)...))
+		report := reportOn(t, snapshot, "Verifier team-a/v")
+		require.Equal(t, c.want, short(report.Ready), "%s: %s", name, report.Ready.Message)
+		require.Contains(t, report.Ready.Message, c.says, name)
+	}
+	snapshot, _ := compiled(objects(t, verifier("revocation: Check, revocationListTrustStoreRefs: [{name: lists}]")...))
+	store := reportOn(t, snapshot, "TrustStore team-a/lists")
+	require.Equal(t, "InForce", short(store.Effective), store.Effective.Message)
+	condition, ok := store.ExpiresSoon(now)
+	require.True(t, ok)
+	require.Equal(t, "EndsSoon", short(condition), condition.Message)
+	require.Contains(t, condition.Message, "revocation list of")
 }

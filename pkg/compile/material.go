@@ -29,8 +29,7 @@ type material struct {
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{},
-		roles: map[policy.ObjectRef]string{}, fetched: fetched}
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {

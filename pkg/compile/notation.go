@@ -33,12 +33,11 @@ func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustSt
 	if err != nil {
 		return nil, nil, err
 	}
-	used = append(used, lists...)
 	checker, err := notation.New(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("spec.notation: %w", err)
 	}
-	return checker, used, nil
+	return checker, append(used, lists...), nil
 }
 
 // checkSchemes refuses fields that contradict each other, as the CRD does.
@@ -99,9 +98,18 @@ func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outsi
 	if outside.AWSSigner == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use the image landwaiter:full, " + orIgnore)
 	}
-	as, err := awsSignerAsker(spec.SigningAuthorities.TrustStoreRefs, stores)
-	if err != nil {
-		return nil, fmt.Errorf("spec.notation.signingAuthorities.%w", err)
+	var as external.Identity
+	for i, ref := range spec.SigningAuthorities.TrustStoreRefs {
+		store, err := stores.find(ref, v1alpha1.TrustStoreTypeSigningAuthorities)
+		if err != nil {
+			return nil, fmt.Errorf("spec.notation.signingAuthorities.trustStoreRefs[%d]: %w", i, err)
+		}
+		switch {
+		case store.awsSigner != nil && as != nil:
+			return nil, errors.New("spec.notation.signingAuthorities names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
+		case store.awsSigner != nil:
+			as = store.awsSigner
+		}
 	}
 	if as == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities says as whom AWS Signer is asked: set spec.awsSigner there, " + orIgnore)
@@ -111,30 +119,6 @@ func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outsi
 		return revoked(ctx, external.AWSSignature(job))
 	}
 	return made, nil
-}
-
-// awsSignerAsker returns the identity that one of the trust stores names. A trust store of
-// another scope may not stand beside it: a namespace could make signatures that AWS Signer
-// is asked about as the cluster.
-func awsSignerAsker(refs []v1alpha1.TrustStoreRef, stores trustStores) (as external.Identity, err error) {
-	scopes := map[string]bool{}
-	for i, ref := range refs {
-		store, err := stores.find(ref, v1alpha1.TrustStoreTypeSigningAuthorities)
-		if err != nil {
-			return nil, fmt.Errorf("trustStoreRefs[%d]: %w", i, err)
-		}
-		scopes[store.source.Kind] = true
-		switch {
-		case store.awsSigner != nil && as != nil:
-			return nil, errors.New("trustStoreRefs names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
-		case store.awsSigner != nil:
-			as = store.awsSigner
-		}
-	}
-	if as != nil && len(scopes) > 1 {
-		return nil, errors.New("trustStoreRefs names trust stores of the namespace and of the cluster, and AWS Signer is asked as one of them; name trust stores of one kind")
-	}
-	return as, nil
 }
 
 // notationModes converts the enum fields.
@@ -222,7 +206,9 @@ func (ts trustStores) revocationLists(options *notation.Options, spec v1alpha1.N
 			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}
 		used = append(used, store.fingerprint)
-		options.RevocationLists = append(options.RevocationLists, store.lists...)
+		for _, list := range store.lists {
+			options.RevocationLists = append(options.RevocationLists, list)
+		}
 	}
 	return used, nil
 }

@@ -68,15 +68,21 @@ func (c *Controller) writeStatuses(ctx context.Context) error {
 	for range statusWriters {
 		group.Go(func() error { w.work(ctx, queue); return nil })
 	}
+	everyHour(ctx.Done(), c.markAll)
+	queue.ShutDown()
+	return group.Wait()
+}
+
+// everyHour calls look each [lookAgain] until done is closed.
+func everyHour(done <-chan struct{}, look func()) {
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
 		select {
 		case <-again.C:
-			c.markAll()
-		case <-ctx.Done():
-			queue.ShutDown()
-			return group.Wait()
+			look()
+		case <-done:
+			return
 		}
 	}
 }

@@ -176,7 +176,7 @@ func TestALoginCountsNoLongerThanItIsValid(t *testing.T) {
 		f, _, changed := run(t, Options{Refresh: 5 * time.Minute, Keep: 24 * time.Hour, Fetch: map[Kind]Fetch{kind: func(context.Context, Source) (Content, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return Content{Bytes: []byte("login"), Expires: time.Now().Add(time.Hour)}, state
+			return Content{Bytes: []byte("login"), Ends: time.Now().Add(time.Hour)}, state
 		}}})
 		a := Source{Kind: kind, Address: listed, Path: "a"}
 		known := func() Value { return f.Known([]Source{a})[a] }
@@ -226,7 +226,7 @@ func TestALoginOfAGitHubAppMayReadPackagesAlone(t *testing.T) {
 	got, err := login("ghcr.io", "4711", "42", text)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"auths":{"ghcr.io":{"auth":"`+base64.StdEncoding.EncodeToString([]byte("x-access-token:ghs_x"))+`"}}}`, string(got.Bytes))
-	require.WithinRange(t, got.Expires, time.Now().Add(50*time.Minute), time.Now().Add(time.Hour))
+	require.WithinRange(t, got.Ends, time.Now().Add(50*time.Minute), time.Now().Add(time.Hour))
 	require.Equal(t, []string{`api.github.com/app/installations/42/access_tokens {"permissions":{"packages":"read"}}`}, asked)
 
 	_, stranger := appKey(t, 2048)

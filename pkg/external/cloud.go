@@ -58,7 +58,7 @@ func (n network) fetchRegistry(ctx context.Context, source Source) (Content, err
 	}
 	auth := base64.StdEncoding.EncodeToString([]byte(got.user + ":" + got.password))
 	text, err := json.Marshal(map[string]any{"auths": map[string]any{source.Address: map[string]string{"auth": auth}}})
-	return Content{Bytes: text, Expires: got.ends}, err
+	return Content{Bytes: text, Ends: got.ends}, err
 }
 
 // notInThisBuild returns an error that names the image and the build tag to use.

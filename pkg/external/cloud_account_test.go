@@ -104,7 +104,7 @@ func TestAServiceAccountLogsInAtEveryCloudWithATokenForItAlone(t *testing.T) {
 			require.Equal(t, []string{"team-a/puller for " + c.audience}, tokens.all())
 			if c.login != "" {
 				require.Contains(t, string(got.Bytes), base64.StdEncoding.EncodeToString([]byte(c.login)))
-				require.True(t, got.Expires.After(time.Now()) && got.Ends.Before(time.Now().Add(12*time.Hour)), got.Ends)
+				require.True(t, got.Ends.After(time.Now()) && got.Ends.Before(time.Now().Add(12*time.Hour)), got.Ends)
 			}
 
 			// The account of another team, which names the role of this one.

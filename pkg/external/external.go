@@ -16,7 +16,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -26,10 +25,10 @@ type Fetch func(ctx context.Context, source Source) (Content, error)
 // Content is what a fetch returns.
 type Content struct {
 	Bytes []byte
-	// Expires is when Bytes stop working by themselves, as a login does; zero is never.
-	Expires time.Time
-	// Ends are what the source says about itself, such as the roles of a TUF repository.
-	Ends []trust.End
+	// Ends is when Bytes stop working by themselves; zero is never.
+	Ends time.Time
+	// Roles are the metadata of a TUF repository.
+	Roles []TUFRole
 }
 
 // Options configure a [Fetcher]; zero values are the defaults.
@@ -93,7 +92,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 	})
 	follow := func(ctx context.Context, source Source, report func(Value)) {
 		poll(ctx, source, func(got prefetch.Fetched[Content]) {
-			report(f.unexpired(Value{Content: got.Value.Bytes, Expires: got.Value.Expires, Ends: got.Value.Ends, FetchedAt: got.At, Err: got.Err}))
+			report(f.unexpired(Value{Content: got.Value.Bytes, FetchedAt: got.At, Ends: got.Value.Ends, Roles: got.Value.Roles, Err: got.Err}))
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
@@ -163,10 +162,13 @@ func (f *Fetcher) Known(sources []Source) map[Source]Value {
 	return known
 }
 
-// unexpired removes content that is too old or has expired, and says when it will be too
-// old. Content without an error is never too old: it is due to be fetched again.
+// unexpired removes content that is too old or has ended, and says when it will be too old.
+// Content without an error is never too old: it is due to be fetched again.
 func (f *Fetcher) unexpired(v Value) Value {
-	if v.Content != nil && !v.Expires.IsZero() && !f.now().Before(v.Expires) {
+	if v.KeptUntil = (time.Time{}); v.Content != nil && v.Err != nil {
+		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)
+	}
+	if v.Content != nil && !v.Ends.IsZero() && !f.now().Before(v.Ends) {
 		why := v.Err
 		if why == nil {
 			why = problem("it is being fetched again")
@@ -174,12 +176,9 @@ func (f *Fetcher) unexpired(v Value) Value {
 		v.Err = fmt.Errorf("the login that was fetched at %s has ended: %w", v.FetchedAt.UTC().Format(time.RFC3339), why)
 		v.Content = nil
 	}
-	if v.KeptUntil = (time.Time{}); v.Content != nil && v.Err != nil {
-		v.KeptUntil = v.FetchedAt.Add(f.options.Keep)
-	}
 	if v.Content != nil && v.Err != nil && f.now().Sub(v.FetchedAt) > f.options.Keep {
 		v.Err = fmt.Errorf("what was fetched at %s is too old: %w", v.FetchedAt.UTC().Format(time.RFC3339), v.Err)
-		v.Content, v.Ends = nil, nil
+		v.Content, v.Roles = nil, nil
 	}
 	return v
 }
@@ -187,7 +186,7 @@ func (f *Fetcher) unexpired(v Value) Value {
 // news reports whether a namespace must be notified of a value. A status shows why a fetch
 // failed, and once in a while the time of the fetch, so these are news too.
 func news(told, value Value) bool {
-	return string(told.Content) != string(value.Content) || !slices.Equal(told.Ends, value.Ends) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
+	return string(told.Content) != string(value.Content) || !slices.Equal(told.Roles, value.Roles) || fmt.Sprint(told.Err) != fmt.Sprint(value.Err) ||
 		value.FetchedAt.Sub(told.FetchedAt) > tellEvery
 }
 

@@ -19,11 +19,12 @@ func (n network) fetchers() map[Kind]Fetch {
 			return Content{Bytes: content}, err
 		}
 	}
-	dated := func(fetch func(network, context.Context, Source) (Content, error)) Fetch {
-		return func(ctx context.Context, source Source) (Content, error) { return fetch(n.of(source), ctx, source) }
+	ending := func(ctx context.Context, source Source) (Content, error) {
+		return n.of(source).fetchRegistry(ctx, source)
 	}
+	repository := func(ctx context.Context, source Source) (Content, error) { return n.of(source).fetchTUF(ctx, source) }
 	return map[Kind]Fetch{VaultKeys: lasting(network.fetchVault), VaultCertificates: lasting(network.fetchVault), KMS: lasting(network.fetchKMS),
-		TUF: dated(network.fetchTUF), Registry: dated(network.fetchRegistry)}
+		TUF: repository, Registry: ending}
 }
 
 // fetch fetches a source once, if its owner may.

@@ -27,6 +27,8 @@ const (
 	// publicGoodRefresh is how often Sigstore's own repository is asked, at most: it
 	// is a public service, and it changes a few times a year.
 	publicGoodRefresh = time.Hour
+	// maxRolesText bounds the annotation of an exported ConfigMap: four roles take 300 bytes.
+	maxRolesText = 4 << 10
 	// loginMargin is how long before its end a login counts no more.
 	loginMargin = time.Minute
 	// maxPrivateKey is the size of an RSA key: 4096 bits take 2.4 KiB. A larger one would
@@ -43,8 +45,6 @@ const (
 	awsSignerKeep = time.Hour
 	// awsSignerIdle is how long an answer is refreshed without being used.
 	awsSignerIdle = time.Hour
-	// maxRolesText bounds the annotation of an exported ConfigMap: four roles take 300 bytes.
-	maxRolesText = 4 << 10
 	// maxReply bounds one HTTP answer, before it is parsed.
 	maxReply = 1 << 20
 )

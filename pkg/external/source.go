@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -85,10 +84,10 @@ type Value struct {
 	Content []byte
 	// FetchedAt is the time of that fetch.
 	FetchedAt time.Time
-	// Expires is when Content stops working by itself, as a login does; zero is never.
-	Expires time.Time
-	// Ends are what the source says about itself, such as the roles of a TUF repository.
-	Ends []trust.End
+	// Ends is when Content stops working by itself, as a login does; zero is never.
+	Ends time.Time
+	// Roles are the metadata of a TUF repository that the content was verified with.
+	Roles []TUFRole
 	// KeptUntil is when the content stops to count unless fetching works again. It is zero
 	// while fetching works.
 	KeptUntil time.Time

@@ -210,7 +210,7 @@ func TestTUFGivesTheTrustedRootAndNothingThatIsNotSigned(t *testing.T) {
 	good.Root = string(root)
 	got, err := network{}.fetchTUF(t.Context(), good)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"trusted":"root"}`, string(got.content))
+	require.JSONEq(t, `{"trusted":"root"}`, string(got.Bytes))
 
 	changed := map[string][]byte{}
 	for name, text := range files {
@@ -267,7 +267,7 @@ func TestATUFMirrorThatLeadsElsewhereIsNotFollowed(t *testing.T) {
 			require.NoError(t, err, "the first root is given")
 			continue
 		}
-		require.Nil(t, got.content)
+		require.Nil(t, got.Bytes)
 		require.ErrorContains(t, err, "redirects, which is not followed", file)
 		require.NotContains(t, err.Error(), "canary")
 	}

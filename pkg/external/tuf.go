@@ -26,7 +26,7 @@ func (n network) fetchTUF(ctx context.Context, source Source) (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
-	return Content{Bytes: copied.TrustedRoot, Ends: RoleEnds(copied.Roles)}, nil
+	return Content{Bytes: copied.TrustedRoot, Roles: copied.Roles}, nil
 }
 
 // copyTUF reads a TUF repository over the network.

@@ -17,8 +17,6 @@ import (
 
 	"github.com/theupdateframework/go-tuf/v2/metadata"
 	"github.com/theupdateframework/go-tuf/v2/metadata/fetcher"
-
-	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 // The top-level roles of a TUF repository.
@@ -173,6 +171,10 @@ func EncodeRoles(roles []TUFRole) (string, error) {
 	return string(text), nil
 }
 
+// Renews reports whether the content of a repository is renewed before the role ends, as by
+// root and targets. The others only promise that a copy is fresh.
+func (r TUFRole) Renews() bool { return r.Name == roleRoot || r.Name == roleTargets }
+
 // DecodeRoles reads what [EncodeRoles] writes, and nothing if text is empty.
 func DecodeRoles(text string) ([]TUFRole, error) {
 	if text == "" {
@@ -188,16 +190,4 @@ func DecodeRoles(text string) ([]TUFRole, error) {
 		}
 	}
 	return roles, nil
-}
-
-// RoleEnds returns when the roles of a repository end by which its content is renewed: root
-// and targets. The others only promise that a copy is fresh.
-func RoleEnds(roles []TUFRole) []trust.End {
-	var ends []trust.End
-	for _, role := range roles {
-		if role.Name == roleRoot || role.Name == roleTargets {
-			ends = append(ends, trust.End{Part: fmt.Sprintf("TUF role %s, version %d", role.Name, role.Version), At: role.Expires})
-		}
-	}
-	return ends
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -55,7 +54,7 @@ type Checker struct {
 	afterExpiry bool
 	logs        logs
 	revocation  http.RoundTripper
-	lists       []*trust.RevocationList
+	lists       []RevocationList
 	plain       notationgo.Verifier // certificates must be valid now
 	stamped     notationgo.Verifier // certificates must be valid at the time of a timestamp; nil without authorities
 }
@@ -86,8 +85,7 @@ func New(options Options) (*Checker, error) {
 		return nil, err
 	}
 	c := &Checker{name: options.Name, anchors: slices.Clone(options.Certificates), signing: slices.Clone(options.SigningAuthorities),
-		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation,
-		lists: slices.Clone(options.RevocationLists)}
+		authorities: slices.Clone(options.TimestampAuthorities), afterExpiry: options.TimestampAfterExpiry, revocation: options.Revocation, lists: slices.Clone(options.RevocationLists)}
 	if options.AWSSigner != nil {
 		c.profiles, c.revoked = slices.Clone(options.AWSSigner.Profiles), options.AWSSigner.Revoked
 	}

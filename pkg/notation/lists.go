@@ -12,7 +12,6 @@ import (
 	"github.com/notaryproject/notation-core-go/revocation/crl"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -26,16 +25,16 @@ const listScheme = "landwaiter-list:"
 type namedLists struct {
 	online crl.Fetcher
 	chain  []*x509.Certificate
-	lists  []*trust.RevocationList // by certificate; nil: it is asked for as usual
+	lists  []*x509.RevocationList // by certificate; nil: it is asked for as usual
 }
 
 // withLists names the newest list about each certificate of a chain.
 func (c *Checker) withLists(chain []*x509.Certificate, online crl.Fetcher) namedLists {
-	n := namedLists{online: online, chain: slices.Clone(chain), lists: make([]*trust.RevocationList, len(chain))}
+	n := namedLists{online: online, chain: slices.Clone(chain), lists: make([]*x509.RevocationList, len(chain))}
 	for i := range len(chain) - 1 {
 		for _, list := range c.lists {
-			if list.About(chain[i], chain[i+1]) && (n.lists[i] == nil || list.ThisUpdate.After(n.lists[i].ThisUpdate)) {
-				n.lists[i] = list
+			if parsed := list.Parsed(); list.About(chain[i], chain[i+1]) && (n.lists[i] == nil || parsed.ThisUpdate.After(n.lists[i].ThisUpdate)) {
+				n.lists[i] = parsed
 			}
 		}
 		if n.lists[i] != nil {
@@ -57,11 +56,11 @@ func (n namedLists) Fetch(ctx context.Context, address string) (*crl.Bundle, err
 	if err != nil || i < 0 || i >= len(n.lists) || n.lists[i] == nil {
 		return nil, fmt.Errorf("there is no list %.100q", number) // a certificate of the evidence names it
 	}
-	return &crl.Bundle{BaseCRL: n.lists[i].RevocationList}, nil
+	return &crl.Bundle{BaseCRL: n.lists[i]}, nil
 }
 
 // explainList says why a list of the Verifier does not tell whether a certificate is revoked.
-func explainList(name string, list *trust.RevocationList) error {
+func explainList(name string, list *x509.RevocationList) error {
 	return verify.Refuse(policy.ReasonRevocationUnknown,
 		fmt.Sprintf("it is not known whether certificate %q is revoked: the Verifier's revocation list, which ends at %s, has ended, is not signed by the issuer, or has an extension that is not understood",
 			name, list.NextUpdate.UTC().Format(time.RFC3339)),

@@ -23,13 +23,15 @@ func (s silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("no")
 }
 
-func lists(t testing.TB, texts ...[]byte) []*trust.RevocationList {
+func lists(t testing.TB, texts ...[]byte) []notation.RevocationList {
 	t.Helper()
-	var all []*trust.RevocationList
+	var all []notation.RevocationList
 	for _, text := range texts {
 		parsed, err := trust.ParseRevocationLists(text)
 		require.NoError(t, err)
-		all = append(all, parsed...)
+		for _, list := range parsed {
+			all = append(all, list)
+		}
 	}
 	return all
 }

@@ -11,8 +11,6 @@ import (
 
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	"github.com/notaryproject/notation-go/verifier/truststore"
-
-	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 // Level says which checks deny. The Notary Project's levels audit and skip do not exist
@@ -95,7 +93,16 @@ type Options struct {
 	Revocation http.RoundTripper
 	// RevocationLists replace requests for the certificates that they are about. They
 	// only count if Revocation is set.
-	RevocationLists []*trust.RevocationList
+	RevocationLists []RevocationList
+}
+
+// RevocationList is a complete certificate revocation list. The Checker checks its signature
+// and dates.
+type RevocationList interface {
+	// About reports whether the list would name a certificate if its issuer had revoked it.
+	About(certificate, issuer *x509.Certificate) bool
+	// Parsed returns the list.
+	Parsed() *x509.RevocationList
 }
 
 // logs applies the overrides to the level.

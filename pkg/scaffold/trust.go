@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 // Keys of the ConfigMap that carries trust material.
@@ -38,8 +36,8 @@ type Trust struct {
 	// ConfigMapOnly leaves the ClusterTrustStores out, for who has resources that name the
 	// ConfigMap.
 	ConfigMapOnly bool
-	// Ends are what the comment lists.
-	Ends []trust.End
+	// Ends are lines of the comment, such as "2027-06-01T00:00:00Z TUF role root".
+	Ends []string
 }
 
 // Manifest returns the ConfigMap and the ClusterTrustStores that use it, as YAML. The same
@@ -70,7 +68,7 @@ func (t Trust) Manifest() ([]byte, error) {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "# Written by landwaiter trust export from %s. Export again before the first end:\n", strings.ReplaceAll(t.Source, "\n", " "))
 	for _, end := range t.Ends {
-		fmt.Fprintf(&text, "# %s %s\n", end.At.UTC().Format(time.RFC3339), strings.ReplaceAll(end.Part, "\n", " "))
+		fmt.Fprintf(&text, "# %s\n", strings.ReplaceAll(end, "\n", " "))
 	}
 	for _, object := range objects {
 		encoded, err := yaml.Marshal(object)

@@ -4,19 +4,16 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
-	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
 func carried() scaffold.Trust {
-	end := time.Date(2027, 6, 1, 0, 0, 0, 0, time.FixedZone("east", 3600))
 	return scaffold.Trust{Namespace: "landwaiter-system", Name: "company", Source: "a TUF repository", Root: []byte("{\n \"mediaType\": \"x\"\n}\n"),
 		Roles: `[{"role":"root","version":14,"expires":"2027-05-31T23:00:00Z"}]`, TimestampAuthorities: []byte("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"),
-		RevocationLists: []byte("-----BEGIN X509 CRL-----\nAA==\n-----END X509 CRL-----\n"), Ends: []trust.End{{Part: "TUF role root,\nversion 14", At: end}}}
+		RevocationLists: []byte("-----BEGIN X509 CRL-----\nAA==\n-----END X509 CRL-----\n"), Ends: []string{"2027-05-31T23:00:00Z TUF role root,\nversion 14"}}
 }
 
 func TestCarriedTrustIsAlwaysTheSameText(t *testing.T) {

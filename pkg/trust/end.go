@@ -61,6 +61,11 @@ func PEMEnds(text []byte) []End {
 	return CertificateEnds(certificates)
 }
 
+// RoleEnd returns when the metadata of a role of a TUF repository ends.
+func RoleEnd(name string, version int64, at time.Time) End {
+	return End{Part: fmt.Sprintf("TUF role %.20s, version %d", name, version), At: at.UTC()}
+}
+
 // never is the end of what has none.
 func never() time.Time { return time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }
 

@@ -48,6 +48,9 @@ func (l *RevocationList) About(certificate, issuer *x509.Certificate) bool {
 	return len(l.addresses) == 0 || slices.ContainsFunc(l.addresses, func(address string) bool { return slices.Contains(certificate.CRLDistributionPoints, address) })
 }
 
+// Parsed returns the list as it was parsed.
+func (l *RevocationList) Parsed() *x509.RevocationList { return l.RevocationList }
+
 // ParseRevocationLists reads certificate revocation lists from PEM text of at most 256 KiB
 // ("X509 CRL" blocks, RFC 7468 section 6) and keeps their order. It refuses the whole text
 // if one block is not a complete list with an end. It checks neither signatures nor dates.

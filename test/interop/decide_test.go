@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,17 @@ func decideBy(t *testing.T, objects resource.Objects, ref image.Reference) verif
 	defer s.Close()
 	require.Empty(t, s.Apply(t.Context(), objects))
 	return s.Verify(t.Context(), team, ref)
+}
+
+// refused returns the first problem of resources that cannot be used.
+func refused(t *testing.T, objects resource.Objects) string {
+	t.Helper()
+	s, err := service.New(service.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	problems := s.Apply(t.Context(), objects)
+	require.NotEmpty(t, problems)
+	return fmt.Sprint(problems[0])
 }
 
 // resources are what a cluster admin and a team would apply: the registry, the

@@ -17,7 +17,7 @@ type Repository struct{ signer signature.Signer }
 
 // RepositoryState is what a [Repository] says.
 type RepositoryState struct {
-	// Version is that of every role but root, which stays at 1.
+	// Version is that of every role.
 	Version int64
 	// Expires is when root and targets expire, Fresh when snapshot and timestamp do.
 	Expires, Fresh time.Time
@@ -53,6 +53,7 @@ func (r *Repository) Write(dir string, state RepositoryState) error {
 			return fmt.Errorf("give role %s a key: %w", role, err)
 		}
 	}
+	root.Signed.Version = state.Version
 	const target = "trusted_root.json"
 	file, err := metadata.TargetFile().FromBytes(target, state.TrustedRoot, "sha256")
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *Repository) Write(dir string, state RepositoryState) error {
 	timestamp.Signed.Meta["snapshot.json"].Version = state.Version
 	files := map[string][]byte{filepath.Join("targets", file.Hashes["sha256"].String()+"."+target): state.TrustedRoot}
 	for name, text := range map[string]func() ([]byte, error){
-		"1.root.json":    func() ([]byte, error) { return signedBytes(root, r.signer) },
+		fmt.Sprintf("%d.root.json", state.Version): func() ([]byte, error) { return signedBytes(root, r.signer) },
 		"timestamp.json": func() ([]byte, error) { return signedBytes(timestamp, r.signer) },
 		fmt.Sprintf("%d.snapshot.json", state.Version): func() ([]byte, error) { return signedBytes(snapshot, r.signer) },
 		fmt.Sprintf("%d.targets.json", state.Version):  func() ([]byte, error) { return signedBytes(targets, r.signer) },
@@ -74,7 +75,7 @@ func (r *Repository) Write(dir string, state RepositoryState) error {
 			return fmt.Errorf("sign %s: %w", name, err)
 		}
 	}
-	files["root.json"] = files["1.root.json"]
+	files["root.json"] = files[fmt.Sprintf("%d.root.json", state.Version)]
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {

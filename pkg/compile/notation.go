@@ -98,18 +98,9 @@ func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outsi
 	if outside.AWSSigner == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but AWS Signer cannot be asked by this build: use the image landwaiter:full, " + orIgnore)
 	}
-	var as external.Identity
-	for i, ref := range spec.SigningAuthorities.TrustStoreRefs {
-		store, err := stores.find(ref, v1alpha1.TrustStoreTypeSigningAuthorities)
-		if err != nil {
-			return nil, fmt.Errorf("spec.notation.signingAuthorities.trustStoreRefs[%d]: %w", i, err)
-		}
-		switch {
-		case store.awsSigner != nil && as != nil:
-			return nil, errors.New("spec.notation.signingAuthorities names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
-		case store.awsSigner != nil:
-			as = store.awsSigner
-		}
+	as, err := awsSignerAsker(spec.SigningAuthorities.TrustStoreRefs, stores)
+	if err != nil {
+		return nil, fmt.Errorf("spec.notation.signingAuthorities.%w", err)
 	}
 	if as == nil {
 		return nil, errors.New("spec.notation.awsSigner.revocation is Check (the default), but no trust store of spec.notation.signingAuthorities says as whom AWS Signer is asked: set spec.awsSigner there, " + orIgnore)
@@ -119,6 +110,30 @@ func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outsi
 		return revoked(ctx, external.AWSSignature(job))
 	}
 	return made, nil
+}
+
+// awsSignerAsker returns the identity that one of the trust stores names. A trust store of
+// another scope may not stand beside it: a namespace could make signatures that AWS Signer
+// is asked about as the cluster.
+func awsSignerAsker(refs []v1alpha1.TrustStoreRef, stores trustStores) (as external.Identity, err error) {
+	scopes := map[string]bool{}
+	for i, ref := range refs {
+		store, err := stores.find(ref, v1alpha1.TrustStoreTypeSigningAuthorities)
+		if err != nil {
+			return nil, fmt.Errorf("trustStoreRefs[%d]: %w", i, err)
+		}
+		scopes[store.source.Kind] = true
+		switch {
+		case store.awsSigner != nil && as != nil:
+			return nil, errors.New("trustStoreRefs names two trust stores with spec.awsSigner, and AWS Signer is asked as one identity; remove one")
+		case store.awsSigner != nil:
+			as = store.awsSigner
+		}
+	}
+	if as != nil && len(scopes) > 1 {
+		return nil, errors.New("trustStoreRefs names trust stores of the namespace and of the cluster, and AWS Signer is asked as one of them; name trust stores of one kind")
+	}
+	return as, nil
 }
 
 // notationModes converts the enum fields.

@@ -38,8 +38,8 @@ func network() []guard {
 		without(23, "arch.TestEvidenceCarriesNoKubernetes", "pkg/registry/limits.go",
 			"package registry\n", "package registry\n\nimport _ \"k8s.io/client-go/rest\"\n"),
 		without(23, "external.TestTenantsReachListedHostsWithTheirOwnCredentials", "pkg/external/fetch.go",
-			"!own {\n\t\t\treturn errors.New(\"a namespace's resource needs credentials of its own for a key",
-			"!own && false {\n\t\t\treturn errors.New(\"a namespace's resource needs credentials of its own for a key"),
+			"!s.own() {\n\t\t\treturn errors.New(\"a namespace's resource needs credentials of its own for a key",
+			"!s.own() && false {\n\t\t\treturn errors.New(\"a namespace's resource needs credentials of its own for a key"),
 		without(24, "revocation.TestAsksOnlyHostsThatAreListed", "pkg/revocation/revocation.go",
 			`case !p.hosts.Contain(u):`, `case false:`),
 		without(24, "notation.TestStrangersCertificatesCauseNoRequest", "pkg/notation/outcome.go",
@@ -122,8 +122,8 @@ func rules() []guard {
 func edge() []guard {
 	const off = "\t\tSessionTicketsDisabled: true,\n"
 	return []guard{
-		without(27, "cache.TestForgedValuesInRedisAreMisses/from another key", "pkg/cache/seal.go",
-			`sealed[:sealHeader]...), key...)`, `sealed[:sealHeader]...), key[:0]...)`),
+		without(27, "cache.TestForgedValuesInRedisAreMisses/from another key", "pkg/cache/keypair.go",
+			`append(rest[:0], key...)`, `append(rest[:0], key[:0]...)`),
 		{28, "provider.TestNoSessionIsResumed", []edit{
 			{"pkg/provider/tls.go", off + "\t\tClientAuth: ", "\t\tClientAuth: "},
 			{"pkg/provider/tls.go", off + "\t\tGetConfigForClient: ", "\t\tGetConfigForClient: "}}},

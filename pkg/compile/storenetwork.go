@@ -187,6 +187,8 @@ func sampleHost(provider v1alpha1.RegistryProvider, pattern string) (string, err
 		host = strings.ReplaceAll(strings.Replace(first, "*", strings.Repeat("0", missing), 1), "*", "") + "." + rest
 	case v1alpha1.RegistryProviderGAR:
 		host = strings.ReplaceAll(pattern, "*", "x")
+	case v1alpha1.RegistryProviderACR, v1alpha1.RegistryProviderGHCR:
+		fallthrough
 	default:
 		return "", fmt.Errorf("%s: with %s each registry has a login of its own, so patterns cannot be used with spec.identity; list each host", pattern, provider)
 	}

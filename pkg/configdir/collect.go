@@ -106,8 +106,8 @@ func (c *collection) problem(source policy.ObjectRef, reason policy.Reason, mess
 
 func compareRefs(a, b policy.ObjectRef) int { return strings.Compare(a.String(), b.String()) }
 
-// fileRef names a file or directory in a problem that belongs to no resource.
 // KindFile is the kind of a Problem's source that is a whole file.
 const KindFile = "File"
 
+// fileRef names a file or directory in a problem that belongs to no resource.
 func fileRef(path string) policy.ObjectRef { return policy.ObjectRef{Kind: KindFile, Name: path} }

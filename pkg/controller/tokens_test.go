@@ -37,7 +37,7 @@ func (i *issuing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(what)
 	}
 	refuse := func(status int, reason metav1.StatusReason) {
-		answer(status, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(status)}) //nolint:gosec // a status
+		answer(status, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(status)})
 	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/serviceaccounts/puller/token") && i.denies != nil:

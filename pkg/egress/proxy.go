@@ -217,7 +217,7 @@ func (p *Proxy) open(ctx context.Context, conn net.Conn, trust *tls.Config, addr
 		return nil, p.fail(endedBy(ctx, err))
 	}
 	// A TLS server says nothing before the client does, so what is buffered is the answer alone.
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxResponseHeaderBytes)), request)
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxResponseHeaderBytes)), request) //nolint:bodyclose // an answer to CONNECT ends with its header
 	if err != nil {
 		return nil, p.fail(endedBy(ctx, err))
 	}

@@ -220,7 +220,7 @@ func (g *GitHub) certify(b Build, key *ecdsa.PublicKey) (*x509.Certificate, erro
 	}
 	template := &x509.Certificate{URIs: []*url.URL{subject}, NotBefore: b.at().Add(-time.Minute), NotAfter: b.at().Add(9 * time.Minute),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
-		ExtraExtensions: []pkix.Extension{{Id: certificate.OIDIssuer, Value: []byte(GitHubIssuer)}}}
+		ExtraExtensions: []pkix.Extension{{Id: certificate.OIDIssuer, Value: []byte(GitHubIssuer)}}} //nolint:staticcheck // GitHub writes both
 	for _, claim := range []struct {
 		id    asn1.ObjectIdentifier
 		value string

@@ -10,7 +10,7 @@ import (
 
 const profile = "arn:aws:signer:eu-west-1:123456789012:/signing-profiles/release"
 
-// authorityRules are about signing authorities and AWS Signer.
+// authorityRules are about signing authorities, AWS Signer and revocation lists.
 func authorityRules() []rule {
 	const (
 		frame       = "{type: Notation, notation: {%s}}"
@@ -19,6 +19,7 @@ func authorityRules() []rule {
 		authorities = "signingAuthorities: {trustStoreRefs: [{name: a}]}"
 		aws         = "awsSigner: {profiles: ['" + profile + "']}"
 		stamps      = "timestamps: {trustStoreRefs: [{name: t}]}"
+		lists       = "revocationListTrustStoreRefs: [{name: l}]"
 	)
 	list := []rule{{
 		kinds: both("Verifier"), path: "spec.notation", message: "spec.notation needs trustStoreRefs or signingAuthorities",
@@ -32,20 +33,17 @@ func authorityRules() []rule {
 	}, {
 		kinds: both("Verifier"), path: "spec.notation", message: "spec.notation.timestamps is for trustStoreRefs: a signing authority states the time itself",
 		accepted: in(frame, refs+", "+identities+", "+stamps, refs+", "+authorities+", "+identities+", "+stamps), rejected: in(frame, authorities+", "+identities+", "+stamps),
+	}, {
+		kinds: both("Verifier"), path: "spec.notation", message: "revocationListTrustStoreRefs needs revocation: Check",
+		accepted: in(notationOf, "revocation: Check, "+lists, "revocation: Check", "revocation: Ignore", ""), rejected: in(notationOf, lists, "revocation: Ignore, "+lists),
 	}}
-	const account = "serviceAccount: {name: s, awsRoleARN: 'arn:aws:iam::123456789012:role/r'}"
-	list = append(list, rule{
-		kinds: []string{"TrustStore"}, path: "spec.awsSigner", message: exactlyOne("secretRef", "serviceAccount"),
-		accepted: in("{type: SigningAuthorities, source: {inline: x}, awsSigner: {%s}}", "secretRef: {name: s}", account),
-		rejected: in("{type: SigningAuthorities, source: {inline: x}, awsSigner: {%s}}", "", "secretRef: {name: s}, "+account),
-	})
 	for _, prefix := range []string{"", "Cluster"} {
 		secret, _ := referenceTo(prefix)
 		access := "awsSigner: {secretRef: " + secret + "}"
 		list = append(list, rule{
 			kinds: []string{prefix + "TrustStore"}, path: "spec", message: "spec.awsSigner is only for spec.type SigningAuthorities; remove it",
 			accepted: []string{"{type: SigningAuthorities, source: {inline: x}, " + access + "}", "{type: SigningAuthorities, source: {inline: x}}"},
-			rejected: in("{type: %s, source: {inline: x}, "+access+"}", "Certificates", "PublicKeys", "TimestampAuthorities", "SigstoreRoot"),
+			rejected: in("{type: %s, source: {inline: x}, "+access+"}", "Certificates", "PublicKeys", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
 		})
 	}
 	return list

@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func defaults() map[string]any {
 		"VerificationPolicy spec.rules[].require[].atLeast":                   one,
 		"Store spec.mirrors[].path":                                           "{repository}",
 		"Store spec.mirrors[].fallback":                                       "Never",
+		"TrustStore spec.source.vault.serviceAccount.mount":                   "kubernetes",
 		"Quota spec.namespaces":                                               []any{},
 		"Quota spec.tenants":                                                  []any{},
 		"Tenant spec.onDelete":                                                "Keep",
@@ -54,7 +56,7 @@ func defaults() map[string]any {
 // absent are the fields whose omission means that there is nothing, or something
 // that no schema can say.
 func absent() map[string]string {
-	return map[string]string{
+	all := map[string]string{
 		"Verifier spec.cosign":                                            "by type",
 		"Verifier spec.notation":                                          "by type",
 		"Verifier spec.attestation":                                       "by type",
@@ -78,11 +80,14 @@ func absent() map[string]string {
 		"Verifier spec.notation.trustedIdentities":                        "every one, but only with awsSigner",
 		"Verifier spec.notation.signingAuthorities":                       "none are trusted",
 		"Verifier spec.notation.signingAuthorities.trustStoreRefs[].kind": "the own scope",
+		"Verifier spec.notation.revocationListTrustStoreRefs":             "no lists are carried in",
+		"Verifier spec.notation.revocationListTrustStoreRefs[].kind":      "the own scope",
 		"Verifier spec.notation.awsSigner":                                "AWS Signer is not trusted",
 		"Store spec.mirrors":                                              "the registries themselves",
 		"Store spec.evidence":                                             "the image's own repository",
 		"TrustStore spec.awsSigner":                                       "nobody asks",
-		"TrustStore spec.awsSigner.secretRef":                             "the identity of the pod",
+		"TrustStore spec.awsSigner.secretRef":                             "one of, or the identity of the pod",
+		"TrustStore spec.awsSigner.serviceAccount":                        "one of, or the identity of the pod",
 		"Verifier spec.notation.timestamps.trustStoreRefs[].kind":         "the own scope",
 		"Verifier spec.notation.overrides":                                "as the level has it",
 		"Verifier spec.notation.overrides.expiry":                         "as the level has it",
@@ -90,7 +95,23 @@ func absent() map[string]string {
 		"Verifier spec.notation.overrides.revocation":                     "as the level has it",
 		"Store spec.imagePullSecrets":                                     "none",
 		"Store spec.identity":                                             "none",
-		"Store spec.identity.secretRef":                                   "the identity of the pod",
+		"Store spec.identity.secretRef":                                   "one of, or the identity of the pod",
+		"Store spec.identity.serviceAccount":                              "one of, or the identity of the pod",
+		"Store spec.imagePullSecretsFrom":                                 "none",
+		"Store spec.additionalCABundles":                                  "none",
+		"Store spec.additionalCABundles[].inline":                         "one of",
+		"Store spec.additionalCABundles[].secretKeyRef":                   "one of",
+		"Store spec.additionalCABundles[].configMapKeyRef":                "one of",
+		"Store spec.clientCertificate":                                    "none",
+		"Store spec.proxy":                                                "what the environment says",
+		"Store spec.proxy.url":                                            "the proxy of the environment",
+		"Store spec.proxy.secretRef":                                      "none",
+		"Store spec.proxy.caBundle":                                       "none",
+		"Store spec.proxy.caBundle.inline":                                "one of",
+		"Store spec.proxy.caBundle.secretKeyRef":                          "one of",
+		"Store spec.proxy.caBundle.configMapKeyRef":                       "one of",
+		"Store spec.proxy.noProxy":                                        "none",
+		"Store spec.proxy.alsoFor":                                        "none",
 		"Store spec.caBundle":                                             "none",
 		"Store spec.caBundle.inline":                                      "one of",
 		"Store spec.caBundle.secretKeyRef":                                "one of",
@@ -100,8 +121,11 @@ func absent() map[string]string {
 		"TrustStore spec.source.secretKeyRef":                             "one of",
 		"TrustStore spec.source.configMapKeyRef":                          "one of",
 		"TrustStore spec.source.kms":                                      "one of",
-		"TrustStore spec.source.kms.secretRef":                            "the identity of the pod",
+		"TrustStore spec.source.kms.secretRef":                            "one of, or the identity of the pod",
+		"TrustStore spec.source.kms.serviceAccount":                       "one of, or the identity of the pod",
 		"TrustStore spec.source.vault":                                    "one of",
+		"TrustStore spec.source.vault.tokenSecretKeyRef":                  "one of",
+		"TrustStore spec.source.vault.serviceAccount":                     "one of",
 		"TrustStore spec.source.vault.vaultNamespace":                     "none",
 		"TrustStore spec.source.vault.caBundle":                           "none",
 		"TrustStore spec.source.vault.caBundle.inline":                    "one of",
@@ -141,6 +165,22 @@ func absent() map[string]string {
 		"Quota spec.maxInFlight":                                          "what a flag gives to every namespace",
 		"Quota spec.registryRequestsPerSecond":                            "what a flag gives to every namespace",
 		"Quota spec.cacheSharePercent":                                    "what a flag gives to every namespace",
+	}
+	for _, at := range []string{"Store spec.identity", "TrustStore spec.awsSigner", "TrustStore spec.source.kms"} {
+		maps.Copy(all, inClouds(at+".serviceAccount."))
+	}
+	return all
+}
+
+// inClouds are the fields of the accounts in clouds that trust a ServiceAccount.
+func inClouds(at string) map[string]string {
+	return map[string]string{
+		at + "awsRoleARN":           "not in AWS",
+		at + "awsRegion":            "that of the registry or the key",
+		at + "azureTenantID":        "not in Azure",
+		at + "azureClientID":        "not in Azure",
+		at + "googleProvider":       "not in Google Cloud",
+		at + "googleServiceAccount": "direct access of the federated identity",
 	}
 }
 

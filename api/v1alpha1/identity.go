@@ -14,7 +14,7 @@ const (
 
 // RegistryIdentity configures a namespace's login at the registries of a cloud.
 // +kubebuilder:validation:ExactlyOneOf=secretRef;serviceAccount
-// +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || !has(self.serviceAccount)",message="GHCR logs in as a GitHub App: use secretRef"
+// +kubebuilder:validation:XValidation:rule="self.provider != 'GHCR' || has(self.secretRef)",message="GHCR logs in as a GitHub App: use secretRef"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'ECR' || !has(self.serviceAccount) || has(self.serviceAccount.awsRoleARN)",message="ECR needs serviceAccount.awsRoleARN, the role to assume"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'ACR' || !has(self.serviceAccount) || (has(self.serviceAccount.azureTenantID) && has(self.serviceAccount.azureClientID))",message="ACR needs serviceAccount.azureTenantID and azureClientID"
 // +kubebuilder:validation:XValidation:rule="self.provider != 'GAR' || !has(self.serviceAccount) || has(self.serviceAccount.googleProvider)",message="GAR needs serviceAccount.googleProvider"
@@ -57,34 +57,40 @@ type CloudAccount struct {
 	// AWSRoleARN is the role to assume (AssumeRoleWithWebIdentity). Tokens have the
 	// audience sts.amazonaws.com.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$`
 	AWSRoleARN string `json:"awsRoleARN,omitempty"`
 	// AWSRegion of the token service and, for a key without an ARN, of the key. The
 	// default is the registry's or the key's.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	AWSRegion string `json:"awsRegion,omitempty"`
 	// AzureTenantID is the Entra tenant. Tokens have the audience
 	// api://AzureADTokenExchange.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	AzureTenantID string `json:"azureTenantID,omitempty"`
 	// AzureClientID is the application or managed identity with a federated credential
 	// for the ServiceAccount.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	AzureClientID string `json:"azureClientID,omitempty"`
 	// GoogleProvider is the workload identity provider, as
 	// projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER. Its
 	// full name is the audience of tokens.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+$`
 	GoogleProvider string `json:"googleProvider,omitempty"`
 	// GoogleServiceAccount is the email of a Google service account to impersonate. The
 	// default is direct access of the federated identity.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=320
 	GoogleServiceAccount string `json:"googleServiceAccount,omitempty"`
 }

@@ -17,6 +17,22 @@ func fieldsOf(s *apiextensions.JSONSchemaProps) []string {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
+// login is what a reference to a ServiceAccount has besides the account: how its
+// tokens are used.
+type login struct{ required, optional []string }
+
+// logins are the places of references to ServiceAccounts.
+func logins() map[string]login {
+	cloud := login{optional: []string{"awsRegion", "awsRoleARN", "azureClientID", "azureTenantID", "googleProvider", "googleServiceAccount"}}
+	return map[string]login{
+		"spec.imagePullSecretsFrom": {}, // no token: the account's list of Secrets
+		"spec.identity":             cloud,
+		"spec.awsSigner":            cloud,
+		"spec.source.kms":           cloud,
+		"spec.source.vault":         {required: []string{"role"}, optional: []string{"mount"}},
+	}
+}
+
 // The type of a reference says whose object it names: one of a namespaced kind has
 // no field for another namespace, and one of a cluster kind requires it.
 func TestReferencesDifferByTypeOnly(t *testing.T) {
@@ -39,6 +55,10 @@ func TestReferencesDifferByTypeOnly(t *testing.T) {
 				fields, required = []string{"key", "name"}, []string{"key", "name"}
 			case strings.HasSuffix(lower, "secretref"), name == "imagePullSecrets[]":
 				fields, required = []string{"name"}, []string{"name"}
+			case name == "serviceAccount" && !strings.HasPrefix(path, "spec.reconciler."): // a Tenant makes its account
+				login, ok := logins()[strings.TrimSuffix(path, ".serviceAccount")]
+				require.True(t, ok, "%s %s: what does the account log in to?", kind, path)
+				fields, required = sorted(append([]string{"name"}, slices.Concat(login.optional, login.required)...)), sorted(append([]string{"name"}, login.required...))
 			default:
 				require.NotContains(t, s.Properties, "namespace", "%s %s is no reference by its name", kind, path)
 				require.NotContains(t, s.Properties, "name", "%s %s is no reference by its name", kind, path)
@@ -77,17 +97,26 @@ func stripped(s apiextensions.JSONSchemaProps) apiextensions.JSONSchemaProps {
 	return made
 }
 
-// optional takes a name from what the object at path requires.
-func optional(t *testing.T, s *apiextensions.JSONSchemaProps, name string, path ...string) {
+// without takes rules with these messages, which must be there, from a schema.
+func without(t *testing.T, s *apiextensions.JSONSchemaProps, messages ...string) {
+	t.Helper()
+	for _, message := range messages {
+		index := slices.IndexFunc(s.XValidations, func(r apiextensions.ValidationRule) bool { return r.Message == message })
+		require.GreaterOrEqual(t, index, 0, message)
+		s.XValidations = slices.Delete(s.XValidations, index, index+1)
+	}
+}
+
+// inside does something to the schema of the object at path.
+func inside(t *testing.T, s *apiextensions.JSONSchemaProps, do func(*apiextensions.JSONSchemaProps), path ...string) {
 	t.Helper()
 	if len(path) == 0 {
-		require.Contains(t, s.Required, name)
-		s.Required = slices.DeleteFunc(s.Required, func(n string) bool { return n == name })
+		do(s)
 		return
 	}
 	inner, ok := s.Properties[path[0]]
 	require.True(t, ok, path[0])
-	optional(t, &inner, name, path[1:]...)
+	inside(t, &inner, do, path[1:]...)
 	s.Properties[path[0]] = inner
 }
 
@@ -96,22 +125,25 @@ func optional(t *testing.T, s *apiextensions.JSONSchemaProps, name string, path 
 func TestTwinsShareWhatTheyHaveInCommon(t *testing.T) {
 	all := crds(t)
 	// Only a cluster admin may say these.
-	extra := map[string][]string{"Verifier": nil, "Store": {"insecurePlainHTTP"}, "TrustStore": nil, "VerificationPolicy": {"scope"}}
-	// A cluster resource may leave these out and use the identity of the pod.
-	credentials := map[string][][]string{"Store": {{"identity"}}, "TrustStore": {{"source", "kms"}}}
+	extra := map[string][]string{"Verifier": nil, "Store": {"insecurePlainHTTP", "proxy"}, "TrustStore": nil, "VerificationPolicy": {"scope"}}
+	ownRules := map[string][]string{"Store": {noPatterns}}
+	twinRules := map[string][]string{"Store": {plainPatterns, plainProxy}, "VerificationPolicy": {inheritsNothing}}
+	// A cluster resource may leave both out and use the identity of the pod.
+	credentials := map[string][][]string{"Store": {{"identity"}}, "TrustStore": {{"source", "kms"}, {"awsSigner"}}}
 	for kind, fields := range extra {
 		own, twin := stripped(all[kind].schema.Properties["spec"]), stripped(all["Cluster"+kind].schema.Properties["spec"])
 		for _, name := range fields {
+			require.NotContains(t, own.Properties, name)
 			require.Contains(t, twin.Properties, name)
 			delete(twin.Properties, name)
 		}
-		twin.XValidations = slices.DeleteFunc(twin.XValidations, func(r apiextensions.ValidationRule) bool { return r.Message == inheritsNothing })
-		own, twin = normalised(own), normalised(twin)
+		without(t, &own, ownRules[kind]...)
+		without(t, &twin, twinRules[kind]...)
 		for _, path := range credentials[kind] {
-			optional(t, &own, "secretRef", path...)
-			own, twin = normalised(own), normalised(twin)
+			inside(t, &own, func(s *apiextensions.JSONSchemaProps) { without(t, s, exactlyOne("secretRef", "serviceAccount")) }, path...)
+			inside(t, &twin, func(s *apiextensions.JSONSchemaProps) { without(t, s, atMostOne("secretRef", "serviceAccount")) }, path...)
 		}
-		require.Equal(t, own, twin, kind)
+		require.Equal(t, normalised(own), normalised(twin), kind)
 	}
 }
 

@@ -63,8 +63,13 @@ func exactlyOne(fields ...string) string {
 	return fmt.Sprintf("exactly one of the fields in %v must be set", fields)
 }
 
+// atMostOne is the message of a rule that controller-gen writes.
+func atMostOne(fields ...string) string {
+	return fmt.Sprintf("at most one of the fields in %v may be set", fields)
+}
+
 func rules() []rule {
-	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), sourceRules(), quotaRules(), tenantRules())
+	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), clusterStoreRules(), identityRules(), sourceRules(), quotaRules(), tenantRules())
 }
 
 // Specifications of verifiers without what a test is about.
@@ -150,28 +155,6 @@ func referenceTo(prefix string) (secret, key string) {
 	return "{namespace: ops, name: s}", "{namespace: ops, name: s, key: k}"
 }
 
-func storeRules() []rule {
-	var list []rule
-	for _, prefix := range []string{"", "Cluster"} {
-		secret, key := referenceTo(prefix)
-		list = append(list, bundleRule(prefix+"Store", "spec.caBundle", "{registries: [r], caBundle: {%s}}", key), rule{
-			kinds: []string{prefix + "Store"}, path: "spec", message: "spec.identity and spec.imagePullSecrets are two ways to log in; use one",
-			accepted: in("{registries: [r], %s}", "imagePullSecrets: ["+secret+"]", "identity: {provider: ECR, secretRef: "+secret+"}"),
-			rejected: in("{registries: [r], %s}", "imagePullSecrets: ["+secret+"], identity: {provider: ECR, secretRef: "+secret+"}"),
-		})
-	}
-	return list
-}
-
-// bundleRule is the rule of a caBundle, which has one shape wherever it is.
-func bundleRule(kind, path, frame, key string) rule {
-	return rule{
-		kinds: []string{kind}, path: path, message: exactlyOne("inline", "secretKeyRef", "configMapKeyRef"),
-		accepted: in(frame, "inline: x", "secretKeyRef: "+key, "configMapKeyRef: "+key),
-		rejected: in(frame, "", "inline: x, secretKeyRef: "+key, "inline: x, configMapKeyRef: "+key, "secretKeyRef: "+key+", configMapKeyRef: "+key),
-	}
-}
-
 func sourceRules() []rule {
 	var list []rule
 	for _, prefix := range []string{"", "Cluster"} {
@@ -185,24 +168,24 @@ func sourceRules() []rule {
 			rejected: in("{type: PublicKeys, source: {%s}}", "", "inline: x, "+secretKey, secretKey+", "+configMapKey, kms+", "+vault, "inline: x, "+kms),
 		}, rule{
 			kinds: kinds, path: "spec", message: "spec.source.kms is only for spec.type PublicKeys",
-			accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot"),
+			accepted: []string{"{type: PublicKeys, source: {" + kms + "}}"}, rejected: in("{type: %s, source: {"+kms+"}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
 		}, rule{
-			kinds: kinds, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot",
-			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"), rejected: []string{"{type: SigstoreRoot, source: {" + vault + "}}"},
+			kinds: kinds, path: "spec", message: "spec.source.vault is not for spec.type SigstoreRoot or RevocationLists",
+			accepted: in("{type: %s, source: {"+vault+"}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"), rejected: in("{type: %s, source: {"+vault+"}}", "SigstoreRoot", "RevocationLists"),
 		},
 			bundleRule(kind, "spec.source.vault.caBundle", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, tokenSecretKeyRef: "+key+", caBundle: {%s}}}}", key),
 			bundleRule(kind, "spec.source.tuf.caBundle", "{type: SigstoreRoot, source: {tuf: {caBundle: {%s}}}}", key))
 	}
 	return append(list, rule{
 		kinds: both("TrustStore"), path: "spec", message: "spec.source.tuf is only for spec.type SigstoreRoot",
-		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities"),
+		accepted: []string{"{type: SigstoreRoot, source: {tuf: {}}}"}, rejected: in("{type: %s, source: {tuf: {}}}", "PublicKeys", "Certificates", "SigningAuthorities", "TimestampAuthorities", "RevocationLists"),
 	}, rule{
 		kinds: both("TrustStore"), path: "spec.source.tuf", message: "spec.source.tuf needs both mirror and root, or neither for the public-good repository",
 		accepted: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "", "mirror: 'https://m', root: '{}'"), rejected: in("{type: SigstoreRoot, source: {tuf: {%s}}}", "mirror: 'https://m'", "root: '{}'"),
 	}, rule{
 		kinds: both("TrustStore"), path: "spec", message: "spec.hash is only for spec.type PublicKeys; remove it",
 		accepted: []string{"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: Certificates, source: {inline: x}}"},
-		rejected: []string{"{type: Certificates, hash: SHA256, source: {inline: x}}", "{type: SigstoreRoot, hash: SHA256, source: {inline: x}}"},
+		rejected: in("{type: %s, hash: SHA256, source: {inline: x}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
 	})
 }
 
@@ -290,8 +273,31 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"pull secret of another namespace": {"Store", "{registries: [r], imagePullSecrets: [{namespace: other, name: s}]}", "spec.imagePullSecrets[].namespace", "unknown field"},
 		"Secret of no namespace":           {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {name: s, key: k}}}", "spec.source.secretKeyRef.namespace", "Required value"},
 		"pull secret of no namespace":      {"ClusterStore", "{registries: [r], imagePullSecrets: [{name: s}]}", "spec.imagePullSecrets[].namespace", "Required value"},
-		"key with the pod's identity":      {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}", "spec.source.kms.secretRef", "Required value"},
-		"login with the pod's identity":    {"Store", "{registries: [r], identity: {provider: ECR}}", "spec.identity.secretRef", "Required value"},
+		"account of another namespace":     {"Store", "{registries: [r], imagePullSecretsFrom: {serviceAccount: {namespace: other, name: s}}}", "spec.imagePullSecretsFrom.serviceAccount.namespace", "unknown field"},
+		"account of no namespace":          {"ClusterStore", "{registries: [r], imagePullSecretsFrom: {serviceAccount: {name: s}}}", "spec.imagePullSecretsFrom.serviceAccount.namespace", "Required value"},
+		"login as another's account":       {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {namespace: other, name: s, awsRoleARN: '" + role + "'}}}", "spec.identity.serviceAccount.namespace", "unknown field"},
+		"key as another's account":         {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k', serviceAccount: {namespace: other, name: s}}}}", "spec.source.kms.serviceAccount.namespace", "unknown field"},
+		"Vault as another's account":       {"TrustStore", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, serviceAccount: {namespace: other, name: s, role: r}}}}", "spec.source.vault.serviceAccount.namespace", "unknown field"},
+		"Vault as an account of nobody":    {"ClusterTrustStore", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, serviceAccount: {name: s, role: r}}}}", "spec.source.vault.serviceAccount.namespace", "Required value"},
+		"Vault without a role":             {"TrustStore", "{type: PublicKeys, source: {vault: {address: 'https://v', path: p, serviceAccount: {name: s}}}}", "spec.source.vault.serviceAccount.role", "Required value"},
+		"AWS Signer as another's account":  {"TrustStore", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {serviceAccount: {namespace: other, name: s}}}", "spec.awsSigner.serviceAccount.namespace", "unknown field"},
+		"certificate of another namespace": {"Store", "{registries: [r], clientCertificate: {secretRef: {namespace: other, name: s}}}", "spec.clientCertificate.secretRef.namespace", "unknown field"},
+		"certificate of no namespace":      {"ClusterStore", "{registries: [r], clientCertificate: {secretRef: {name: s}}}", "spec.clientCertificate.secretRef.namespace", "Required value"},
+		"certificate of nobody":            {"Store", "{registries: [r], clientCertificate: {}}", "spec.clientCertificate.secretRef", "Required value"},
+		"tenant with a proxy":              {"Store", "{registries: [r], proxy: {url: 'http://p:3128'}}", "spec.proxy", "unknown field"},
+		"proxy with a password":            {"ClusterStore", "{registries: [r], proxy: {url: 'http://me:secret@p:3128'}}", "spec.proxy.url", "should match"},
+		"proxy that is no HTTP proxy":      {"ClusterStore", "{registries: [r], proxy: {url: 'socks5://p:1080'}}", "spec.proxy.url", "should match"},
+		"role that is a user":              {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, awsRoleARN: 'arn:aws:iam::123456789012:user/u'}}}", "spec.identity.serviceAccount.awsRoleARN", "should match"},
+		"role left empty":                  {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, awsRoleARN: ''}}}", "spec.identity.serviceAccount.awsRoleARN", "at least 1 chars"},
+		"Entra tenant left empty":          {"Store", "{registries: [r], identity: {provider: ACR, serviceAccount: {name: s, azureTenantID: '', azureClientID: c}}}", "spec.identity.serviceAccount.azureTenantID", "at least 1 chars"},
+		"Entra client left empty":          {"Store", "{registries: [r], identity: {provider: ACR, serviceAccount: {name: s, azureTenantID: t, azureClientID: ''}}}", "spec.identity.serviceAccount.azureClientID", "at least 1 chars"},
+		"region left empty":                {"Store", "{registries: [r], identity: {provider: ECR, serviceAccount: {name: s, awsRoleARN: '" + role + "', awsRegion: ''}}}", "spec.identity.serviceAccount.awsRegion", "at least 1 chars"},
+		"pool by another name":             {"Store", "{registries: [r], identity: {provider: GAR, serviceAccount: {name: s, googleProvider: pool}}}", "spec.identity.serviceAccount.googleProvider", "should match"},
+		"nine more bundles":                {"Store", "{registries: [r], additionalCABundles: [" + strings.Repeat("{inline: x}, ", 9) + "]}", "spec.additionalCABundles", "at most 8"},
+		"revocation lists of nobody":       {"Verifier", fmt.Sprintf(notationOf, "revocation: Check, revocationListTrustStoreRefs: []"), "spec.notation.revocationListTrustStoreRefs", "at least 1"},
+		"key with the pod's identity":      {"TrustStore", "{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}", "spec.source.kms", exactlyOne("secretRef", "serviceAccount")},
+		"login with the pod's identity":    {"Store", "{registries: [r], identity: {provider: ECR}}", "spec.identity", exactlyOne("secretRef", "serviceAccount")},
+		"AWS Signer with the pod's":        {"TrustStore", "{type: SigningAuthorities, source: {inline: x}, awsSigner: {}}", "spec.awsSigner", exactlyOne("secretRef", "serviceAccount")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			errs := all[c.kind].check(t, object(c.kind, c.spec))

@@ -51,6 +51,7 @@ type Proxy struct {
 	// URL of the proxy, such as "http://proxy.example.com:3128". The default is the
 	// proxy of the environment.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^https?://[^@/]+/?$`
 	URL string `json:"url,omitempty"`

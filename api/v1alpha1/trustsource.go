@@ -117,10 +117,11 @@ type VaultLogin struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	Role string `json:"role"`
-	// Mount of the auth method. The default is kubernetes.
+	// Mount of the auth method.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:default=kubernetes
 	Mount string `json:"mount,omitempty"`
 }
 

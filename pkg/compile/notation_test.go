@@ -127,3 +127,20 @@ func TestABuildThatCannotAskAWSSignerSaysSo(t *testing.T) {
 	_, problems = compiled(objects(t, store, fmt.Sprintf(verifier, ", revocation: Ignore")))
 	require.Empty(t, problems)
 }
+
+// Verifiers hold the identity that asks, so they are compiled again when it changes.
+func TestARotatedSecretOfAWSSignerReachesNamespaces(t *testing.T) {
+	store := object("ClusterTrustStore", "", "aws", certificates(t, "SigningAuthorities", "awsSigner: {secretRef: {namespace: landwaiter-system, name: aws}}\n"))
+	const spec = "type: Notation\nnotation:\n  signingAuthorities: {trustStoreRefs: [{kind: ClusterTrustStore, name: aws}]}\n  awsSigner: {profiles: [\"" + awsProfile + "\"]}"
+	for _, verifier := range []string{object("Verifier", "team-a", "release", spec), object("ClusterVerifier", "", "release", spec)} {
+		var a asked
+		with := func(key string) []string {
+			return []string{store, "kind: Secret\nmetadata: {name: aws, namespace: landwaiter-system}\nstringData: {accessKeyID: AKID, secretAccessKey: " + key + "}", namespace("team-a", "1"), verifier}
+		}
+		snapshot, problems := compile.New(objects(t, with("old")...), nil, a.outside())
+		require.Empty(t, problems)
+		before := snapshot.For("team-a").Layers[0].Verifiers[0].Checker
+		snapshot, _ = snapshot.WithCluster(objects(t, with("new")...), nil)
+		require.NotSame(t, before, snapshot.For("team-a").Layers[0].Verifiers[0].Checker)
+	}
+}

@@ -28,6 +28,12 @@ func (s *store) readPlaces(spec v1alpha1.StoreCommon) error {
 		if err != nil {
 			return fieldError(field, err)
 		}
+		// Whoever names an image chooses its registry: one tag of two registries must not
+		// become one tag at the mirror.
+		if (len(s.Registries) > 1 || len(s.Patterns) > 0) && !strings.Contains(path, "{registry}") {
+			return fmt.Errorf("%s.path must have {registry}, because the store lists more than one registry or a pattern, and their repositories would be one at the mirror; "+
+				"write \"{registry}/{repository}\", or a store for each registry", field)
+		}
 		switch m.Fallback {
 		case "", v1alpha1.MirrorFallbackNever, v1alpha1.MirrorFallbackOrigin:
 		default:

@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,5 +128,22 @@ func TestPlacesThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 			s, _ := registry.StoreFor(snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores, "hub.example.com")
 			require.NotEmpty(t, s.Broken, "it denies")
 		})
+	}
+}
+
+// Somebody who names an image of another registry must not get the verdict on what the
+// mirror has under the same repository.
+func TestTwoRegistriesShareNoRepositoryOfAMirror(t *testing.T) {
+	for registries, ok := range map[string]bool{"quay.io": true, "quay.io, ghcr.io": false, "'*.dkr.ecr.eu-west-1.amazonaws.com'": false} {
+		for path, apart := range map[string]bool{"": false, ", path: 'hub/{repository}'": false, ", path: '{registry}/{repository}'": true} {
+			_, problems := compiled(objects(t, namespace("team-a", "1"),
+				object("ClusterStore", "", "hub", fmt.Sprintf("registries: [%s]\nmirrors: [{host: harbor.example.com%s}]", registries, path))))
+			if ok || apart {
+				require.Empty(t, problems, "%s %s", registries, path)
+				continue
+			}
+			require.Len(t, problems, 1, "%s %s", registries, path)
+			require.Contains(t, problems[0].Message, "spec.mirrors[0].path must have {registry}")
+		}
 	}
 }

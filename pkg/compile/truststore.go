@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -48,7 +49,11 @@ func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *tru
 	if t.err == nil && e.spec.AWSSigner != nil {
 		t.awsSigner, t.err = awsSignerIdentity(verify.Namespace(e.source.Namespace), e.spec, m)
 	}
-	t.fingerprint = fingerprint(e.source, e.spec, t.text, t.err)
+	material := t.text
+	if t.awsSigner != nil { // a new key has to reach the Verifiers, although it changes no verdict
+		material = append(slices.Clone(t.text), external.Source{As: t.awsSigner}.Fingerprint()...)
+	}
+	t.fingerprint = fingerprint(e.source, e.spec, material, t.err)
 	return t
 }
 

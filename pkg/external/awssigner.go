@@ -54,6 +54,9 @@ func (f *Fetcher) awsAnswers(ask func(context.Context, awsQuestion) ([]string, e
 	return prefetch.New[verify.Namespace](poll, f.now, prefetch.Options[awsAnswer]{MaxKeys: maxSignatures, MaxPending: maxSignaturesPending, Idle: awsSignerIdle})
 }
 
+// errNotAskedAgain means that an answer waits for its turn to be refreshed.
+var errNotAskedAgain = errors.New("AWS Signer was not asked again in time")
+
 // AWSSigner returns what AWS Signer has revoked, for the signatures of one namespace. It
 // is asked as the identity that a trust store names.
 func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
@@ -76,8 +79,12 @@ func (f *Fetcher) AWSSigner(namespace verify.Namespace, as Identity) RevokedOf {
 			return nil, err
 		case known.At.IsZero():
 			return nil, known.Err
-		case known.Err != nil && f.now().Sub(known.At) > awsSignerKeep:
-			return nil, fmt.Errorf("the answer of %s is too old: %w", known.At.UTC().Format(time.RFC3339), known.Err)
+		case f.now().Sub(known.At) > awsSignerKeep:
+			why := known.Err
+			if why == nil {
+				why = errNotAskedAgain
+			}
+			return nil, fmt.Errorf("the answer of %s is too old: %w", known.At.UTC().Format(time.RFC3339), why)
 		}
 		return known.Value, nil
 	}

@@ -96,7 +96,9 @@ func New(options Options, now func() time.Time) *Fetcher {
 		})
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
-	f.signatures = f.awsAnswers(real.askAWSSigner)
+	f.signatures = f.awsAnswers(func(ctx context.Context, q awsQuestion) ([]string, error) {
+		return real.of(Source{Owner: q.namespace}).askAWSSigner(ctx, q)
+	})
 	return f
 }
 

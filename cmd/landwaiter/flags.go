@@ -35,7 +35,7 @@ func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
 		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; empty: none)")
 	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
-		"HOST=ADDRESS:PORT of a cloud's service or registry with a private endpoint: connect there instead of where HOST resolves to; it must still prove to be HOST (repeatable)")
+		"HOST=ADDRESS:PORT of a cloud's service or registry with a private endpoint: connect there instead of to the address of HOST; the certificate must still be for HOST (repeatable)")
 	if f.required = configRequired; configRequired {
 		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
 			panic(err) // the flag is declared just above

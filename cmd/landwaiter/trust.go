@@ -20,7 +20,7 @@ import (
 func newTrust() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
-		Short: "Carry keys, certificates and lists to a site without a network",
+		Short: "Export roots, timestamp authorities and revocation lists for air-gapped sites",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -52,8 +52,8 @@ too; its metadata must not have expired.
 Notation. --revocation-list adds certificate revocation lists, from a file or an
 address; they are verified where they are used, by the certificate of their issuer.
 
-The same material gives the same text. What ends when is printed on standard error and
-in the text, and the condition ExpiresSoon warns in the cluster.
+The same material gives the same text. Expiry dates are printed on
+standard error and in a comment; in the cluster, the condition ExpiresSoon warns.
 
 Exit codes: 0 the material is printed, 1 it is refused: not signed by the repository's
 keys, incomplete or expired, 64 the command line is wrong, or a file cannot be read, 69 the
@@ -72,7 +72,7 @@ repository or a list cannot be fetched, or the result cannot be written.`,
 	own := cmd.Flags()
 	own.StringVar(&flags.mirror, "mirror", "", "https address of a TUF repository, or a directory with a copy of one (empty: Sigstore's)")
 	own.StringVar(&flags.root, "root", "", "file with the repository's initial root.json (empty: Sigstore's)")
-	own.StringVar(&flags.authority, "ca", "", "file with certificates to trust for --mirror, besides the system's (empty: none)")
+	own.StringVar(&flags.authority, "ca", "", "file with certificates to trust for --mirror, in addition to the system's (empty: none)")
 	own.BoolVar(&flags.skipRoot, "skip-root", false, "read no TUF repository; only export --revocation-list")
 	own.BoolVar(&flags.timestamps, "timestamp-authorities", false, "add the roots of the timestamp authorities as a trust store for Notation")
 	own.StringArrayVar(&flags.lists, "revocation-list", nil, "file or http(s) address of a certificate revocation list, DER or PEM (repeatable; none: no lists)")
@@ -91,6 +91,8 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		return fmt.Errorf("--name %q cannot be the name of an object: use at most 63 lower-case letters, digits and dashes", f.name)
 	case f.skipRoot && (f.mirror+f.root+f.authority != "" || f.timestamps):
 		return errors.New("--skip-root reads no TUF repository: leave out --mirror, --root, --ca and --timestamp-authorities")
+	case f.skipRoot && !cmd.Flags().Changed("name"):
+		return errors.New("--skip-root needs --name: the default, sigstore, is the name of an exported root, which this export would replace")
 	case f.skipRoot && len(f.lists) == 0:
 		return errors.New("there is nothing to export: give --revocation-list, or leave out --skip-root")
 	}

@@ -116,7 +116,7 @@ func (m material) proxy(spec v1alpha1.ClusterStoreSpec) (*registry.Proxy, error)
 	made.Bypass = egress.NewBypass(strings.Join(p.NoProxy, ","))
 	var err error
 	if made.Own, err = egress.ParseProxy(p.URL); err != nil {
-		return nil, fieldError("spec.proxy.url", err)
+		return nil, errors.New("spec.proxy.url: it must be http://HOST:PORT or https://HOST:PORT, without a path; a login goes into spec.proxy.secretRef")
 	}
 	if made.Own.Username != "" || made.Own.Password != "" {
 		return nil, errors.New("spec.proxy.url has credentials; put them into a Secret and name it in spec.proxy.secretRef")

@@ -96,5 +96,5 @@ func TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote(t *testing.T) {
 	another(t, running, store)
 	require.NoError(t, current(t.Context()))
 	require.Equal(t, []string{second.Fingerprint}, store.Status.Fingerprints)
-	require.Len(t, store.Status.Conditions, 3)
+	require.Len(t, store.Status.Conditions, 4)
 }

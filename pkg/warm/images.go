@@ -3,12 +3,12 @@ package warm
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
 // record is what stays in memory of an object: its identity and its images. A cluster has
@@ -21,24 +21,18 @@ type record struct {
 // keep turns an object into its record. It is the transform of every informer, and returns
 // records and unknown objects as they are.
 func keep(object any) (any, error) {
-	switch o := object.(type) {
-	case *appsv1.Deployment:
-		return newRecord(&o.ObjectMeta, &o.Spec.Template.Spec), nil
-	case *appsv1.StatefulSet:
-		return newRecord(&o.ObjectMeta, &o.Spec.Template.Spec), nil
-	case *appsv1.DaemonSet:
-		return newRecord(&o.ObjectMeta, &o.Spec.Template.Spec), nil
-	case *batchv1.Job:
-		return newRecord(&o.ObjectMeta, &o.Spec.Template.Spec), nil
-	case *batchv1.CronJob:
-		return newRecord(&o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec), nil
-	case *corev1.Pod:
-		if o.Status.Phase != corev1.PodRunning && o.Status.Phase != corev1.PodPending {
-			return newRecord(&o.ObjectMeta, &corev1.PodSpec{}), nil
-		}
-		return newRecord(&o.ObjectMeta, &o.Spec), nil
+	o, ok := object.(runtime.Object)
+	if !ok {
+		return object, nil
 	}
-	return object, nil
+	meta, spec, ok := workload.Of(o)
+	if !ok {
+		return object, nil
+	}
+	if pod, ok := o.(*corev1.Pod); ok && pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodPending {
+		spec = &corev1.PodSpec{}
+	}
+	return newRecord(meta, spec), nil
 }
 
 func newRecord(meta *metav1.ObjectMeta, spec *corev1.PodSpec) *record {
@@ -50,26 +44,12 @@ func newRecord(meta *metav1.ObjectMeta, spec *corev1.PodSpec) *record {
 // references: there is nothing to verify.
 func imagesOf(spec *corev1.PodSpec) []string {
 	var found []string
-	add := func(name string) {
+	for named := range workload.Images(spec) {
 		if len(found) >= maxImages {
-			return
+			break
 		}
-		if ref, err := image.Parse(name); err == nil && !slices.Contains(found, ref.String()) {
+		if ref, err := image.Parse(named.Image); err == nil && !slices.Contains(found, ref.String()) {
 			found = append(found, ref.String())
-		}
-	}
-	for i := range spec.InitContainers {
-		add(spec.InitContainers[i].Image)
-	}
-	for i := range spec.Containers {
-		add(spec.Containers[i].Image)
-	}
-	for i := range spec.EphemeralContainers {
-		add(spec.EphemeralContainers[i].Image)
-	}
-	for i := range spec.Volumes {
-		if volume := spec.Volumes[i].Image; volume != nil {
-			add(volume.Reference)
 		}
 	}
 	return found

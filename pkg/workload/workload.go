@@ -1,0 +1,88 @@
+// Package workload finds the images of a pod and the pods of a workload, the same for
+// everything that looks at what runs. It is pure, and parses no references: what users
+// wrote is returned as it is.
+package workload
+
+import (
+	"iter"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Place is the part of a pod that has an image.
+type Place string
+
+// The places of a pod that have images.
+const (
+	PlaceInitContainer      Place = "initContainer"
+	PlaceContainer          Place = "container"
+	PlaceEphemeralContainer Place = "ephemeralContainer"
+	PlaceVolume             Place = "volume"
+)
+
+// Image is an image of a pod as the pod has it.
+type Image struct {
+	Place Place
+	Name  string // of the container or volume
+	Image string // as written, not parsed
+}
+
+// Images returns the images of a pod in the order of its fields: init containers,
+// containers, ephemeral containers, and volumes of type image. A container without an
+// image is left out.
+func Images(spec *corev1.PodSpec) iter.Seq[Image] {
+	return func(yield func(Image) bool) {
+		give := func(place Place, name, image string) bool { return image == "" || yield(Image{place, name, image}) }
+		for i := range spec.InitContainers {
+			if c := &spec.InitContainers[i]; !give(PlaceInitContainer, c.Name, c.Image) {
+				return
+			}
+		}
+		for i := range spec.Containers {
+			if c := &spec.Containers[i]; !give(PlaceContainer, c.Name, c.Image) {
+				return
+			}
+		}
+		for i := range spec.EphemeralContainers {
+			if c := &spec.EphemeralContainers[i]; !give(PlaceEphemeralContainer, c.Name, c.Image) {
+				return
+			}
+		}
+		for i := range spec.Volumes {
+			if v := &spec.Volumes[i]; v.Image != nil && !give(PlaceVolume, v.Name, v.Image.Reference) {
+				return
+			}
+		}
+	}
+}
+
+// Of returns the metadata of a Pod or workload, and the spec of its pods. It returns false
+// for objects of other kinds. PodTemplates are such: nothing runs them by themselves.
+func Of(object runtime.Object) (*metav1.ObjectMeta, *corev1.PodSpec, bool) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return &o.ObjectMeta, &o.Spec, true
+	case *corev1.ReplicationController:
+		if o.Spec.Template == nil {
+			return &o.ObjectMeta, &corev1.PodSpec{}, true
+		}
+		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+	case *appsv1.Deployment:
+		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+	case *appsv1.ReplicaSet:
+		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+	case *appsv1.StatefulSet:
+		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+	case *appsv1.DaemonSet:
+		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+	case *batchv1.Job:
+		return &o.ObjectMeta, &o.Spec.Template.Spec, true
+	case *batchv1.CronJob:
+		return &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template.Spec, true
+	}
+	return nil, nil, false
+}

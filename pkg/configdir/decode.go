@@ -40,6 +40,7 @@ type ignored struct {
 	document
 	source policy.ObjectRef
 	why    string
+	json   []byte // with decoder.keep
 }
 
 // unidentified is a document whose object cannot be identified, or a file or directory
@@ -119,8 +120,11 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	case h.foreign() && hasOurs(from.node):
 		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
 	case h.foreign():
-		r.ignored = append(r.ignored, ignored{document: doc, source: h.ref(),
-			why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)})
+		i := ignored{document: doc, source: h.ref(), why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
+		if d.keep {
+			i.json = from.json
+		}
+		r.ignored = append(r.ignored, i)
 		return
 	default:
 		err = h.unknown()

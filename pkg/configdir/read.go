@@ -37,8 +37,10 @@ type Declaration struct {
 	Line   int // at which the object begins, from 1
 	// JSON is a resource of landwaiter.dev as it was written. Other objects have none.
 	JSON []byte
-	// Ignored says that the object is of a kind that Landwaiter does not use.
+	// Ignored says that the object is of a kind that Landwaiter does not use. Foreign is
+	// then what was written, of which nothing was checked.
 	Ignored bool
+	Foreign []byte
 	// Err says why the object cannot be identified, or its content not be read.
 	Err error
 
@@ -192,7 +194,7 @@ func declarations(parsed map[string]parsedFile) []Declaration {
 			all = append(all, d)
 		}
 		for _, i := range r.ignored {
-			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true})
+			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true, Foreign: i.json})
 		}
 		for _, u := range r.unidentified {
 			all = append(all, Declaration{File: u.file, Line: u.line, Err: u.err})

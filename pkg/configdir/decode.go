@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -64,6 +65,9 @@ type decoder struct {
 	scheme *runtime.Scheme
 	codec  runtime.Decoder
 	keep   bool // whether entries keep what they were parsed from
+	// namespace is that of objects that need one and name none; empty means that this is an
+	// error.
+	namespace string
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -114,6 +118,9 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	switch {
 	case err != nil:
 	case known:
+		if scope != cluster && h.Metadata.Namespace == "" {
+			h.Metadata.Namespace = d.namespace
+		}
 		err = h.validate(scope)
 	case isList(h.GroupVersionKind):
 		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
@@ -166,6 +173,9 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	}
 	if err != nil {
 		return nil, err
+	}
+	if named, ok := object.(metav1.Object); ok && scope != cluster && named.GetNamespace() == "" {
+		named.SetNamespace(d.namespace)
 	}
 	return object, nil
 }

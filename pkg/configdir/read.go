@@ -101,11 +101,16 @@ func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 // Read reads files whatever their names, directories as [Load] does, and standard input
 // for the path [Standard]. It fails if one cannot be read. What it says of their content
 // is in the result: unlike Load, it does not fail if a document cannot be identified.
-func Read(paths []string, stdin io.Reader) (Files, error) {
+func Read(paths []string, stdin io.Reader) (Files, error) { return ReadIn("", paths, stdin) }
+
+// ReadIn is [Read] for objects of which those that need a namespace and name none are in
+// the given one, as kubectl apply has it.
+func ReadIn(namespace string, paths []string, stdin io.Reader) (Files, error) {
 	d, err := newDecoder(true)
 	if err != nil {
 		return Files{}, err
 	}
+	d.namespace = namespace
 	texts, total := map[string][]byte{}, 0
 	for _, name := range paths {
 		found, err := readPath(name, stdin)

@@ -18,7 +18,7 @@ import (
 // [configdir.Standard], standard input, and how many objects of other kinds there are.
 // Objects without a namespace are in the given one. It fails for text that cannot be read.
 func FileUses(paths []string, stdin io.Reader, namespace verify.Namespace) ([]Use, int, error) {
-	files, err := configdir.Read(paths, stdin)
+	files, err := configdir.ReadIn(string(namespace), paths, stdin)
 	if err != nil {
 		return nil, 0, err
 	}

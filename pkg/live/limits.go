@@ -18,4 +18,7 @@ const (
 	// MaxOwners bounds the workloads that are named for one image: some base images are
 	// everywhere.
 	MaxOwners = 10
+	// maxParallel bounds the images that are judged at a time, as for other commands: what a
+	// registry bears from one machine.
+	maxParallel = 16
 )

@@ -17,8 +17,6 @@ type isolationCase struct {
 	// needsOther says that the case is about another team.
 	needsOther bool
 	requests   func(*scene, pair) []request
-	// perPerson returns requests that differ by who asks, instead.
-	perPerson func(*scene, pair, person) []request
 }
 
 // caseNobody is the ID of what a Tenant without people and account leaves untried.
@@ -53,42 +51,42 @@ func otherCases() []isolationCase {
 		return func(_ *scene, p pair) []request { return inEach(p.other.namespaces(), of) }
 	}
 	return []isolationCase{
-		{"other-rules", "write rules and keys of another team", []string{"R2"}, everybody, true, other(createOwnKinds), nil},
+		{"other-rules", "write rules and keys of another team", []string{"R2"}, everybody, true, other(createOwnKinds)},
 		{"other-secrets", "read or write the Secrets of another team", []string{"R2", "R8", "R15"}, everybody, true, other(func(n string) []request {
 			return []request{mayDo("get", core("secrets"), "", n), mayDo("list", core("secrets"), "", n), mayDo("watch", core("secrets"), "", n),
 				create(core("secrets"), "Secret", n, map[string]any{"stringData": map[string]any{"probe": "x"}})}
-		}), nil},
-		{"other-reads", "see what another team runs, its rules, reports and events", []string{"R2", "R10"}, everybody, true, other(readsOf), nil},
+		})},
+		{"other-reads", "see what another team runs, its rules, reports and events", []string{"R2", "R10"}, everybody, true, other(readsOf)},
 		{"other-workloads", "run something in a namespace of another team", []string{"R1", "F9"}, everybody, true, other(func(n string) []request {
 			return []request{create(core("pods"), "Pod", n, podBody()), create(core("configmaps"), "ConfigMap", n, nil),
 				mayDo("create", group("apps", "v1", "deployments"), "", n), mayDo("patch", core("pods"), "ephemeralcontainers", n),
 				mayDo("create", core("pods"), "exec", n), mayDo("create", core("pods"), "attach", n), mayDo("create", core("pods"), "portforward", n)}
-		}), nil},
+		})},
 		{"other-accounts", "act as an account of another team", []string{"R15", "F9"}, everybody, true, other(func(n string) []request {
 			return []request{mayDo("create", core("serviceaccounts"), "token", n), mayDo("impersonate", core("serviceaccounts"), "", n), create(core("serviceaccounts"), "ServiceAccount", n, nil)}
-		}), nil},
+		})},
 		{"other-rights", "give itself rights in a namespace of another team", []string{"R1", "T10"}, everybody, true, other(func(n string) []request {
 			return []request{bind(n, "view"), mayDo("create", group(rbacGroup, "v1", "roles"), "", n), mayDo("escalate", group(rbacGroup, "v1", "roles"), "", n), mayDo("bind", group(rbacGroup, "v1", "roles"), "", n)}
-		}), nil},
+		})},
 		{"other-limits", "change quotas or network policies of another team", []string{"R18", "A10"}, everybody, true, other(func(n string) []request {
 			policies := group("networking.k8s.io", "v1", "networkpolicies")
 			return []request{create(policies, "NetworkPolicy", n, map[string]any{"spec": map[string]any{"podSelector": map[string]any{}}}), mayDo("delete", policies, "", n), mayDo("patch", core("resourcequotas"), "", n), mayDo("delete", core("resourcequotas"), "", n)}
-		}), nil},
+		})},
 		{"other-flux", "have Flux apply something in a namespace of another team", []string{"F9", "F11"}, everybody, true, other(func(n string) []request {
 			return []request{mayDo("create", group(fluxGroup, "v1", "kustomizations"), "", n), mayDo("create", group("helm.toolkit.fluxcd.io", "v2", "helmreleases"), "", n), mayDo("create", group("source.toolkit.fluxcd.io", "v1", "gitrepositories"), "", n)}
-		}), nil},
+		})},
 		{"other-reports", "forge reports and events of another team", []string{"R10"}, everybody, true, other(func(n string) []request {
 			var all []request
 			for _, verb := range []string{"create", "update", "patch", "delete"} {
 				all = append(all, mayDo(verb, reports(), "", n), mayDo(verb, core("events"), "", n))
 			}
 			return all
-		}), nil},
+		})},
 		{"other-namespace", "relabel or delete a namespace of another team", []string{"T9"}, everybody, true, other(func(n string) []request {
 			return slices.Concat(guarded("tenant-labels", change("take namespace "+n+" off its team", core("namespaces"), "", n, labels(v1alpha1.LabelTenant, nil))),
 				guarded("namespace-deletion", remove(core("namespaces"), "", n)))
-		}), nil},
-		{"other-names", "take a name that is another team's", []string{"T5"}, everybody, true, func(_ *scene, p pair) []request { return namesOf(p.other) }, nil},
+		})},
+		{"other-names", "take a name that is another team's", []string{"T5"}, everybody, true, func(_ *scene, p pair) []request { return namesOf(p.other) }},
 	}
 }
 

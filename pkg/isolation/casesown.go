@@ -17,6 +17,7 @@ const (
 // ownCases are about what the platform put into a team's own namespaces.
 func ownCases() []isolationCase {
 	everybody := members()
+	people := []role{roleAdmin, roleDeveloper, roleViewer, roleAsked, roleBound} // the platform chose the role of the account
 	notAdmins := []role{roleDeveloper, roleViewer}
 	own := func(of func(namespace string) []request) func(*scene, pair) []request {
 		return func(_ *scene, p pair) []request { return inEach(p.team.namespaces(), of) }
@@ -24,32 +25,32 @@ func ownCases() []isolationCase {
 	return []isolationCase{
 		{"own-labels", "change labels and annotations that rules trust", []string{"T9", "R1"}, everybody, false, func(_ *scene, p pair) []request {
 			return inEach(p.team.namespaces(), func(n string) []request { return protectedLabels(p.team, n) })
-		}, nil},
-		{"own-break-glass", "open its own namespace past the rules", []string{"R5"}, everybody, false, own(breakGlass), nil},
+		}},
+		{"own-break-glass", "open its own namespace past the rules", []string{"R5"}, everybody, false, own(breakGlass)},
 		{"own-platform-objects", "change or delete quotas, network policies, bindings and accounts of the platform", []string{"A10", "R18"}, everybody, false,
-			func(_ *scene, p pair) []request { return platformObjects(p.team) }, nil},
-		{"own-namespace", "delete its own namespaces", []string{"R1"}, everybody, false, func(_ *scene, p pair) []request { return ownDeletion(p.team) }, nil},
-		{"home-pods", "run pods in home", []string{"T2"}, everybody, false, func(_ *scene, p pair) []request { return homePods(p.team) }, nil},
-		{"home-flux", "have Flux act as another account in home", []string{"F9", "F16"}, everybody, false, func(_ *scene, p pair) []request { return homeFlux(p.team) }, nil},
+			func(_ *scene, p pair) []request { return platformObjects(p.team) }},
+		{"own-namespace", "delete its own namespaces", []string{"R1"}, everybody, false, func(_ *scene, p pair) []request { return ownDeletion(p.team) }},
+		{"home-pods", "run pods in home", []string{"T2"}, everybody, false, func(_ *scene, p pair) []request { return homePods(p.team) }},
+		{"home-flux", "have Flux act as another account in home", []string{"F9", "F16"}, everybody, false, func(_ *scene, p pair) []request { return homeFlux(p.team) }},
 		{"home-developers", "write or read the team's trust as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request {
 			if p.team.home == "" || p.team.alone() {
 				return nil
 			}
 			return homeTrust(p.team.home)
-		}, nil},
-		{"member-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach([]string{p.team.member()}, createOwnKinds) }, nil},
+		}},
+		{"member-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach([]string{p.team.member()}, createOwnKinds) }},
 		{"member-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
 			return viewerReach(p.team.member())
-		}, nil},
-		{"own-escalation", "bind a role with more rights than its own", []string{"R1", "T10"}, everybody, false, own(func(n string) []request {
+		}},
+		{"own-escalation", "bind a role with more rights than its own", []string{"R1", "T10"}, people, false, own(func(n string) []request {
 			return []request{bind(n, clusterAdmin), mayDo("escalate", group(rbacGroup, "v1", "roles"), "", n)}
-		}), nil},
+		})},
 		{"account-limits", "get tokens, run commands or make quotas as the Git account", []string{"T10"}, []role{roleAccount}, false, func(_ *scene, p pair) []request {
 			return accountLimits(p.team)
-		}, nil},
+		}},
 		{"account-names", "make namespaces that are not the team's as the Git account", []string{"T5"}, []role{roleAccount}, false, func(_ *scene, p pair) []request {
 			return accountNames(p)
-		}, nil},
+		}},
 	}
 }
 
@@ -171,7 +172,7 @@ func accountLimits(t *team) []request {
 	}
 	return inEach(t.namespaces(), func(n string) []request {
 		return []request{create(core("resourcequotas"), "ResourceQuota", n, map[string]any{"spec": map[string]any{}}), mayDo("create", core("serviceaccounts"), "token", n),
-			mayDo("impersonate", core("serviceaccounts"), "", n), mayDo("create", core("pods"), "exec", n), bind(n, "edit")}
+			mayDo("impersonate", core("serviceaccounts"), "", n), mayDo("create", core("pods"), "exec", n), bind(n, "edit"), bind(n, clusterAdmin)}
 	})
 }
 

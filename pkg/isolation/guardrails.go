@@ -130,36 +130,37 @@ func controller(name string) person {
 // anything, so that only the guardrail is left to refuse, whoever else has which rights.
 func (t *trial) controllers(ctx context.Context, team *team) []Result {
 	var results []Result
-	add := func(guardrail string, who person, requests ...request) {
+	add := func(id, tries string, who person, requests ...request) {
 		if len(requests) == 0 {
 			return
 		}
 		r := t.try(ctx, who, requests)
-		r.Case, r.Tries, r.Shows, r.Tenant = "controller-"+guardrail, "get past guardrail "+guardrail+" with the rights of a controller of Kubernetes", []string{"T9"}, team.tenant.Name
+		r.Case, r.Tries, r.Shows, r.Tenant = "controller-"+id, tries+" with the rights of a controller of Kubernetes", []string{"T9"}, team.tenant.Name
 		results = append(results, r)
 	}
 	collector := controller("generic-garbage-collector")
-	var patches []request
+	var patches, glass []request
 	for _, n := range team.namespaces() {
 		if team.spaces[n].Labels[v1alpha1.LabelTenant] != "" {
 			patches = append(patches, protectedLabels(team, n)...)
-			patches = append(patches, breakGlass(n)...)
+			glass = append(glass, breakGlass(n)...)
 		}
 	}
-	add("tenant-labels", collector, patches...)
+	add("tenant-labels", "change labels that rules trust", collector, patches...)
+	add("break-glass", "open a namespace past the rules", collector, glass...)
 	var owned []request
 	for _, r := range platformObjects(team) {
 		if r.verb != verbCreate { // it may not create anything
 			owned = append(owned, r)
 		}
 	}
-	add("platform-objects", collector, owned...)
-	add("namespace-deletion", collector, guarded("namespace-deletion", inEach(team.namespaces(), func(n string) []request { return []request{remove(core("namespaces"), "", n)} })...)...)
+	add("platform-objects", "change or delete objects of the platform", collector, owned...)
+	add("namespace-deletion", "delete a team's namespace", collector, guarded("namespace-deletion", inEach(team.namespaces(), func(n string) []request { return []request{remove(core("namespaces"), "", n)} })...)...)
 	if team.spaces[team.home].Labels[v1alpha1.LabelHome] != "" {
-		add("home-workloads", controller("replicaset-controller"), homePods(team)...)
+		add("home-workloads", "run a pod in home", controller("replicaset-controller"), homePods(team)...)
 	}
 	if team.kustomization != "" {
-		add("home-accounts", collector, guarded("home-accounts", change("give Kustomization "+team.kustomization+" another account", group(fluxGroup, "v1", "kustomizations"), team.home, team.kustomization,
+		add("home-accounts", "have Flux act as another account in home", collector, guarded("home-accounts", change("give Kustomization "+team.kustomization+" another account", group(fluxGroup, "v1", "kustomizations"), team.home, team.kustomization,
 			map[string]any{"spec": map[string]any{"serviceAccountName": "kustomize-controller"}}))...)
 	}
 	return results

@@ -103,12 +103,8 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 				Why: "there is no other Tenant to reach", Fix: "add a second Tenant, or name one with --other"})
 			continue
 		}
-		asked := c.requests(t.scene, p)
+		requests := c.requests(t.scene, p)
 		for _, who := range p.team.people {
-			requests := asked
-			if c.perPerson != nil {
-				requests = c.perPerson(t.scene, p, who)
-			}
 			if !slices.Contains(c.who, who.role) || len(requests) == 0 {
 				continue
 			}

@@ -91,17 +91,21 @@ func everything(t *testing.T) map[string]string {
 	return all
 }
 
-// deniesNothing takes Deny out of the binding of a guardrail, and puts it back.
+// deniesNothing has the binding of a guardrail only warn, for the length of a test.
 func deniesNothing(t *testing.T, rule string) {
 	t.Helper()
-	name := "landwaiter-" + rule
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"validationActions":["Warn"]}}`))
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion("admissionregistration.k8s.io/v1")
-	object.SetKind("ValidatingAdmissionPolicyBinding")
-	object.SetName(name)
-	require.NoError(t, w.Client.Patch(within(t), object, patch))
-	t.Cleanup(func() { require.NoError(t, w.Apply(context.WithoutCancel(t.Context()), bindingOf(name))) })
+	lax := bindingOf("landwaiter-" + rule)
+	lax.Object["spec"].(map[string]any)["validationActions"] = []any{"Audit"}
+	require.NoError(t, w.Apply(within(t), lax))
+	t.Cleanup(func() { putBack(t, bindingOf("landwaiter-"+rule)) })
+}
+
+// putBack applies an object after a test.
+func putBack(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), settle)
+	defer cancel()
+	require.NoError(t, w.Apply(ctx, object))
 }
 
 // planted puts an object into the cluster for the length of a test.
@@ -109,7 +113,9 @@ func planted(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	require.NoError(t, w.Apply(within(t), object))
 	t.Cleanup(func() {
-		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.WithoutCancel(t.Context()), object)))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), settle)
+		defer cancel()
+		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(ctx, object)))
 	})
 }
 
@@ -125,7 +131,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 		"a guardrail without its binding": {func(t *testing.T) {
 			binding := bindingOf("landwaiter-platform-objects")
 			require.NoError(t, w.Client.Delete(within(t), binding.DeepCopy()))
-			t.Cleanup(func() { require.NoError(t, w.Apply(context.WithoutCancel(t.Context()), binding)) })
+			t.Cleanup(func() { putBack(t, binding) })
 		}, []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "Binding landwaiter-platform-objects is missing"},
 		"a developer who is admin of another team": {func(t *testing.T) { planted(t, binding("iris-red-web", "oops", "admin", group("green-devs"))) },
 			[]string{"other-accounts", "other-limits", "other-reads", "other-rights", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},

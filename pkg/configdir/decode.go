@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -63,6 +65,7 @@ type decoder struct {
 	scheme *runtime.Scheme
 	codec  runtime.Decoder
 	keep   bool // whether entries keep what they were parsed from
+	now    func() time.Time
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -73,7 +76,7 @@ func newDecoder(keep bool) (*decoder, error) {
 		}
 	}
 	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep}, nil
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep, now: time.Now}, nil
 }
 
 // file parses one file. A document that cannot be parsed does not affect the
@@ -163,7 +166,21 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	if err != nil {
 		return nil, err
 	}
+	switch made := object.(type) {
+	case *v1alpha1.Exception:
+		created(made, d.now())
+	case *v1alpha1.ClusterException:
+		created(made, d.now())
+	}
 	return object, nil
+}
+
+// created gives an exception that does not say when it was created the time at which it is
+// read: how long it may last is counted from then, as if it were applied now.
+func created(object metav1.Object, now time.Time) {
+	if at := object.GetCreationTimestamp(); at.IsZero() {
+		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
+	}
 }
 
 // header holds the fields that identify an object.

@@ -32,6 +32,8 @@ type Outside struct {
 	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
 	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
 	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
+	// Exceptions are what an admin allows of exceptions.
+	Exceptions ExceptionLimits
 }
 
 // New compiles objects into a Snapshot, and returns problems that their owners should
@@ -134,6 +136,7 @@ func (s *Snapshot) affects(v *view, was *level) bool {
 	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
 	return changed(func(s shared) string { return s.hosts }) ||
 		changed(func(s shared) string { return s.floors }) ||
+		changed(func(s shared) string { return s.exceptions }) ||
 		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
 		(floors || v.from >= v.last()) && changed(func(s shared) string { return s.verifiers }) ||
 		v.policies.cluster && changed(func(s shared) string { return s.policies })
@@ -153,6 +156,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
 	}
+	c.breakGlass(l)
 	err := o.tooMany()
 	if err == nil {
 		err = weigh(o, cluster, c.material)
@@ -189,6 +193,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		}
 		l.problem(e.source, err)
 	}
+	c.exceptions(l)
 	l.hide()
 	l.ends = l.endsOf(c.material)
 	if cluster == nil {
@@ -261,6 +266,9 @@ func sharedFingerprints(l *level) shared {
 		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
 		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
+		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1alpha1.ClusterExceptionSpec]) string {
+			return fingerprint(e.source, e.spec, []byte(e.created.String()), e.err())
+		})),
 
 		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials + s.way() })),
 	}

@@ -26,6 +26,7 @@ type view struct {
 	stores    []store    // that apply, nearest first
 	hasStores bool       // some of them are not the cluster's
 	policies  applicable
+	floors    []verify.Layer
 	slow      string // why the view takes too many steps, "" if it does not
 
 	counted sync.Once
@@ -52,7 +53,10 @@ func (s *Snapshot) link(own *level) *view {
 	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(stores), v.policyChoices())
 	s.addLayers(v)
 	v.config.Generation = s.generation(v)
-	v.problems = slices.Concat(own.problems, slow)
+	v.config.Floors = s.floorsOf(v, v.floors)
+	exceptional := s.addExceptions(v)
+	v.config.BreakGlass = own.glass
+	v.problems = slices.Concat(own.problems, slow, exceptional)
 	if v.counts() {
 		v.problems = append(v.problems, verifierProblems(own.objects.policies, v.verifiers)...)
 	}
@@ -92,6 +96,7 @@ func (s *Snapshot) addLayers(v *view) {
 				warnings = append(warnings, layer)
 			} else {
 				v.config.Layers = append(v.config.Layers, layer)
+				v.floors = append(v.floors, layer)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,7 @@ type decoder struct {
 	scheme *runtime.Scheme
 	codec  runtime.Decoder
 	keep   bool // whether entries keep what they were parsed from
+	now    func() time.Time
 	// namespace is that of objects that need one and name none; empty means that this is an
 	// error.
 	namespace string
@@ -78,7 +80,7 @@ func newDecoder(keep bool) (*decoder, error) {
 		}
 	}
 	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep}, nil
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep, now: time.Now}, nil
 }
 
 // file parses one file. A document that cannot be parsed does not affect the
@@ -174,10 +176,24 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	if err != nil {
 		return nil, err
 	}
+	switch made := object.(type) {
+	case *v1alpha1.Exception:
+		created(made, d.now())
+	case *v1alpha1.ClusterException:
+		created(made, d.now())
+	}
 	if named, ok := object.(metav1.Object); ok && scope != cluster && named.GetNamespace() == "" {
 		named.SetNamespace(d.namespace)
 	}
 	return object, nil
+}
+
+// created gives an exception that does not say when it was created the time at which it is
+// read: how long it may last is counted from then, as if it were applied now.
+func created(object metav1.Object, now time.Time) {
+	if at := object.GetCreationTimestamp(); at.IsZero() {
+		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
+	}
 }
 
 // header holds the fields that identify an object.

@@ -75,6 +75,7 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
 	f.register(cmd, false)
 	cmd.Flags().Lookup("config-dir").Usage += " (empty: the resources of the cluster, as far as you may read them)"
 	f.registerStrict(cmd)
+	f.exceptions.register(cmd)
 	f.person.registerCluster(cmd)
 	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
 }

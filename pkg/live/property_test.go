@@ -151,6 +151,13 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 		store.Spec.Registries, store.Spec.InsecurePlainHTTP = []string{l.registry.Host()}, true
 		w.add(store)
 	}
+	if level == "" && rapid.IntRange(0, 3).Draw(t, "exception") == 0 {
+		x := &v1alpha1.ClusterException{ObjectMeta: meta("exception")}
+		x.CreationTimestamp = metav1.NewTime(began())
+		x.Spec.Images, x.Spec.Namespaces, x.Spec.Floors = []string{strings.TrimSuffix(l.images[0], ":v1")}, []string{team}, some("floors")
+		x.Spec.Reason, x.Spec.Until = "a test", metav1.NewTime(began().Add(time.Hour*48))
+		w.add(x)
+	}
 	if level != "" && rapid.IntRange(0, 3).Draw(t, level+" store") == 0 {
 		store := &v1alpha1.Store{ObjectMeta: meta("registry")}
 		store.Spec.Registries = []string{l.registry.Host()}
@@ -205,6 +212,9 @@ func (l *lab) drawPolicy(t *rapid.T, w world, meta metav1.ObjectMeta) {
 	}
 	w.add(p)
 }
+
+// began is when everything was made: exceptions end some time after that.
+func began() time.Time { return time.Now().Add(-time.Hour).Truncate(24 * time.Hour) }
 
 // refusal says which requests an API server refuses.
 type refusal struct{ kind, namespace string }
@@ -291,7 +301,7 @@ func (l *lab) previewed(t *rapid.T) {
 			made[key] = drawn[key]
 		}
 	}
-	change := Change{At: time.Unix(1_700_000_000, 0)}
+	change := Change{At: began()}
 	for _, o := range made {
 		require.NoError(t, change.Objects.Add(o))
 	}
@@ -309,7 +319,7 @@ func (l *lab) previewed(t *rapid.T) {
 		require.Equal(t, want.Verdict, after[image].Verdict, "%s: what is previewed is what is decided once it is applied", image)
 		require.NotEqual(t, Unknown, AnswerOf(want.Verdict), "%s: with all rights all is known: %s", image, want.Verdict.Reason)
 	}
-	for _, right := range rights() {
+	for _, right := range rapid.SliceOfNDistinct(rapid.SampledFrom(rights()), 8, 8, rapid.ID[refusal]).Draw(t, "missing rights") {
 		b, a := l.answers(t, l.person(now, right), change)
 		for _, image := range l.images {
 			l.weaker(t, right, image, before[image], b[image])

@@ -236,3 +236,5 @@ func (p person) previews(t *testing.T, change string, args ...string) (preview, 
 	}
 	return printed, rows, r
 }
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }

@@ -67,8 +67,13 @@
 {{- with .Values.cache.tagTTL }}
 - --tag-ttl={{ . }}
 {{- end }}
+{{- if .Values.reports.enabled }}
+- --reports
+{{- end }}
 {{- if .Values.warmUp.enabled }}
 - --warm-up
+{{- end }}
+{{- if or .Values.warmUp.enabled .Values.reports.enabled }}
 {{- with .Values.warmUp.interval }}
 - --warm-up-interval={{ . }}
 {{- end }}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/pkg/onboard"
@@ -22,9 +21,9 @@ const defaultAccount = "landwaiter-system/landwaiter"
 
 // adminFlags say which cluster a command of an admin talks to, and how.
 type adminFlags struct {
-	kubeconfig, context string
-	landwaiter          string
-	dryRun              bool
+	personFlags
+	landwaiter string
+	dryRun     bool
 }
 
 // register declares the flags; writing commands have a dry run.
@@ -37,26 +36,16 @@ func (a *adminFlags) register(cmd *cobra.Command, writes bool) {
 	}
 }
 
-// registerCluster declares the flags that say which cluster.
-func (a *adminFlags) registerCluster(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVar(&a.kubeconfig, "kubeconfig", "", "file that says how to reach the Kubernetes API (empty: KUBECONFIG, or ~/.kube/config)")
-	f.StringVar(&a.context, "context", "", "context of the kubeconfig file (empty: the current one)")
-}
-
 // connect returns the cluster as the user sees it.
 func (a *adminFlags) connect(options operator.Options) (client.Client, *operator.Engine, error) {
 	account, err := parseAccount(a.landwaiter)
 	if err != nil {
 		return nil, nil, err
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.context}).ClientConfig()
+	config, _, err := a.config()
 	if err != nil {
-		return nil, nil, fmt.Errorf("find the Kubernetes API (use --kubeconfig FILE and --context NAME): %w", err)
+		return nil, nil, err
 	}
-	config.UserAgent = "landwaiter/" + versionText()
 	c, err := operator.NewClient(config)
 	if err != nil {
 		return nil, nil, unavailable(err)

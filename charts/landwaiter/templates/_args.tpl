@@ -70,6 +70,15 @@
 {{- if .Values.reports.enabled }}
 - --reports
 {{- end }}
+{{- with .Values.exceptions.maxDuration }}
+- --max-exception={{ . }}
+{{- end }}
+{{- if .Values.breakGlass.enabled }}
+- --break-glass
+{{- with .Values.breakGlass.maxDuration }}
+- --max-break-glass={{ . }}
+{{- end }}
+{{- end }}
 {{- if .Values.warmUp.enabled }}
 - --warm-up
 {{- end }}

@@ -1,0 +1,24 @@
+package live
+
+const (
+	// clientQPS and clientBurst let a preview of a large cluster read its Secrets one by one
+	// without being slowed down; API Priority and Fairness protects the server.
+	clientQPS   = 100
+	clientBurst = 200
+	// pageSize is how many objects one answer of the API server has.
+	pageSize = 500
+	// maxObjects bounds the objects of one kind that are read: a person's machine has less
+	// memory than a cluster, and the largest clusters have 150,000 pods.
+	maxObjects = 200_000
+	// maxReferences bounds the Secrets, ConfigMaps and ServiceAccounts that are read for one
+	// namespace, as in the cluster.
+	maxReferences = 64
+	// maxUses bounds the images that are verified: each costs requests to registries.
+	maxUses = 50_000
+	// MaxOwners bounds the workloads that are named for one image: some base images are
+	// everywhere.
+	MaxOwners = 10
+	// maxParallel bounds the images that are judged at a time, as for other commands: what a
+	// registry bears from one machine.
+	maxParallel = 16
+)

@@ -1,0 +1,41 @@
+// Package live reads a cluster as one person: Landwaiter's resources, the Secrets and the
+// like that they name, and the images of pods and workloads. It never writes, and uses no
+// rights but the person's. What the person may not read is [resource.Hidden]: it is
+// neither missing nor broken, so what depends on it is Undecided and names the right.
+package live
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Person reads a cluster with one person's rights. It is safe for concurrent use.
+type Person struct {
+	client client.Client
+}
+
+// New returns the cluster of config as the person of config sees it.
+func New(config *rest.Config) (*Person, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register types: %w", err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.WarningHandler = rest.NoWarnings{}
+	made, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
+	}
+	return &Person{client: made}, nil
+}
+
+// Client returns the client of the person, for reads that this package has no method for.
+func (p *Person) Client() client.Reader { return p.client }

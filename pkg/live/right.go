@@ -1,0 +1,46 @@
+package live
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// PreviewerRole is the ClusterRole of the chart that has every right to read that a
+// preview needs, except on Secrets.
+const PreviewerRole = "landwaiter-previewer"
+
+// Right is a right that the person lacks.
+type Right struct {
+	Verb      string
+	Resource  schema.GroupResource
+	Namespace string // "" for resources of the cluster, and for those of all namespaces
+	Name      string // "" for all
+}
+
+// String says that the right is missing, and how to get it.
+func (r Right) String() string {
+	object, where := r.Resource.String(), ""
+	if r.Name != "" {
+		object += "/" + r.Name
+	}
+	if r.Namespace != "" {
+		where = " in namespace " + r.Namespace
+	}
+	return fmt.Sprintf("you may not %s %s%s; %s", r.Verb, object, where, r.remedy())
+}
+
+// remedy says who can grant the right, and how.
+func (r Right) remedy() string {
+	switch r.Resource.Resource {
+	case "secrets", "configmaps", "serviceaccounts":
+		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
+	}
+	return "ask a cluster admin to bind ClusterRole " + PreviewerRole
+}
+
+// MissingError is the error for a read without which there is nothing to say.
+type MissingError struct{ Right Right }
+
+// Error says which right is missing, and how to get it.
+func (e MissingError) Error() string { return e.Right.String() }

@@ -43,7 +43,7 @@ func rounds() map[string][]planted {
 			{id: doctor.WebhookFailsOpen, plant: fmt.Sprintf(validating, add("/webhooks/0/failurePolicy", `"Ignore"`))},
 			{id: doctor.WebhookTimeout, plant: fmt.Sprintf(validating, add("/webhooks/0/timeoutSeconds", "3"))},
 			{id: doctor.WebhookRules, plant: fmt.Sprintf(validating, add("/webhooks/0/rules/0/resources", `["*"]`))},
-			{id: doctor.WebhookNamespaces, plant: fmt.Sprintf(validating, add("/webhooks/0/namespaceSelector/matchExpressions/1/values/-", `"team-a"`))},
+			{id: doctor.WebhookNamespaces, plant: fmt.Sprintf(validating, add("/webhooks/0/namespaceSelector/matchExpressions/1/values/-", `"team-b"`))},
 			{id: doctor.WebhookObjects, plant: fmt.Sprintf(validating, add("/webhooks/0/objectSelector/matchLabels", `{"verify":"yes"}`))},
 			{id: doctor.WebhookConditions, plant: fmt.Sprintf(validating, add("/webhooks/0/matchConditions/-", `{"name":"mine","expression":"request.namespace != '\''team-b'\''"}`))},
 			{id: doctor.NamespaceIgnored, plant: "kubectl label namespace team-a admission.gatekeeper.sh/ignore=because"},
@@ -150,13 +150,17 @@ func breaks(t *testing.T, round []planted) {
 		return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(d.ids(), id) })
 	})
 	require.Equal(t, 1, found.code)
+	ran := map[string]bool{}
 	for _, f := range found.Findings {
 		at := slices.IndexFunc(round, func(p planted) bool { return string(p.id) == f.ID })
 		if at < 0 {
 			continue // a consequence of what was planted: it goes with its cause
 		}
 		require.NotEmpty(t, f.Why)
-		line(t, f.Command, "EDIT="+round[at].edit)
+		if !ran[f.Command] { // one upgrade of a chart mends several
+			line(t, f.Command, "EDIT="+round[at].edit)
+		}
+		ran[f.Command] = true
 		if round[at].then != nil {
 			round[at].then(t)
 		}

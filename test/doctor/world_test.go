@@ -30,7 +30,7 @@ import (
 const (
 	root = "../.."
 	// settle bounds what is waited for.
-	settle = 60 * time.Second
+	settle = 20 * time.Second
 )
 
 var w *world

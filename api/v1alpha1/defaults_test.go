@@ -162,6 +162,13 @@ func absent() map[string]string {
 		"Tenant spec.reconciler.variables":                                "none",
 		"Tenant spec.isolation.quota":                                     "none",
 		"Tenant spec.isolation.registries":                                "no limit",
+		"Exception spec.ticket":                                           "none",
+		"Exception spec.images":                                           "one of",
+		"Exception spec.namespaces":                                       "one of",
+		"Exception spec.delegate":                                         "one of",
+		"Exception spec.delegate.namespaces":                              "those of tenants",
+		"Exception spec.delegate.tenants":                                 "those listed",
+		"Exception spec.delegate.maxDuration":                             "what a flag says",
 		"Quota spec.maxInFlight":                                          "what a flag gives to every namespace",
 		"Quota spec.registryRequestsPerSecond":                            "what a flag gives to every namespace",
 		"Quota spec.cacheSharePercent":                                    "what a flag gives to every namespace",
@@ -225,7 +232,7 @@ func minimal() map[string]string {
 	return map[string]string{
 		"Verifier": verifier, "ClusterVerifier": verifier, "Store": store, "ClusterStore": store, "TrustStore": trustStore, "ClusterTrustStore": trustStore,
 		"VerificationPolicy": "{}", "ClusterVerificationPolicy": "{}", "ClusterQuota": "{namespaces: [team-a], maxInFlight: 32}",
-		"Tenant": "{home: team-a}",
+		"Tenant": "{home: team-a}", "Exception": "{" + terms + ", images: [r.example.com/a]}", "ClusterException": "{" + terms + ", images: [r.example.com/a], namespaces: [team-a]}",
 	}
 }
 

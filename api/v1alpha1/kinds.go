@@ -15,6 +15,8 @@ const (
 	KindClusterTrustStore         = "ClusterTrustStore"
 	KindVerificationPolicy        = "VerificationPolicy"
 	KindClusterVerificationPolicy = "ClusterVerificationPolicy"
+	KindException                 = "Exception"
+	KindClusterException          = "ClusterException"
 	KindClusterQuota              = "ClusterQuota"
 	KindTenant                    = "Tenant"
 )
@@ -63,6 +65,8 @@ func Kinds() []Kind {
 		{KindClusterTrustStore, "clustertruststores", false, func() Object { return &ClusterTrustStore{} }, func() List { return &ClusterTrustStoreList{} }},
 		{KindVerificationPolicy, "verificationpolicies", true, func() Object { return &VerificationPolicy{} }, func() List { return &VerificationPolicyList{} }},
 		{KindClusterVerificationPolicy, "clusterverificationpolicies", false, func() Object { return &ClusterVerificationPolicy{} }, func() List { return &ClusterVerificationPolicyList{} }},
+		{KindException, "exceptions", true, func() Object { return &Exception{} }, func() List { return &ExceptionList{} }},
+		{KindClusterException, "clusterexceptions", false, func() Object { return &ClusterException{} }, func() List { return &ClusterExceptionList{} }},
 		{KindClusterQuota, "clusterquotas", false, func() Object { return &ClusterQuota{} }, func() List { return &ClusterQuotaList{} }},
 		{KindTenant, "tenants", false, func() Object { return &Tenant{} }, func() List { return &TenantList{} }},
 	}

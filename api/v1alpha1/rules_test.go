@@ -69,7 +69,7 @@ func atMostOne(fields ...string) string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), clusterStoreRules(), identityRules(), sourceRules(), quotaRules(), tenantRules())
+	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), clusterStoreRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules())
 }
 
 // Specifications of verifiers without what a test is about.
@@ -187,6 +187,35 @@ func sourceRules() []rule {
 		accepted: []string{"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: Certificates, source: {inline: x}}"},
 		rejected: in("{type: %s, hash: SHA256, source: {inline: x}}", "Certificates", "SigningAuthorities", "TimestampAuthorities", "SigstoreRoot", "RevocationLists"),
 	})
+}
+
+// terms are what every exception has.
+const terms = "until: '2026-12-31T18:00:00Z', reason: r"
+
+func exceptionRules() []rule {
+	const (
+		images    = "images: [r.example.com/a]"
+		delegate  = "delegate: {images: [r.example.com/**], namespaces: [team-a]}"
+		cluster   = "{" + terms + ", %s}"
+		delegates = "{" + terms + ", delegate: {images: [r.example.com/**], %s}}"
+	)
+	kinds := []string{"ClusterException"}
+	return []rule{{
+		kinds: kinds, path: "spec", message: exactlyOne("images", "delegate"),
+		accepted: in(cluster, images+", namespaces: [team-a]", delegate), rejected: in(cluster, images+", namespaces: [team-a], "+delegate),
+	}, {
+		kinds: kinds, path: "spec", message: `images need spec.namespaces ("*" for every namespace), and a delegation names its namespaces in spec.delegate`,
+		accepted: in(cluster, images+", namespaces: ['*']"), rejected: in(cluster, images, delegate+", namespaces: [team-a]"),
+	}, {
+		kinds: kinds, path: "spec", message: "floors: true is for images: nobody can delegate what Floors deny",
+		accepted: in(cluster, images+", namespaces: [team-a], floors: true", delegate+", floors: false"), rejected: in(cluster, delegate+", floors: true"),
+	}, {
+		kinds: kinds, path: "spec", message: `"*" is every namespace, so it must be the only entry of spec.namespaces`,
+		accepted: in(cluster, images+", namespaces: [team-a, team-b]"), rejected: in(cluster, images+", namespaces: ['*', team-a]"),
+	}, {
+		kinds: kinds, path: "spec.delegate", message: "set namespaces, tenants or both: otherwise the delegation is for nobody",
+		accepted: in(delegates, "namespaces: [team-a]", "tenants: [iris]", "namespaces: [team-a], tenants: [iris], maxDuration: 168h"), rejected: in(delegates, "maxDuration: 1h"),
+	}}
 }
 
 func quotaRules() []rule {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
@@ -24,6 +25,7 @@ func newServe() *cobra.Command {
 	var options provider.Options
 	var identity serving.Options
 	var traces traceFlags
+	var exceptions exceptionFlags
 	var logLevel, logFormat string
 	cmd := &cobra.Command{
 		Use:   "serve [--config-dir DIR]",
@@ -60,6 +62,9 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			if err := options.Validate(); err != nil {
 				return err
 			}
+			if flags.options.Exceptions, err = exceptions.limits(); err != nil {
+				return err
+			}
 			options.Metrics = prometheus.NewRegistry()
 			stop, err := traces.start(cmd.Context(), log, &options)
 			if err != nil {
@@ -77,6 +82,7 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 	registerServerFlags(cmd, &options, &identity)
 	registerCacheFlags(cmd, &flags)
 	registerShareFlags(cmd, &flags)
+	exceptions.register(cmd)
 	cluster.register(cmd)
 	traces.register(cmd)
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warning or error")
@@ -121,6 +127,33 @@ func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 	f.IntVar(&flags.options.Registry.PerSecond, "registry-requests-per-second", service.DefaultRegistryPerSecond, "requests to registries per namespace, with a burst of twice as many; more wait")
 	f.IntVar(&flags.options.Registry.BytesPerSecond, "registry-bytes-per-second", service.DefaultRegistryBytesPerSecond, "bytes read from registries per namespace, with a burst of as many; more wait")
 	f.IntVar(&flags.options.Registry.PerHost, "registry-connections", service.DefaultRegistryPerHost, "requests in flight to one registry; a namespace gets at most half of them")
+}
+
+// exceptionFlags are the flags about exceptions.
+type exceptionFlags struct {
+	longest, longestBreakGlass time.Duration
+	breakGlass                 bool
+}
+
+func (e *exceptionFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.DurationVar(&e.longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException may end; longer ones allow nothing")
+	f.BoolVar(&e.breakGlass, "break-glass", false, "let annotations of a Namespace allow every image there for a time; only with the guardrails, which keep teams from setting them")
+	f.DurationVar(&e.longestBreakGlass, "max-break-glass", service.DefaultMaxBreakGlass, "how long break-glass of a namespace may last; longer ones allow nothing")
+}
+
+// limits returns what the flags allow.
+func (e *exceptionFlags) limits() (service.ExceptionLimits, error) {
+	limits := service.ExceptionLimits{Max: e.longest}
+	switch {
+	case e.longest <= 0:
+		return limits, fmt.Errorf("--max-exception is %s, it must be more than 0", e.longest)
+	case e.longestBreakGlass <= 0:
+		return limits, fmt.Errorf("--max-break-glass is %s, it must be more than 0; leave --break-glass out to have none", e.longestBreakGlass)
+	case e.breakGlass:
+		limits.BreakGlass = e.longestBreakGlass
+	}
+	return limits, nil
 }
 
 func newLogger(cmd *cobra.Command, level, format string) (*logrus.Logger, error) {

@@ -32,6 +32,8 @@ type Outside struct {
 	// AWSSigner returns what AWS Signer has revoked of a signature, from what is already
 	// fetched for a namespace as an identity. Nil means that it cannot be asked here.
 	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
+	// Exceptions are what an admin allows of exceptions.
+	Exceptions ExceptionLimits
 }
 
 // New compiles objects into a Snapshot, and returns problems that their owners should
@@ -40,7 +42,7 @@ type Outside struct {
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
 	levels := groupByLevel(o)
 	c := &compiler{material: newMaterial(o, fetched), outside: outside}
-	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), tenants: newTenancy(levels[verify.Cluster].tenants),
+	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), tenants: newTenancy(levels[verify.Cluster]),
 		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}}
 	for _, namespace := range slices.Sorted(maps.Keys(levels)) {
 		if namespace != verify.Cluster {
@@ -86,7 +88,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
 	found := groupByLevel(o)[verify.Cluster]
-	next := &Snapshot{outside: s.outside, cluster: c.level(found, nil), tenants: newTenancy(found.tenants),
+	next := &Snapshot{outside: s.outside, cluster: c.level(found, nil), tenants: newTenancy(found),
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
 		if next.cluster.differs(own.uses) {
@@ -134,6 +136,7 @@ func (s *Snapshot) affects(v *view, was *level) bool {
 	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
 	return changed(func(s shared) string { return s.hosts }) ||
 		changed(func(s shared) string { return s.floors }) ||
+		changed(func(s shared) string { return s.exceptions }) ||
 		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
 		(floors || v.from >= v.last()) && changed(func(s shared) string { return s.verifiers }) ||
 		v.policies.cluster && changed(func(s shared) string { return s.policies })
@@ -153,6 +156,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
 	}
+	c.breakGlass(l)
 	err := o.tooMany()
 	if err == nil {
 		err = weigh(o, cluster, c.material)
@@ -189,6 +193,8 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		}
 		l.problem(e.source, err)
 	}
+	c.exceptions(l)
+	l.hide()
 	l.ends = l.endsOf(c.material)
 	if cluster == nil {
 		l.limitSteps()
@@ -260,6 +266,9 @@ func sharedFingerprints(l *level) shared {
 		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
 		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
+		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1alpha1.ClusterExceptionSpec]) string {
+			return fingerprint(e.source, e.spec, []byte(e.created.String()), e.err())
+		})),
 
 		credentials: digestOf(mapSlice(l.stores, func(s store) string { return s.credentials + s.way() })),
 	}

@@ -40,6 +40,8 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
+	case v1alpha1.KindException:
+		return c.exception(source, broken)
 	case v1alpha1.KindVerifier:
 		return c.verifier(source, broken)
 	case v1alpha1.KindStore:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -26,6 +27,7 @@ const (
 type entry[S any] struct {
 	source     policy.ObjectRef
 	generation int64
+	created    time.Time // zero for an object that no API server has
 	spec       S
 	broken     error // the content could not be read
 	refused    error // the content may not be compiled: the cluster is over its limit
@@ -45,6 +47,7 @@ func (l *objects) refuse(err error) {
 	refuse(l.stores, err)
 	refuse(l.trustStores, err)
 	refuse(l.policies, err)
+	refuse(l.exceptions, err)
 }
 
 func refuse[S any](entries []entry[S], err error) {
@@ -58,14 +61,19 @@ func refuse[S any](entries []entry[S], err error) {
 type objects struct {
 	namespace verify.Namespace
 	uid       string
-	broken    error // the Namespace object itself could not be read
-	ending    bool  // the namespace is being deleted
+	broken    error            // the Namespace object itself could not be read
+	ending    bool             // the namespace is being deleted
+	unread    error            // the Namespace object is hidden
+	hidden    map[string]error // the kinds that are hidden, without "Cluster"
 	material  material
+	// annotations are those of the Namespace that matter, for break-glass.
+	annotations map[string]string
 
 	verifiers   []entry[v1alpha1.VerifierSpec]
 	stores      []entry[v1alpha1.ClusterStoreSpec]
 	trustStores []entry[v1alpha1.ClusterTrustStoreSpec]
 	policies    []entry[v1alpha1.ClusterVerificationPolicySpec]
+	exceptions  []entry[v1alpha1.ClusterExceptionSpec]
 	quotas      []entry[v1alpha1.ClusterQuotaSpec] // cluster level only
 	tenants     []entry[*v1alpha1.Tenant]          // cluster level only
 }
@@ -84,6 +92,7 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 	for i := range o.Namespaces {
 		l := at(o.Namespaces[i].Name)
 		l.uid, l.ending = string(o.Namespaces[i].UID), o.Namespaces[i].DeletionTimestamp != nil
+		l.annotations = breakGlassAnnotations(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {
 		at(object.GetNamespace()).add(resource.RefOf(object), object, nil)
@@ -96,6 +105,9 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		} else if b.Source.Kind == kindNamespace {
 			at(b.Source.Name).broken = b.Err
 		}
+	}
+	for _, h := range o.Hidden {
+		hide(at, h)
 	}
 	for _, l := range levels {
 		l.sort()
@@ -120,6 +132,10 @@ func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken er
 		Qualified() v1alpha1.ClusterVerificationPolicySpec
 	}:
 		l.policies = append(l.policies, newEntry(source, object, o.Qualified(), broken))
+	case interface {
+		Qualified() v1alpha1.ClusterExceptionSpec
+	}:
+		l.exceptions = append(l.exceptions, newEntry(source, object, o.Qualified(), broken))
 	case *v1alpha1.ClusterQuota:
 		l.quotas = append(l.quotas, newEntry(source, object, o.Spec, broken))
 	case *v1alpha1.Tenant:
@@ -130,7 +146,7 @@ func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken er
 }
 
 func newEntry[S any](source policy.ObjectRef, object v1alpha1.Object, spec S, broken error) entry[S] {
-	return entry[S]{source: source, generation: object.GetGeneration(), spec: spec, broken: broken}
+	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
 }
 
 func (l *objects) sort() {
@@ -138,6 +154,7 @@ func (l *objects) sort() {
 	sortByName(l.stores)
 	sortByName(l.trustStores)
 	sortByName(l.policies)
+	sortByName(l.exceptions)
 	sortByName(l.quotas)
 	sortByName(l.tenants)
 }
@@ -153,6 +170,7 @@ func (l *objects) generations() map[policy.ObjectRef]int64 {
 	addGenerations(all, l.stores)
 	addGenerations(all, l.trustStores)
 	addGenerations(all, l.policies)
+	addGenerations(all, l.exceptions)
 	addGenerations(all, l.quotas)
 	addGenerations(all, l.tenants)
 	return all
@@ -165,7 +183,8 @@ func addGenerations[S any](all map[policy.ObjectRef]int64, entries []entry[S]) {
 }
 
 // tooMany returns an error if a namespace has more than [maxResources] resources. The
-// cluster's only have a limit together, by [weigh].
+// cluster's only have a limit together, by [weigh]. Exceptions have limits of their own:
+// too many of them must not deny anything.
 func (l *objects) tooMany() error {
 	n := len(l.verifiers) + len(l.stores) + len(l.trustStores) + len(l.policies)
 	if l.namespace != verify.Cluster && n > maxResources {
@@ -189,6 +208,8 @@ type level struct {
 	policies     []compiledPolicy                    // without floors
 	rules        []verify.Rule                       // of the policies that decide
 	floors       []compiledPolicy                    // cluster level only
+	exceptions   []*exception                        // those that are sound
+	glass        *verify.Exception                   // break-glass of a namespace, nil if there is none
 	problems     []resource.Problem
 	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
 	publicGood *trustStore
@@ -205,6 +226,8 @@ type level struct {
 // namespaces use.
 type shared struct {
 	verifiers, stores, policies, floors, hosts string
+	// exceptions change no generation: they are no part of a cached verdict.
+	exceptions string
 	// credentials also changes with the tokens of an identity and with proxies, which change
 	// no verdict but without which no registry answers.
 	credentials string

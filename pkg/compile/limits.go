@@ -2,6 +2,14 @@ package compile
 
 import "time"
 
+// DefaultMaxException is how long after its creation an exception may end, and
+// DefaultMaxBreakGlass how long break-glass may last, unless flags say otherwise: three
+// months to replace an image, and a day to repair an outage.
+const (
+	DefaultMaxException  = 90 * 24 * time.Hour
+	DefaultMaxBreakGlass = 24 * time.Hour
+)
+
 const (
 	// maxResources is the limit of resources per namespace, so that one tenant cannot
 	// delay the changes of others.
@@ -16,6 +24,22 @@ const (
 	// request waits for: 50,000 steps of 20 ns are a millisecond. A common pattern takes
 	// 2 steps.
 	maxPlanSteps = 50_000
+
+	// maxExceptions is how many exceptions of a namespace are in force, and maxExceptionImages
+	// how many images each may have. All of them are compared with an image that is denied:
+	// maxExceptionSteps of 20 ns are a fifth of a millisecond. maxExceptionWeight bounds what
+	// they keep in memory. The cluster's are written by admins.
+	maxExceptions             = 64
+	maxClusterExceptions      = 1024
+	maxExceptionImages        = 64
+	maxExceptionSteps         = 10_000
+	maxClusterExceptionSteps  = 50_000
+	maxExceptionWeight        = 1 << 20
+	maxClusterExceptionWeight = 4 << 20
+	// maxExceptionReason and maxExceptionTicket are as in the definitions, for resources that
+	// come from files.
+	maxExceptionReason = 512
+	maxExceptionTicket = 256
 
 	// maxPlaces is the number of mirrors of a Store, and of its evidence repositories. Each
 	// is asked for every image that is not cached.

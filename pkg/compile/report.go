@@ -29,6 +29,9 @@ type Report struct {
 	FetchedAt    time.Time // zero for material in the cluster
 	// Ends says when trust material ends; nil for a resource that holds none.
 	Ends *Ends
+	// Until is when an exception ends, which may be earlier than it says itself because its
+	// delegation does; zero for other resources, and for one that is not in force.
+	Until time.Time
 }
 
 // Reports returns the status of each resource of a namespace, or of the cluster. It
@@ -63,6 +66,7 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 		if t, ok := own.trustStores[source.Name]; ok && t.source == source && t.err == nil {
 			r.Fingerprints, r.FetchedAt = t.fingerprints(), t.fetchedAt
 		}
+		r.Until = c.ends(source)
 		r.Ready.Message, r.Effective.Message = cut(r.Ready.Message), cut(r.Effective.Message)
 		reports[source] = r
 	}
@@ -102,10 +106,12 @@ func (s *Snapshot) viewsOf(v *view) []*view {
 	return others
 }
 
-// consequence describes the effect of a problem with a resource. It is empty for quotas,
-// on which nothing depends, and for Tenants: their conditions say what applies instead.
+// consequence describes the effect of a problem with a resource. It is empty for quotas and
+// exceptions, on which nothing depends, and for Tenants: their conditions say what applies
+// instead.
 func consequence(kind string) string {
-	if kind == v1alpha1.KindClusterQuota || kind == v1alpha1.KindTenant {
+	switch kind {
+	case v1alpha1.KindClusterQuota, v1alpha1.KindTenant, v1alpha1.KindException, v1alpha1.KindClusterException:
 		return ""
 	}
 	return "; what depends on it is denied"

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -40,6 +42,7 @@ type ignored struct {
 	document
 	source policy.ObjectRef
 	why    string
+	json   []byte // with decoder.keep
 }
 
 // unidentified is a document whose object cannot be identified, or a file or directory
@@ -63,6 +66,10 @@ type decoder struct {
 	scheme *runtime.Scheme
 	codec  runtime.Decoder
 	keep   bool // whether entries keep what they were parsed from
+	now    func() time.Time
+	// namespace is that of objects that need one and name none; empty means that this is an
+	// error.
+	namespace string
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -73,7 +80,7 @@ func newDecoder(keep bool) (*decoder, error) {
 		}
 	}
 	factory := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep}, nil
+	return &decoder{scheme: scheme, codec: factory.UniversalDeserializer(), keep: keep, now: time.Now}, nil
 }
 
 // file parses one file. A document that cannot be parsed does not affect the
@@ -113,14 +120,20 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	switch {
 	case err != nil:
 	case known:
+		if scope != cluster && h.Metadata.Namespace == "" {
+			h.Metadata.Namespace = d.namespace
+		}
 		err = h.validate(scope)
 	case isList(h.GroupVersionKind):
 		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
 	case h.foreign() && hasOurs(from.node):
 		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
 	case h.foreign():
-		r.ignored = append(r.ignored, ignored{document: doc, source: h.ref(),
-			why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)})
+		i := ignored{document: doc, source: h.ref(), why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
+		if d.keep {
+			i.json = from.json
+		}
+		r.ignored = append(r.ignored, i)
 		return
 	default:
 		err = h.unknown()
@@ -163,7 +176,24 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	if err != nil {
 		return nil, err
 	}
+	switch made := object.(type) {
+	case *v1alpha1.Exception:
+		created(made, d.now())
+	case *v1alpha1.ClusterException:
+		created(made, d.now())
+	}
+	if named, ok := object.(metav1.Object); ok && scope != cluster && named.GetNamespace() == "" {
+		named.SetNamespace(d.namespace)
+	}
 	return object, nil
+}
+
+// created gives an exception that does not say when it was created the time at which it is
+// read: how long it may last is counted from then, as if it were applied now.
+func created(object metav1.Object, now time.Time) {
+	if at := object.GetCreationTimestamp(); at.IsZero() {
+		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
+	}
 }
 
 // header holds the fields that identify an object.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,16 @@ metadata: {name: l}
 spec: {namespaces: [team-a], maxInFlight: 32}
 ---
 apiVersion: landwaiter.dev/v1alpha1
+kind: Exception
+metadata: {name: x, namespace: team-a}
+spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a]}
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterException
+metadata: {name: x, creationTimestamp: "2026-12-30T18:00:00Z"}
+spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a], namespaces: [team-a]}
+---
+apiVersion: landwaiter.dev/v1alpha1
 kind: Tenant
 metadata: {name: iris}
 spec: {home: team-a, namespacePrefix: team-a-}
@@ -109,6 +120,14 @@ spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}]}}}
 		table = append(table, kind.Name)
 	}
 	require.ElementsMatch(t, table, kinds)
+	for _, object := range o.Resources {
+		switch x := object.(type) {
+		case *v1alpha1.Exception:
+			require.WithinDuration(t, time.Now(), x.CreationTimestamp.Time, time.Hour, "it counts as created when it is read")
+		case *v1alpha1.ClusterException:
+			require.Equal(t, "2026-12-30T18:00:00Z", x.CreationTimestamp.UTC().Format(time.RFC3339), "the file says when it was created")
+		}
+	}
 	require.Equal(t, "u1", string(o.Namespaces[0].UID))
 	require.Equal(t, "hello", string(o.Secrets[0].Data["a"]))
 	require.Equal(t, "plain", o.Secrets[0].StringData["b"])

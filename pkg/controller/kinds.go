@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -28,14 +29,21 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 		// Only specs matter: we write the statuses ourselves.
 		all = append(all, source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, predicate.GenerationChangedPredicate{}))
 	}
-	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, createdOrEnding()))
+	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, namespaceChanged()))
 }
 
-// createdOrEnding passes the creation and deletion of a namespace, and the beginning of its
-// deletion: a home that is ending must not leave its Tenant to the cluster's rules. Other
-// content has no effect.
-func createdOrEnding() predicate.Predicate {
+// namespaceChanged passes the creation and deletion of a namespace, the beginning of its
+// deletion (a home that is ending must not leave its Tenant to the cluster's rules), and
+// changes of break-glass. Other content has no effect.
+func namespaceChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		for _, key := range compile.BreakGlassAnnotations() {
+			was, had := before[key]
+			if is, has := after[key]; is != was || has != had {
+				return true
+			}
+		}
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
 }

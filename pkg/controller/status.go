@@ -23,7 +23,7 @@ func setStatus(object v1alpha1.Object, report compile.Report, now time.Time) met
 	status.ObservedGeneration = report.Generation
 	ready := condition(v1alpha1.ConditionReady, report.Ready, report.Generation)
 	meta.SetStatusCondition(&status.Conditions, ready)
-	meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionEffective, report.Effective, report.Generation))
+	meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionEffective, report.EffectiveAt(now), report.Generation))
 	if expires, ok := report.ExpiresSoon(now); ok {
 		meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionExpiresSoon, expires, report.Generation))
 	} else {

@@ -48,6 +48,25 @@ func (o *outdated) markCluster() {
 	}
 }
 
+// markAt marks a namespace for a moment, unless that is zero. Moments that are further away
+// than [lookAgain] are found then.
+func (o *outdated) markAt(namespace verify.Namespace, at time.Time) {
+	queue, wait := o.queue.Load(), time.Until(at)
+	if queue != nil && !at.IsZero() && wait <= lookAgain {
+		(*queue).AddAfter(namespace, max(wait, 0))
+	}
+}
+
+// nextEnd returns when the next exception of a level ends, the zero time if none will.
+func nextEnd(reports map[policy.ObjectRef]compile.Report, now time.Time) (next time.Time) {
+	for _, report := range reports {
+		if report.Until.After(now) && (next.IsZero() || report.Until.Before(next)) {
+			next = report.Until
+		}
+	}
+	return next
+}
+
 // markAll marks every namespace of the snapshot and the cluster.
 func (c *Controller) markAll() {
 	if snapshot := c.set.Snapshot(); snapshot != nil {
@@ -144,6 +163,7 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 		w.forget(namespace)
 		return false, nil // the namespace has no resources
 	}
+	w.outdated.markAt(namespace, nextEnd(reports, time.Now()))
 	written := 0
 	var failures []error
 	for _, kind := range v1alpha1.Kinds() {
@@ -186,7 +206,7 @@ func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, snapsh
 	if tenant, ok := changed.(*v1alpha1.Tenant); ok {
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
-	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.Effective, expires: expires, observed: report.Generation}
+	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, observed: report.Generation}
 	if reflect.DeepEqual(changed, object) || w.isRefused(source, this) {
 		return false, nil // up to date, or as far as it goes
 	}

@@ -213,8 +213,12 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 // a note: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) Severity {
 	switch p.Reason {
-	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused:
+	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonEnded:
 		return Note
+	case policy.ReasonNotDelegated:
+		if !c.has("ClusterException", "") {
+			return Note
+		}
 	case policy.ReasonUnsatisfiable:
 		if c.unsure(p.Source) {
 			return Note
@@ -274,7 +278,7 @@ func (c *checker) has(kind, namespace string) bool {
 // noteFix says what to do about a problem that the files alone do not decide.
 func (c *checker) noteFix(p resource.Problem) string {
 	switch {
-	case p.Reason == policy.ReasonNotFound, p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
+	case p.Reason == policy.ReasonNotFound, p.Reason == policy.ReasonNotDelegated, p.Reason == policy.ReasonUnsatisfiable && !c.hasVerifiers(p.Source):
 		return "if the cluster has it, all is well; add it to the files to have it checked"
 	case p.Reason == policy.ReasonReferenceNotReady, p.Reason == policy.ReasonUnsatisfiable:
 		return "see the resources that it names"
@@ -321,4 +325,27 @@ func unreadable(err error) Finding {
 		f.Message, f.Fix = fmt.Sprintf("the key %q is given twice", key[1]), "remove one"
 	}
 	return f
+}
+
+// Definitions returns what an API server would refuse of declarations by the definitions
+// of the resources, without compiling them.
+func Definitions(ctx context.Context, declarations []configdir.Declaration) ([]Finding, error) {
+	schemas, err := newSchemas()
+	if err != nil {
+		return nil, err
+	}
+	c := checker{wrong: map[policy.ObjectRef]bool{}}
+	for _, d := range declarations {
+		if d.Ignored {
+			continue
+		}
+		found, err := schemas.check(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			c.add(d, f)
+		}
+	}
+	return c.report.Findings, nil
 }

@@ -18,6 +18,8 @@ const (
 	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
 	ReasonIgnored           Reason = "Ignored"           // a file declares an object that Landwaiter does not use
 	ReasonConflict          Reason = "Conflict"          // another Tenant has what this one claims
+	ReasonNotDelegated      Reason = "NotDelegated"      // no ClusterException delegates to the namespace what an Exception is for
+	ReasonTooLong           Reason = "TooLong"           // an exception would last longer than it may
 	ReasonUnwatched         Reason = "Unwatched"         // changes of files are only detected by rescans
 )
 
@@ -30,6 +32,7 @@ const (
 	ReasonUnused         Reason = "Unused"         // nothing references the resource
 	ReasonAppliesNowhere Reason = "AppliesNowhere" // the resource matches nothing that exists
 	ReasonUnsatisfiable  Reason = "Unsatisfiable"  // no image can meet what the policy requires
+	ReasonNotInForce     Reason = "NotInForce"     // the exception cannot be used, so it allows nothing
 )
 
 // Reasons of the condition Provisioned.

@@ -29,16 +29,25 @@ func (v *value) appendJSON(b []byte) ([]byte, error) {
 	}
 	b = appendString(append(b, `],"digest":`...), v.Digest)
 	b = appendString(append(b, `,"namespace":`...), v.Namespace)
-	b = appendString(append(b, `,"policy":{"kind":`...), v.Policy.Kind)
-	if v.Policy.Namespace != "" {
-		b = appendString(append(b, `,"namespace":`...), v.Policy.Namespace)
-	}
-	b = appendString(append(b, `,"name":`...), v.Policy.Name)
+	b = v.Policy.appendJSON(append(b, `,"policy":{`...))
 	b = appendString(append(b, `},"reason":`...), v.Reason)
 	if v.Warning != "" {
 		b = appendString(append(b, `,"warning":`...), v.Warning)
 	}
+	if v.Exception != nil {
+		b = v.Exception.appendJSON(append(b, `,"exception":{`...))
+		b = append(appendString(append(b, `,"until":`...), v.Exception.Until), '}')
+	}
 	return append(b, '}'), nil
+}
+
+// appendJSON appends the fields of p.
+func (p policyRef) appendJSON(b []byte) []byte {
+	b = appendString(append(b, `"kind":`...), p.Kind)
+	if p.Namespace != "" {
+		b = appendString(append(b, `,"namespace":`...), p.Namespace)
+	}
+	return appendString(append(b, `,"name":`...), p.Name)
 }
 
 func (r *verifierReport) appendJSON(b []byte) ([]byte, error) {

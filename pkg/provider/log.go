@@ -59,7 +59,7 @@ func (l requestLog) Observe(_ context.Context, o Observation) {
 	fields := logrus.Fields{
 		"traceID": o.TraceID, "source": string(o.Source), "endpoint": o.Endpoint, "outcome": string(o.Outcome),
 		"status": o.Status, "duration": o.Duration.String(), "keys": o.Asked, "images": o.Images,
-		"allowed": counts[KeyAllowed], "unverified": counts[KeyUnverified], "warned": counts[KeyWarned], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
+		"allowed": counts[KeyAllowed], "unverified": counts[KeyUnverified], "warned": counts[KeyWarned], "excepted": counts[KeyExcepted], "denied": counts[KeyDenied], "invalid": counts[KeyInvalid], "undecided": counts[KeyUndecided],
 	}
 	if about := o.About(); about != "" {
 		fields["namespace"] = about
@@ -131,7 +131,7 @@ func (k *KeyObservation) level() logrus.Level {
 	switch k.Outcome {
 	case KeyAllowed, KeyUnverified:
 		return logrus.DebugLevel
-	case KeyWarned:
+	case KeyWarned, KeyExcepted:
 		return logrus.WarnLevel
 	case KeyDenied, KeyInvalid, KeyUndecided:
 	}
@@ -154,6 +154,10 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 	}
 	if policy := k.policy(); policy != "" {
 		fields["policy"] = policy
+	}
+	if k.Outcome == KeyExcepted {
+		fields["exception"] = k.Result.Verdict.Exception.String()
+		fields["until"] = k.Result.Verdict.ExceptionEnds.UTC().Format(time.RFC3339)
 	}
 	if k.Reason != "" {
 		fields["reason"] = cut(k.Reason, maxReasonBytes)

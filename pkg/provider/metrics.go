@@ -23,6 +23,7 @@ type metrics struct {
 	imagesOverloaded   *prometheus.CounterVec // namespace
 	verdicts           *prometheus.CounterVec // namespace, outcome
 	worked             *prometheus.SummaryVec // namespace
+	exceptions         *prometheus.CounterVec // namespace, kind
 
 	namespace  func(verify.Namespace) string
 	stageNames labels
@@ -52,6 +53,8 @@ func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) 
 		// Without quantiles it is a sum and a count: a histogram for each namespace is too many series.
 		worked: prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: metricPrefix + "image_duration_seconds",
 			Help: "Time to decide about images, or to pin them, that were not known in memory."}, []string{"namespace"}),
+		exceptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_exception_uses_total",
+			Help: "Images that an exception or, with the kind Namespace, break-glass let in although policies deny them."}, []string{"namespace", "kind"}),
 		namespace: namespace, stageNames: labels{limit: maxStageLabels},
 	}
 	// Exported before the first of them, so that the first is an increase.
@@ -60,7 +63,7 @@ func newMetrics(registry *prometheus.Registry, namespace func(verify.Namespace) 
 			m.requests.WithLabelValues(endpoint, string(outcome))
 		}
 	}
-	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked)
+	registry.MustRegister(m.requests, m.keys, m.duration, m.stages, m.inFlight, m.panics, m.requestsOverloaded, m.imagesOverloaded, m.verdicts, m.worked, m.exceptions)
 	return m
 }
 
@@ -101,6 +104,9 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		if k.Result.Overloaded {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
+		if k.Outcome == KeyExcepted {
+			m.exceptions.WithLabelValues(namespace, k.Result.Verdict.Exception.Kind).Inc()
+		}
 		if k.Result.Decided() {
 			m.verdicts.WithLabelValues(namespace, origin(k.Result)).Inc()
 		}
@@ -136,7 +142,7 @@ func (m *metrics) forget(namespace verify.Namespace) {
 	of := prometheus.Labels{"namespace": namespace.Label()}
 	for _, series := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{m.keys, m.imagesOverloaded, m.verdicts, m.worked} {
+	}{m.keys, m.imagesOverloaded, m.verdicts, m.worked, m.exceptions} {
 		series.DeletePartialMatch(of)
 	}
 }

@@ -105,6 +105,7 @@ const (
 	KeyAllowed    KeyOutcome = "allowed"    // or, for mutation, pinned
 	KeyUnverified KeyOutcome = "unverified" // allowed by policies that verify nothing
 	KeyWarned     KeyOutcome = "warned"     // allowed by a policy that only warns
+	KeyExcepted   KeyOutcome = "excepted"   // denied by policies, allowed by an exception or break-glass
 	KeyDenied     KeyOutcome = "denied"
 	KeyInvalid    KeyOutcome = "invalid" // the key is malformed
 	KeyUndecided  KeyOutcome = "undecided"

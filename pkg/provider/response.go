@@ -30,6 +30,14 @@ type value struct {
 	Reason          string           `json:"reason"`
 	// Warning says why the image would be denied if its policy were enforced.
 	Warning string `json:"warning,omitempty"`
+	// Exception allows the image although its policy denies it.
+	Exception *exceptionRef `json:"exception,omitempty"`
+}
+
+// exceptionRef names an exception, or the Namespace whose break-glass it is.
+type exceptionRef struct {
+	policyRef
+	Until string `json:"until"` // RFC 3339, UTC
 }
 
 // policyRef names the policy that decided; it is empty where none did.
@@ -67,6 +75,9 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 		VerifierReports: make([]verifierReport, 0, min(len(result.Findings), maxReports)),
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
 		Policy: policyRef(result.Verdict.Policy), Reason: oneLine(result.Verdict.TextWithin(room)), Warning: cut(oneLine(result.Verdict.Warning), room),
+	}
+	if x := result.Verdict.Exception; x != (policy.ObjectRef{}) {
+		v.Exception = &exceptionRef{policyRef(x), result.Verdict.ExceptionEnds.UTC().Format(time.RFC3339)}
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for _, f := range reported(result.Findings) {
@@ -192,7 +203,7 @@ func (p plan) mutated(decisions []decision, dropTag bool, traceID string) []exte
 	for i, k := range p.keys {
 		items[i].Key = k.key
 		switch outcome, reason := k.outcome(decisions); outcome {
-		case KeyAllowed, KeyUnverified, KeyWarned:
+		case KeyAllowed, KeyUnverified, KeyWarned, KeyExcepted:
 			items[i].Value = pinned(k.key, &decisions[k.target], dropTag)
 			continue
 		case KeyDenied, KeyUndecided:

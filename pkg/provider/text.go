@@ -50,7 +50,7 @@ func undecidedText(p plan, decisions []decision, e endpoint) string {
 	var undecided, denied []string
 	for _, k := range p.keys {
 		switch outcome, reason := k.outcome(decisions); outcome {
-		case KeyAllowed, KeyUnverified, KeyWarned:
+		case KeyAllowed, KeyUnverified, KeyWarned, KeyExcepted:
 		case KeyUndecided:
 			undecided = append(undecided, k.about("could not be decided", p.targets[k.target].namespace, e)+decisions[k.target].text(maxReasonBytes))
 		case KeyDenied:

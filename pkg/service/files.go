@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
@@ -68,7 +69,7 @@ func Check(objects resource.Objects) []resource.Problem {
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
 		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
 	})
-	return append(problems, s.Ineffective()...)
+	return slices.Concat(problems, s.Ineffective(), s.Ended(time.Now()))
 }
 
 // Watch applies the resources in dir, and every change, until ctx ends. It calls

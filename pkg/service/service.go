@@ -51,6 +51,15 @@ const (
 	DefaultRegistryPerHost        = registry.DefaultPerHost
 )
 
+// ExceptionLimits are what an admin allows of exceptions.
+type ExceptionLimits = compile.ExceptionLimits
+
+// Defaults of ExceptionLimits, for flags.
+const (
+	DefaultMaxException  = compile.DefaultMaxException
+	DefaultMaxBreakGlass = compile.DefaultMaxBreakGlass
+)
+
 // Options configure a [Service]. The zero value is safe and keeps results in
 // memory only.
 type Options struct {
@@ -78,6 +87,8 @@ type Options struct {
 	// External configures how to fetch what resources keep outside the cluster. Its Hosts
 	// are set from EgressHosts, its Proxy from Proxy and its Endpoints from Endpoints.
 	External external.Options
+	// Exceptions are what an admin allows of exceptions.
+	Exceptions ExceptionLimits
 	// Wait lets checks wait for external data, for commands. A server answers
 	// Undecided and fetches the data for the retry.
 	Wait bool
@@ -112,6 +123,7 @@ type Service struct {
 	revocation *revocation.Prefetcher
 	external   *external.Fetcher
 	firstFetch time.Duration
+	exceptions ExceptionLimits
 
 	applying sync.Mutex
 	objects  resource.Objects  // last applied
@@ -127,7 +139,7 @@ const (
 
 // New returns a Service. It opens no connections.
 func New(options Options) (*Service, error) {
-	s := &Service{firstFetch: firstFetch}
+	s := &Service{firstFetch: firstFetch, exceptions: options.Exceptions}
 	s.namespaces = newNamespaces(s.exists)
 	s.requests = newRequests(s.namespaces.label)
 	options.Registry.UserAgent, options.Registry.Observe = "landwaiter/"+cmp.Or(options.Version, "unknown"), s.requests.observe
@@ -274,7 +286,7 @@ func (s *Service) Set() *tenant.Set { return &s.set }
 // Outside returns the clients for registries and revocation that compiled resources
 // use.
 func (s *Service) Outside() compile.Outside {
-	outside := compile.Outside{Registry: s.registry.For, Revocation: s.revocation.For}
+	outside := compile.Outside{Registry: s.registry.For, Revocation: s.revocation.For, Exceptions: s.exceptions}
 	if external.KnowsAWS() {
 		outside.AWSSigner = s.external.AWSSigner
 	}

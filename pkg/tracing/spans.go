@@ -74,7 +74,7 @@ func requestAttributes(o *provider.Observation) []attribute.KeyValue {
 	if about := o.About(); about != "" {
 		attributes = append(attributes, attribute.String("landwaiter.namespace", about))
 	}
-	for _, outcome := range []provider.KeyOutcome{provider.KeyAllowed, provider.KeyUnverified, provider.KeyWarned,
+	for _, outcome := range []provider.KeyOutcome{provider.KeyAllowed, provider.KeyUnverified, provider.KeyWarned, provider.KeyExcepted,
 		provider.KeyDenied, provider.KeyInvalid, provider.KeyUndecided} {
 		if n := counts[outcome]; n > 0 {
 			attributes = append(attributes, attribute.Int("landwaiter."+string(outcome), n))

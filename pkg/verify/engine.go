@@ -76,20 +76,26 @@ func (e *Engine) PassTTL() time.Duration { return e.options.PassTTL }
 // Verify decides whether config allows ref, before ctx ends. If it cannot, the verdict
 // is Undecided and says why.
 func (e *Engine) Verify(ctx context.Context, config *Config, ref image.Reference) Result {
-	return e.verify(ctx, config, ref, mode{})
+	return e.judge(ctx, config, ref, mode{})
 }
 
 // Warm is Verify at low priority: it only uses spare capacity. While half of the
 // in-flight limit is in use, in total or of the account, the result is immediately
 // Undecided and Overloaded.
 func (e *Engine) Warm(ctx context.Context, config *Config, ref image.Reference) Result {
-	return e.verify(ctx, config, ref, mode{lowPriority: true})
+	return e.judge(ctx, config, ref, mode{lowPriority: true})
 }
 
 // Refresh re-verifies at low priority, bypassing the cached tag and verdict, and restarts
 // their TTL. An Undecided result leaves the cached one.
 func (e *Engine) Refresh(ctx context.Context, config *Config, ref image.Reference) Result {
-	return e.verify(ctx, config, ref, mode{refresh: true, lowPriority: true})
+	return e.judge(ctx, config, ref, mode{refresh: true, lowPriority: true})
+}
+
+// judge verifies an image, and then asks whether an exception allows what the policies do
+// not.
+func (e *Engine) judge(ctx context.Context, config *Config, ref image.Reference, how mode) Result {
+	return e.except(ctx, config, ref, e.verify(ctx, config, ref, how), how)
 }
 
 // verify handles one image: it plans, pins, looks in the cache, and on a miss gathers
@@ -141,6 +147,15 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 // Recall returns the result of Verify if it is in memory or follows from config alone,
 // and otherwise false. It never blocks.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
+	result, ok := e.recall(config, ref)
+	if !ok {
+		return Result{}, false
+	}
+	return e.exceptRecalled(config, ref, result)
+}
+
+// recall is Recall without exceptions.
+func (e *Engine) recall(config *Config, ref image.Reference) (Result, bool) {
 	if result, ok := e.remembered(config, ref); ok {
 		return result, true
 	}

@@ -2,6 +2,7 @@ package warm
 
 import (
 	"slices"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,11 +12,23 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
-// record is what stays in memory of an object: its identity and its images. A cluster has
-// many pods, and each takes kilobytes.
+// record is what stays in memory of an object: its identity, its images and, for reports,
+// who has them. A cluster has many pods, and each takes kilobytes.
 type record struct {
 	metav1.ObjectMeta
 	images []string // normalised, each once
+	uses   []use    // of a pod
+	kind   string
+	// owner is the controller of the object, deployment the one that a ReplicaSet of a pod
+	// seems to be of.
+	owner      workload.Ref
+	deployment string
+}
+
+// use is a container or volume that has an image.
+type use struct {
+	place       workload.Place
+	name, image string
 }
 
 // keep turns an object into its record. It is the transform of every informer, and returns
@@ -29,28 +42,50 @@ func keep(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	if pod, ok := o.(*corev1.Pod); ok && pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodPending {
-		spec = &corev1.PodSpec{}
+	kind, isPod := workload.KindOf(o), false
+	if pod, ok := o.(*corev1.Pod); ok {
+		isPod = true
+		if pod.Status.Phase != corev1.PodRunning && pod.Status.Phase != corev1.PodPending {
+			spec = &corev1.PodSpec{}
+		}
 	}
-	return newRecord(meta, spec), nil
+	return newRecord(meta, spec, kind, isPod), nil
 }
 
-func newRecord(meta *metav1.ObjectMeta, spec *corev1.PodSpec) *record {
-	return &record{images: imagesOf(spec), ObjectMeta: metav1.ObjectMeta{
-		Name: meta.Name, Namespace: meta.Namespace, UID: meta.UID, ResourceVersion: meta.ResourceVersion}}
+func newRecord(meta *metav1.ObjectMeta, spec *corev1.PodSpec, kind string, isPod bool) *record {
+	r := &record{kind: kind, owner: shareRef(workload.Owner(meta)), ObjectMeta: metav1.ObjectMeta{
+		Name: meta.Name, Namespace: share(meta.Namespace), UID: meta.UID, ResourceVersion: meta.ResourceVersion}}
+	r.images, r.uses = imagesOf(spec)
+	if isPod {
+		r.deployment = share(workload.Deployment(meta))
+	} else {
+		r.uses = nil
+	}
+	return r
 }
 
-// imagesOf returns the images of a pod in the order of its fields. It skips malformed
-// references: there is nothing to verify.
-func imagesOf(spec *corev1.PodSpec) []string {
-	var found []string
+// share returns s in memory that equal strings share: pods of a workload have the same
+// images, containers and owners.
+func share(s string) string { return unique.Make(s).Value() }
+
+func shareRef(ref workload.Ref) workload.Ref { return unique.Make(ref).Value() }
+
+// imagesOf returns the images of a pod in the order of its fields, and who has them. It
+// skips malformed references: there is nothing to verify.
+func imagesOf(spec *corev1.PodSpec) (images []string, uses []use) {
 	for named := range workload.Images(spec) {
-		if len(found) >= maxImages {
+		if len(images) >= maxImages || len(uses) >= maxUses {
 			break
 		}
-		if ref, err := image.Parse(named.Image); err == nil && !slices.Contains(found, ref.String()) {
-			found = append(found, ref.String())
+		ref, err := image.Parse(named.Image)
+		if err != nil {
+			continue
+		}
+		name := share(ref.String())
+		uses = append(uses, use{named.Place, share(named.Name), name})
+		if !slices.Contains(images, name) {
+			images = append(images, name)
 		}
 	}
-	return found
+	return images, slices.Clip(uses)
 }

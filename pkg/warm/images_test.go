@@ -9,16 +9,19 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
 // everywhere has an image in each place that a pod may have one.
 func everywhere() corev1.PodSpec {
 	return corev1.PodSpec{
-		InitContainers:      []corev1.Container{{Image: "r.example.com/init:1"}},
-		Containers:          []corev1.Container{{Image: "nginx"}, {Image: "docker.io/library/nginx:latest"}, {Image: "not an image"}, {}},
-		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Image: "r.example.com/debug:1"}}},
-		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r.example.com/model:1"}}},
+		InitContainers:      []corev1.Container{{Name: "first", Image: "r.example.com/init:1"}},
+		Containers:          []corev1.Container{{Name: "main", Image: "nginx"}, {Name: "same", Image: "docker.io/library/nginx:latest"}, {Image: "not an image"}, {}},
+		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "r.example.com/debug:1"}}},
+		Volumes: []corev1.Volume{{Name: "model", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r.example.com/model:1"}}},
 			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 	}
 }
@@ -42,8 +45,13 @@ func TestOnlyNamesAndImagesAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kept, err := keep(object)
 			require.NoError(t, err)
-			require.Equal(t, &record{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "1", ResourceVersion: "2"},
-				images: []string{"r.example.com/init:1", "docker.io/library/nginx:latest", "r.example.com/debug:1", "r.example.com/model:1"}}, kept)
+			want := &record{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web", UID: "1", ResourceVersion: "2"}, kind: workload.KindOf(object.(runtime.Object)),
+				images: []string{"r.example.com/init:1", "docker.io/library/nginx:latest", "r.example.com/debug:1", "r.example.com/model:1"}}
+			if want.kind == "Pod" {
+				want.uses = []use{{workload.PlaceInitContainer, "first", want.images[0]}, {workload.PlaceContainer, "main", want.images[1]}, {workload.PlaceContainer, "same", want.images[1]},
+					{workload.PlaceEphemeralContainer, "debug", want.images[2]}, {workload.PlaceVolume, "model", want.images[3]}}
+			}
+			require.Equal(t, want, kept)
 			again, err := keep(kept)
 			require.NoError(t, err)
 			require.Same(t, kept, again)
@@ -71,5 +79,12 @@ func TestAnObjectsImagesAreBounded(t *testing.T) {
 	for i := range 10 * maxImages {
 		spec.Containers = append(spec.Containers, corev1.Container{Image: fmt.Sprintf("r.example.com/app:%d", i)})
 	}
-	require.Len(t, imagesOf(&spec), maxImages)
+	images, _ := imagesOf(&spec)
+	require.Len(t, images, maxImages)
+	for i := range spec.Containers {
+		spec.Containers[i].Image = "r.example.com/app:1"
+	}
+	images, uses := imagesOf(&spec)
+	require.Len(t, images, 1)
+	require.Len(t, uses, maxUses)
 }

@@ -11,6 +11,9 @@ const (
 	// maxImages is how many images of one object are verified. Pods have a few, but an
 	// object may name thousands.
 	maxImages = 64
+	// maxUses is how many containers and volumes of one object are looked at: their images
+	// may all be the same.
+	maxUses = 256
 	// workers is the warm-up concurrency. It is low on purpose: warm-up only uses spare
 	// capacity.
 	workers = 2
@@ -20,4 +23,10 @@ const (
 	longestPause = 5 * time.Minute
 	// steps is how often per interval due images are looked for.
 	steps = 60
+	// followEvery is how often the rules of namespaces are compared with those that their
+	// images were verified by. It reads memory alone.
+	followEvery = 2 * time.Second
+	// maxEnds bounds the images whose exception ends and is looked at when it does. Others
+	// wait for their renewal.
+	maxEnds = 4096
 )

@@ -31,6 +31,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
 // Verifier verifies at low priority. An Undecided result is retried. It is safe for
@@ -51,7 +52,28 @@ type Options struct {
 	Interval time.Duration
 	// Metrics counts images by outcome; nil counts nowhere.
 	Metrics prometheus.Registerer
+	// Sink learns the results; nil learns nothing.
+	Sink Sink
+	// Generation names the rules of a namespace, "" while there are none. When it changes,
+	// the images of running pods are verified by the new rules soon. With nil they wait
+	// for the interval.
+	Generation func(verify.Namespace) string
 }
+
+// Sink learns what runs and how it was verified. Its methods must not wait. It is safe for
+// concurrent use.
+type Sink interface {
+	// Verified is told the result for an image that an object has.
+	Verified(namespace verify.Namespace, image string, result verify.Result)
+	// Changed says that pods of a namespace came, changed their images, or went.
+	Changed(namespace verify.Namespace)
+}
+
+// silent is a Sink that learns nothing.
+type silent struct{}
+
+func (silent) Verified(verify.Namespace, string, verify.Result) {}
+func (silent) Changed(verify.Namespace)                         {}
 
 // dropped is the outcome of an image that was not queued, in metrics.
 const dropped = "dropped"
@@ -68,7 +90,12 @@ type Watcher struct {
 	queue    *queue
 	seed     maphash.Seed // replicas renew an image at different moments
 
+	sink       Sink
+	generation func(verify.Namespace) string
+	ends       ends
+
 	pods      cache.SharedIndexInformer
+	byKind    map[string]cache.SharedIndexInformer
 	informers []cache.SharedIndexInformer // pods come last
 }
 
@@ -105,6 +132,10 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 	w := &Watcher{verifier: verifier, log: log, interval: options.Interval, queue: newQueue(maxWaiting, maxWaitingEach), seed: maphash.MakeSeed(),
 		images: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "landwaiter_warm_images_total",
 			Help: "Images verified before admission, by outcome; dropped: too many waited. With --warm-up."}, []string{"outcome"})}
+	w.sink, w.generation, w.byKind = options.Sink, options.Generation, map[string]cache.SharedIndexInformer{}
+	if w.sink == nil {
+		w.sink = silent{}
+	}
 	for _, outcome := range []string{policy.Allowed.String(), policy.Denied.String(), policy.Undecided.String(), dropped} {
 		w.images.WithLabelValues(outcome) // exported before the first image
 	}
@@ -114,13 +145,14 @@ func assemble(verifier Verifier, log *logrus.Logger, options Options, pods sourc
 		}
 	}
 	for _, s := range append(workloads, pods) {
-		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0, cache.Indexers{byImage: indexed})
+		informer := cache.NewSharedIndexInformer(s.watch, s.kind, 0, cache.Indexers{byImage: indexed, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(object any) { w.changed(nil, object) }, UpdateFunc: w.changed})
+			AddFunc: func(object any) { w.changed(nil, object) }, UpdateFunc: w.changed, DeleteFunc: w.gone})
 		if err = errors.Join(err, informer.SetTransform(keep)); err != nil {
 			return nil, fmt.Errorf("new watcher of workloads: %w", err)
 		}
 		w.informers = append(w.informers, informer)
+		w.byKind[workload.KindOf(s.kind)] = informer
 		w.pods = informer
 	}
 	return w, nil
@@ -134,6 +166,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		group.Go(func() error { informer.RunWithContext(ctx); return nil })
 	}
 	group.Go(func() error { w.renew(ctx); return nil })
+	group.Go(func() error { w.follow(ctx); return nil })
 	w.work(ctx, &group)
 	return group.Wait()
 }
@@ -163,6 +196,19 @@ func (w *Watcher) changed(before, after any) {
 		if old == nil || !slices.Contains(old.images, name) {
 			w.ask(job{target: target{verify.Namespace(r.Namespace), name}, due: time.Now()})
 		}
+	}
+	if old == nil || !slices.Equal(old.uses, r.uses) {
+		w.sink.Changed(verify.Namespace(r.Namespace))
+	}
+}
+
+// gone tells the sink that an object was deleted.
+func (w *Watcher) gone(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	if r, ok := object.(*record); ok {
+		w.sink.Changed(verify.Namespace(r.Namespace))
 	}
 }
 
@@ -252,6 +298,8 @@ func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	outcome := result.Verdict.Outcome.String()
 	w.images.WithLabelValues(outcome).Inc()
 	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": outcome, "renewed": j.renew}).Debug("image verified for warm-up")
+	w.sink.Verified(j.namespace, j.image, result)
+	w.ends.set(j.target, result.Verdict.ExceptionEnds)
 	if result.Decided() {
 		return 0
 	}

@@ -67,6 +67,15 @@
 {{- with .Values.cache.tagTTL }}
 - --tag-ttl={{ . }}
 {{- end }}
+{{- with .Values.exceptions.maxDuration }}
+- --max-exception={{ . }}
+{{- end }}
+{{- if .Values.breakGlass.enabled }}
+- --break-glass
+{{- with .Values.breakGlass.maxDuration }}
+- --max-break-glass={{ . }}
+{{- end }}
+{{- end }}
 {{- if .Values.warmUp.enabled }}
 - --warm-up
 {{- with .Values.warmUp.interval }}

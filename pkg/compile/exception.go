@@ -1,0 +1,341 @@
+package compile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// ExceptionLimits are what an admin allows of exceptions, by flags.
+type ExceptionLimits struct {
+	// Max is how long after its creation an exception may end; zero means
+	// [DefaultMaxException].
+	Max time.Duration
+	// BreakGlass is how long break-glass of a namespace may last; zero means that there is
+	// none.
+	BreakGlass time.Duration
+}
+
+func (l ExceptionLimits) max() time.Duration { return cmp.Or(l.Max, DefaultMaxException) }
+
+// exception is a compiled Exception or ClusterException that is sound.
+type exception struct {
+	source     policy.ObjectRef
+	created    time.Time
+	until      time.Time
+	why        string
+	images     *verify.Excepted
+	exact      []image.Reference // what images has, if none of them is a wildcard
+	everywhere bool
+	namespaces []string
+	floors     bool
+	delegates  *delegation // set instead of images
+}
+
+// delegation says which namespaces may write Exceptions.
+type delegation struct {
+	images              *verify.Excepted
+	namespaces, tenants []string
+	most                time.Duration
+}
+
+// covers reports whether a delegation is for a namespace of a Tenant, which may be "".
+func (d *delegation) covers(namespace verify.Namespace, tenant string) bool {
+	return slices.Contains(d.namespaces, string(namespace)) || tenant != "" && slices.Contains(d.tenants, tenant)
+}
+
+// exceptions compiles the exceptions of l. A broken one allows nothing and has no other
+// effect: it is not among the resources whose failure denies.
+func (c *compiler) exceptions(l *level) {
+	limit, steps, weight := maxExceptions, maxExceptionSteps, maxExceptionWeight
+	if l.objects.namespace == verify.Cluster {
+		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
+	}
+	for i, e := range l.objects.exceptions {
+		x, err := compileException(e, c.outside.Exceptions)
+		if err == nil {
+			steps -= x.cost()
+			weight -= weightOf(e.spec)
+			if i >= limit || steps < 0 || weight < 0 {
+				err = resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: %s too many exceptions or images in them, and those that are earlier by name come first; delete some",
+					map[bool]string{true: "the cluster has", false: "the namespace has"}[l.objects.namespace == verify.Cluster]))
+			}
+		}
+		if err != nil {
+			l.problem(e.source, err)
+			continue
+		}
+		l.exceptions = append(l.exceptions, x)
+	}
+}
+
+// cost bounds the steps to compare an image with x.
+func (x *exception) cost() int {
+	cost := 0
+	for _, list := range []*verify.Excepted{x.images, x.delegated()} {
+		if list != nil {
+			cost += costOf(list.Patterns) + len(list.Pinned)
+		}
+	}
+	return cost
+}
+
+func (x *exception) delegated() *verify.Excepted {
+	if x.delegates == nil {
+		return nil
+	}
+	return x.delegates.images
+}
+
+func weightOf(spec v1alpha1.ClusterExceptionSpec) int {
+	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
+	if d := spec.Delegate; d != nil {
+		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
+	}
+	return weight
+}
+
+func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLimits) (*exception, error) {
+	x := &exception{source: e.source, created: e.created, until: e.spec.Until.Time, floors: e.spec.Floors}
+	spec := e.spec
+	switch {
+	case e.err() != nil:
+		return nil, e.err()
+	case spec.Until.IsZero():
+		return nil, errors.New("spec.until is missing: an exception has to end; write a time such as 2026-12-31T18:00:00Z")
+	case strings.TrimSpace(spec.Reason) == "":
+		return nil, errors.New("spec.reason is empty; say why the exception is needed")
+	case (len(spec.Images) == 0) == (spec.Delegate == nil):
+		return nil, errors.New("spec must have exactly one of images and delegate, and not empty")
+	}
+	x.why = why(spec.ExceptionTerms)
+	if spec.Delegate != nil {
+		return x, x.delegate(spec, limits)
+	}
+	if err := x.lasts(limits.max(), "--max-exception"); err != nil {
+		return nil, err
+	}
+	var err error
+	if x.images, x.exact, err = excepted("spec.images", spec.Images); err != nil {
+		return nil, err
+	}
+	if e.source.Namespace != "" {
+		return x, nil
+	}
+	return x, x.places(spec.Namespaces)
+}
+
+// lasts returns an error if x ends later than most after its creation.
+func (x *exception) lasts(most time.Duration, by string) error {
+	if x.created.IsZero() {
+		return errors.New("metadata.creationTimestamp is missing, so it is unknown whether spec.until is too late; apply it to a cluster, or write the time of its creation into the file")
+	}
+	if last := x.created.Add(most); x.until.After(last) {
+		return resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("spec.until is %s, and %s lets an exception of %s last until %s (%s): correct it, or create the exception again when it is needed",
+			x.until.UTC().Format(time.RFC3339), by, x.created.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), most))
+	}
+	return nil
+}
+
+// places fills in the namespaces of a ClusterException.
+func (x *exception) places(namespaces []string) error {
+	switch {
+	case len(namespaces) == 0:
+		return errors.New(`spec.namespaces is empty; name the namespaces, or write "*" for every one`)
+	case slices.Contains(namespaces, v1alpha1.EveryNamespace):
+		if len(namespaces) > 1 {
+			return errors.New(`spec.namespaces has "*" and others; "*" is every namespace, so it must be the only entry`)
+		}
+		x.everywhere = true
+		return nil
+	}
+	x.namespaces = namespaces
+	return areNamespaces("spec.namespaces", namespaces)
+}
+
+func areNamespaces(field string, names []string) error {
+	for i, name := range names {
+		if _, err := verify.ParseNamespace(name); err != nil {
+			return fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+	}
+	return nil
+}
+
+// delegate fills in what a ClusterException delegates.
+func (x *exception) delegate(spec v1alpha1.ClusterExceptionSpec, limits ExceptionLimits) error {
+	d := &delegation{namespaces: spec.Delegate.Namespaces, tenants: spec.Delegate.Tenants, most: limits.max()}
+	switch {
+	case x.source.Namespace != "":
+		return errors.New("spec.delegate is for a ClusterException")
+	case spec.Floors:
+		return errors.New("spec.floors is for images: nobody can delegate what Floors deny; remove it")
+	case len(spec.Namespaces) > 0:
+		return errors.New("spec.namespaces is for images; name the namespaces of a delegation in spec.delegate")
+	case len(d.namespaces) == 0 && len(d.tenants) == 0:
+		return errors.New("spec.delegate.namespaces and spec.delegate.tenants are empty, so the delegation is for nobody")
+	}
+	if err := areNamespaces("spec.delegate.namespaces", d.namespaces); err != nil {
+		return err
+	}
+	if most := spec.Delegate.MaxDuration; most != nil {
+		if most.Duration <= 0 {
+			return fmt.Errorf("spec.delegate.maxDuration is %s, it must be more than 0", most.Duration)
+		}
+		d.most = min(d.most, most.Duration)
+	}
+	var err error
+	d.images, _, err = excepted("spec.delegate.images", spec.Delegate.Images)
+	x.delegates = d
+	return err
+}
+
+// excepted parses the images of an exception: patterns, and references with a digest. exact
+// are all of them, if none is a wildcard.
+func excepted(field string, list []string) (found *verify.Excepted, exact []image.Reference, err error) {
+	if len(list) == 0 || len(list) > maxExceptionImages {
+		return nil, nil, fmt.Errorf("%s has %d entries, it must have 1 to %d", field, len(list), maxExceptionImages)
+	}
+	found = &verify.Excepted{}
+	wild := false
+	for i, text := range list {
+		if strings.Contains(text, "@") {
+			ref, err := image.Parse(text)
+			if err == nil && (ref.Tag != "" || ref.Digest == "") {
+				err = fmt.Errorf("image %.80q must be host/repository@sha256:… without a tag", text)
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+			}
+			found.Pinned, exact = append(found.Pinned, ref), append(exact, ref)
+			continue
+		}
+		pattern, err := image.ParsePattern(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+		}
+		found.Patterns = append(found.Patterns, pattern)
+		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {
+			exact = append(exact, ref)
+		} else {
+			wild = true
+		}
+	}
+	if wild {
+		exact = nil
+	}
+	return found, exact, nil
+}
+
+// why returns what an exception says of itself, bounded: from files it may be of any length.
+func why(terms v1alpha1.ExceptionTerms) string {
+	text := cutTo(strings.TrimSpace(terms.Reason), maxExceptionReason)
+	if terms.Ticket != "" {
+		text += ", " + cutTo(terms.Ticket, maxExceptionTicket)
+	}
+	return text
+}
+
+func cutTo(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
+
+// addExceptions gives v the exceptions that count in it: the cluster's, then those of its
+// Tenant's home and its own as far as they are delegated. It returns the problems of its own.
+func (s *Snapshot) addExceptions(v *view) (problems []resource.Problem) {
+	namespace := v.own.objects.namespace
+	if namespace == verify.Cluster {
+		return nil // requests without a namespace have none: nobody named their pods
+	}
+	var used []policy.ObjectRef
+	for _, x := range s.cluster.exceptions {
+		if x.delegates == nil && (x.everywhere || slices.Contains(x.namespaces, string(namespace))) {
+			v.config.Exceptions = append(v.config.Exceptions, verify.Exception{Source: x.source, Why: x.why, Until: x.until, Images: x.images, Floors: x.floors})
+			used = append(used, x.source)
+		}
+	}
+	if len(used) > 0 {
+		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterException, used, "each allows its images until it ends"))
+	}
+	for i, l := range v.chain[:v.last()] {
+		if v.broken != "" {
+			break // whose they are is not known
+		}
+		var used []policy.ObjectRef
+		for _, x := range l.exceptions {
+			if found, err := s.delegated(x, l.objects.namespace, namespace, v.tenant); err == nil {
+				v.config.Exceptions = append(v.config.Exceptions, found...)
+				used = append(used, x.source)
+			}
+		}
+		if len(used) > 0 {
+			v.choices = append(v.choices, v.choice(i, v1alpha1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
+		}
+	}
+	for _, x := range v.own.exceptions {
+		if _, err := s.delegated(x, namespace, namespace, v.tenant); err != nil {
+			problems = append(problems, resource.Problem{Source: x.source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
+		}
+	}
+	return problems
+}
+
+// delegated returns x, of a namespace, as it counts in another one of the same Tenant or the
+// same one: once for each delegation that is for both. It fails if there is none.
+func (s *Snapshot) delegated(x *exception, from, in verify.Namespace, tenant string) (found []verify.Exception, err error) {
+	err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("no ClusterException delegates exceptions to namespace %s; ask a cluster admin for one", from))
+	for _, by := range s.cluster.exceptions {
+		d := by.delegates
+		if d == nil || !d.covers(from, tenant) || !d.covers(in, tenant) {
+			continue
+		}
+		if late := x.lasts(d.most, by.source.String()); late != nil {
+			if len(found) == 0 {
+				err = late
+			}
+			continue
+		}
+		if len(x.exact) > 0 && !slices.ContainsFunc(x.exact, d.images.Has) {
+			if len(found) == 0 && resource.ReasonOf(err) == policy.ReasonNotDelegated {
+				err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("%s delegates none of spec.images to namespace %s; ask a cluster admin to add them there", by.source, from))
+			}
+			continue
+		}
+		until := x.until
+		if by.until.Before(until) {
+			until = by.until
+		}
+		found = append(found, verify.Exception{Source: x.source, Why: x.why, Until: until, Images: x.images, Within: d.images})
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	return nil, err
+}
+
+// floorsOf returns the layers of v that exceptions do not lift, as a configuration of their
+// own, nil if there are none. Its generation only changes with the floors, so that what they
+// say is cached whatever the namespace changes.
+func (s *Snapshot) floorsOf(v *view, floors []verify.Layer) *verify.Config {
+	if len(floors) == 0 {
+		return nil
+	}
+	shared := s.cluster.shared
+	config := *v.config
+	config.Layers, config.Exceptions, config.BreakGlass = floors, nil, nil
+	config.Generation = digestOf(append([]string{"floors alone", shared.floors, shared.verifiers, shared.stores, "hosts", shared.hosts},
+		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
+	return &config
+}

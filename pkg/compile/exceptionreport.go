@@ -1,0 +1,112 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// exception returns the condition Effective of an exception that has not ended. [Report.EffectiveAt]
+// says that it has.
+func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
+	x := c.own.exceptionNamed(source)
+	if broken || x == nil {
+		return Condition{Reason: policy.ReasonNotInForce, Message: "it allows nothing; see the condition Ready"}
+	}
+	until := c.ends(source).UTC().Format(time.RFC3339)
+	switch {
+	case x.delegates != nil:
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: "it delegates until " + until + ", and allows nothing itself"}
+	case source.Namespace == "" && !c.usage.applies[source]:
+		return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists"}
+	case source.Namespace == "":
+		floors := "; Floors hold"
+		if x.floors {
+			floors = ", even if a Floor denies them"
+		}
+		where := joinNames(x.namespaces)
+		if x.everywhere {
+			where = "every namespace"
+		}
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s in %s%s", until, where, floors)}
+	}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s; Floors hold", until, c.delegators(source))}
+}
+
+func (l *level) exceptionNamed(source policy.ObjectRef) *exception {
+	i := slices.IndexFunc(l.exceptions, func(x *exception) bool { return x.source == source })
+	if i < 0 {
+		return nil
+	}
+	return l.exceptions[i]
+}
+
+// delegators says which ClusterExceptions let an Exception count in its namespace.
+func (c conditions) delegators(source policy.ObjectRef) string {
+	var names []string
+	x := c.own.exceptionNamed(source)
+	for _, by := range c.snapshot.cluster.exceptions {
+		if by.delegates != nil && by.delegates.covers(verify.Namespace(source.Namespace), c.view.tenant) && x.lasts(by.delegates.most, "") == nil {
+			names = append(names, by.source.String())
+		}
+	}
+	if len(names) == 1 {
+		return names[0] + " delegates them"
+	}
+	return "one of these delegates them: " + joinNames(names)
+}
+
+// ends returns when an exception ends, zero for what is none or is not in force.
+func (c conditions) ends(source policy.ObjectRef) time.Time {
+	if strings.TrimPrefix(source.Kind, "Cluster") != v1alpha1.KindException {
+		return time.Time{}
+	}
+	x := c.own.exceptionNamed(source)
+	if x == nil || source.Namespace == "" {
+		if x == nil {
+			return time.Time{}
+		}
+		return x.until
+	}
+	namespace := verify.Namespace(source.Namespace)
+	found, err := c.snapshot.delegated(x, namespace, namespace, c.view.tenant)
+	if err != nil {
+		return time.Time{}
+	}
+	var last time.Time
+	for i := range found {
+		if found[i].Until.After(last) {
+			last = found[i].Until
+		}
+	}
+	return last
+}
+
+// EffectiveAt returns the condition Effective at a moment: an exception that has ended is not
+// in force.
+func (r Report) EffectiveAt(now time.Time) Condition {
+	if r.Until.IsZero() || now.Before(r.Until) {
+		return r.Effective
+	}
+	return Condition{Reason: policy.ReasonEnded, Message: fmt.Sprintf("it ended at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
+}
+
+// Ended returns a problem for each exception that has ended at a moment.
+func (s *Snapshot) Ended(now time.Time) []resource.Problem {
+	var found []resource.Problem
+	for _, namespace := range s.Namespaces() {
+		for source, report := range s.Reports(namespace) {
+			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonEnded {
+				found = append(found, resource.Problem{Source: source, Reason: at.Reason, Message: at.Message})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b resource.Problem) int { return strings.Compare(a.Source.String(), b.Source.String()) })
+	return found
+}

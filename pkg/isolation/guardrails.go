@@ -1,0 +1,194 @@
+package isolation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// shipped are the names of the guardrails without the release's, and whether they protect
+// every installation or only one with the operator.
+func shipped() []struct {
+	name     string
+	operator bool
+} {
+	return []struct {
+		name     string
+		operator bool
+	}{{"tenant-labels", false}, {"platform-objects", false}, {"home-workloads", false}, {"home-accounts", false}, {"namespace-deletion", false},
+		{"namespace-names", false}, {"tokens", false}, {"operator-fence", true}, {"operator-tenants", true}}
+}
+
+// labelName is what the chart sets to landwaiter on its objects.
+const labelName = "app.kubernetes.io/name"
+
+// policy returns the guardrail of a name, whatever the release is called.
+func (s *scene) policy(name string) *admissionv1.ValidatingAdmissionPolicy {
+	for i := range s.policies {
+		p := &s.policies[i]
+		if p.Name == "landwaiter-"+name || strings.HasSuffix(p.Name, "-"+name) && p.Labels[labelName] == "landwaiter" {
+			return p
+		}
+	}
+	return nil
+}
+
+// guardrailNames are the names of the objects of guardrails that exist.
+func (s *scene) guardrailNames() []string {
+	var names []string
+	for _, g := range shipped() {
+		if p := s.policy(g.name); p != nil {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// guardrails looks at each guardrail, and tries it as accounts of Kubernetes that rights
+// would let through.
+func (t *trial) guardrails(ctx context.Context) []Result {
+	var results []Result
+	operated := t.policy("operator-fence") != nil || t.policy("operator-tenants") != nil
+	for _, g := range shipped() {
+		if g.operator && !operated {
+			continue // without the operator there is nobody to fence in
+		}
+		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Shows: []string{"T9"}, Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
+		if why := t.weak(g.name); why != "" {
+			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
+		}
+		if t.unread != nil {
+			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(t.unread), "ask for the right to read validatingadmissionpolicies and validatingadmissionpolicybindings"
+		}
+		results = append(results, r)
+	}
+	for _, team := range t.teams {
+		results = append(results, t.controllers(ctx, team)...)
+	}
+	return results
+}
+
+// weak says why a guardrail is not in force, "" if it is.
+func (s *scene) weak(name string) string {
+	policy := s.policy(name)
+	if policy == nil {
+		return "ValidatingAdmissionPolicy landwaiter-" + name + " is missing"
+	}
+	switch {
+	case policy.Spec.FailurePolicy != nil && *policy.Spec.FailurePolicy != admissionv1.Fail:
+		return "ValidatingAdmissionPolicy " + policy.Name + " has failurePolicy " + string(*policy.Spec.FailurePolicy)
+	case len(policy.Spec.Validations) == 0:
+		return "ValidatingAdmissionPolicy " + policy.Name + " has no validations"
+	case policy.Spec.MatchConstraints == nil || len(policy.Spec.MatchConstraints.ResourceRules) == 0 || len(policy.Spec.MatchConstraints.ExcludeResourceRules) > 0:
+		return "ValidatingAdmissionPolicy " + policy.Name + " leaves resources out"
+	}
+	problem := "ValidatingAdmissionPolicyBinding " + policy.Name + " is missing"
+	for i := range s.bindings {
+		b := &s.bindings[i]
+		if b.Spec.PolicyName != policy.Name {
+			continue
+		}
+		switch {
+		case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
+			problem = fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not say Deny but %v", b.Name, b.Spec.ValidationActions)
+		case b.Spec.MatchResources != nil && narrows(b.Spec.MatchResources):
+			problem = "ValidatingAdmissionPolicyBinding " + b.Name + " has matchResources, so the guardrail does not hold everywhere"
+		case policy.Spec.ParamKind != nil && !everyTenant(b.Spec.ParamRef):
+			problem = "ValidatingAdmissionPolicyBinding " + b.Name + " does not hold for every Tenant"
+		default:
+			return "" // several bindings add up
+		}
+	}
+	return problem
+}
+
+// narrows reports whether a binding leaves anything out.
+func narrows(m *admissionv1.MatchResources) bool {
+	selects := func(labels map[string]string, expressions int) bool { return len(labels)+expressions > 0 }
+	return len(m.ResourceRules) > 0 || len(m.ExcludeResourceRules) > 0 ||
+		m.NamespaceSelector != nil && selects(m.NamespaceSelector.MatchLabels, len(m.NamespaceSelector.MatchExpressions)) ||
+		m.ObjectSelector != nil && selects(m.ObjectSelector.MatchLabels, len(m.ObjectSelector.MatchExpressions))
+}
+
+// everyTenant reports whether a binding takes all Tenants as parameters.
+func everyTenant(ref *admissionv1.ParamRef) bool {
+	return ref != nil && ref.Name == "" && ref.Selector != nil && len(ref.Selector.MatchLabels)+len(ref.Selector.MatchExpressions) == 0
+}
+
+// controller is a controller of Kubernetes, whose rights reach every namespace.
+func controller(name string) person {
+	return account(roleSystem, types.NamespacedName{Namespace: "kube-system", Name: name})
+}
+
+// controllers tries guardrails as controllers of Kubernetes: their rights let them change
+// anything, so that only the guardrail is left to refuse, whoever else has which rights.
+func (t *trial) controllers(ctx context.Context, team *team) []Result {
+	var results []Result
+	add := func(id, tries string, who person, requests ...request) {
+		if len(requests) == 0 {
+			return
+		}
+		r := t.try(ctx, who, requests)
+		r.Case, r.Tries, r.Shows, r.Tenant = "controller-"+id, tries+" with the rights of a controller of Kubernetes", []string{"T9"}, team.tenant.Name
+		results = append(results, r)
+	}
+	collector := controller("generic-garbage-collector")
+	var patches, glass []request
+	for _, n := range team.namespaces() {
+		if team.spaces[n].Labels[v1alpha1.LabelTenant] != "" {
+			patches = append(patches, protectedLabels(team, n)...)
+			glass = append(glass, breakGlass(n)...)
+		}
+	}
+	add("tenant-labels", "change labels that rules trust", collector, patches...)
+	add("break-glass", "open a namespace past the rules", collector, glass...)
+	var owned []request
+	for _, r := range platformObjects(team) {
+		if r.verb != verbCreate { // it may not create anything
+			owned = append(owned, r)
+		}
+	}
+	add("platform-objects", "change or delete objects of the platform", collector, owned...)
+	add("namespace-deletion", "delete a team's namespace", collector, guarded("namespace-deletion", inEach(team.namespaces(), func(n string) []request { return []request{remove(core("namespaces"), "", n)} })...)...)
+	if team.spaces[team.home].Labels[v1alpha1.LabelHome] != "" {
+		add("home-workloads", "run a pod in home", controller("replicaset-controller"), homePods(team)...)
+	}
+	if team.kustomization != "" {
+		add("home-accounts", "have Flux act as another account in home", collector, guarded("home-accounts", change("give Kustomization "+team.kustomization+" another account", group(fluxGroup, "v1", "kustomizations"), team.home, team.kustomization,
+			map[string]any{"spec": map[string]any{"serviceAccountName": "kustomize-controller"}}))...)
+	}
+	return results
+}
+
+// accounts tries what Landwaiter's own accounts must not be able to do.
+func (t *trial) accounts(ctx context.Context) []Result {
+	own := account(roleSystem, t.landwaiter)
+	operator := account(roleSystem, types.NamespacedName{Namespace: t.landwaiter.Namespace, Name: t.landwaiter.Name + "-operator"})
+	var results []Result
+	for _, c := range []struct {
+		id, tries string
+		shows     []string
+		who       person
+		requests  []request
+	}{
+		{"landwaiter-account", "read every Secret, run something or give rights as Landwaiter itself", []string{"R15"}, own, []request{
+			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
+			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1alpha1.Group, v1alpha1.Version, "tenantlabels"), "", ""),
+			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""),
+		}},
+		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", []string{"R1"}, operator, append(guarded("operator-fence", bind("kube-system", "admin"),
+			newNamespace(probeName, map[string]any{podSecurity + "enforce": "restricted"})),
+			mayDo("get", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""), mayDo("create", group(rbacGroup, "v1", "roles"), "", ""))},
+	} {
+		r := t.try(ctx, c.who, c.requests)
+		r.Case, r.Tries, r.Shows = c.id, c.tries, c.shows
+		results = append(results, r)
+	}
+	return results
+}

@@ -1,0 +1,191 @@
+// Package isolation tries, against a running cluster, what one team must not be able to do
+// to another, to the cluster and to what the platform put into its own namespaces. It acts
+// as the people and accounts of the team by impersonation, and every request is a dry run:
+// nothing is ever written, and no Secret is ever read.
+package isolation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// Outcome says what a case showed.
+type Outcome string
+
+// The outcomes.
+const (
+	// Held: somebody whose job it is refused every request of the case.
+	Held Outcome = "held"
+	// NotHeld: a request would have gone through, or only something else was in its way.
+	NotHeld Outcome = "notHeld"
+	// NotTried: the cluster gave no answer that shows anything.
+	NotTried Outcome = "notTried"
+)
+
+// Result is one case tried as one person or account.
+type Result struct {
+	// Case is the ID of the case, and Tries what it tries.
+	Case, Tries string
+	// Tenant is the team that tries, and Other the one that it tries to reach, if any.
+	Tenant, Other string
+	// Who tries, such as "developer Group iris-green-devs".
+	Who     string
+	Outcome Outcome
+	// By names what refused, for Held.
+	By []string
+	// Why says which request went through and what allows it, or why nothing was tried.
+	Why string
+	// Fix says what to do, unless the case held.
+	Fix string
+	// Shows lists the published requirements that the case is about.
+	Shows []string
+}
+
+// Options say what to try.
+type Options struct {
+	// Tenant and Other name the team that tries and the one that it tries to reach. Empty
+	// ones mean all Tenants, each against the next.
+	Tenant, Other string
+	// As is a further person of Tenant, who tries as well.
+	As     string
+	Groups []string
+	// Landwaiter is Landwaiter's ServiceAccount.
+	Landwaiter types.NamespacedName
+}
+
+// NoSuchTenant is the error for an Options field that names no Tenant.
+type NoSuchTenant struct{ Name string }
+
+// Error implements error.
+func (e *NoSuchTenant) Error() string { return fmt.Sprintf("there is no Tenant %s", e.Name) }
+
+// Run tries all cases and returns what they showed: per team, in the order of the cases.
+// The error is about what it needs to begin with.
+func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, error) {
+	api, err := connect(config)
+	if err != nil {
+		return nil, err
+	}
+	found, err := survey(ctx, api, options)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{api: api, scene: found}
+	results := t.guardrails(ctx)
+	results = append(results, t.accounts(ctx)...)
+	for _, p := range found.pairs {
+		results = append(results, t.pair(ctx, p)...)
+		if ctx.Err() != nil {
+			return results, fmt.Errorf("try the cases of Tenant %s: %w", p.team.tenant.Name, ctx.Err())
+		}
+	}
+	return results, nil
+}
+
+// trial tries cases in one cluster.
+type trial struct {
+	*scene
+	api *server
+}
+
+// pair tries what one team can do, to another one and elsewhere.
+func (t *trial) pair(ctx context.Context, p pair) []Result {
+	var results []Result
+	for _, c := range cases() {
+		if c.needsOther && p.other == nil {
+			results = append(results, Result{Case: c.id, Tries: c.tries, Shows: c.shows, Tenant: p.team.tenant.Name, Outcome: NotTried,
+				Why: "there is no other Tenant to reach", Fix: "add a second Tenant, or name one with --other"})
+			continue
+		}
+		requests := c.requests(t.scene, p)
+		for _, who := range p.team.people {
+			if !slices.Contains(c.who, who.role) || len(requests) == 0 {
+				continue
+			}
+			result := t.try(ctx, who, requests)
+			result.Case, result.Tries, result.Shows, result.Tenant = c.id, c.tries, c.shows, p.team.tenant.Name
+			if c.needsOther {
+				result.Other = p.other.tenant.Name
+			}
+			results = append(results, result)
+		}
+	}
+	if len(p.team.people) == 0 {
+		results = append(results, Result{Case: caseNobody, Tries: "act as somebody of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
+			Why: "the Tenant names no people and no Git account", Fix: "name somebody with --as-user and --as-group, or list people in spec.people"})
+	}
+	return results
+}
+
+// try makes the requests of one case as one person, and stops at the first that is not
+// refused as it must be.
+func (t *trial) try(ctx context.Context, who person, requests []request) Result {
+	result := Result{Who: who.String(), Outcome: Held}
+	for _, r := range requests {
+		a := t.api.ask(ctx, who, r)
+		switch {
+		case a.kind == unanswered:
+			// A hole that a later request may find counts more.
+			if result.Outcome == Held {
+				result.Outcome, result.Why, result.Fix = NotTried, "to "+r.does+": "+a.text, a.fix
+			}
+			continue
+		case a.refusedRightly(r):
+			if !slices.Contains(result.By, a.by) {
+				result.By = append(result.By, a.by)
+			}
+			continue
+		}
+		allowed := t.api.whyAllowed(ctx, who, r)
+		result.Outcome, result.By = NotHeld, nil
+		result.Why, result.Fix = hole(r, a, allowed)
+		return result
+	}
+	return result
+}
+
+// hole says what went through, and what to do about it.
+func hole(r request, a answer, allowed string) (why, fix string) {
+	why = "may " + r.does
+	if a.kind == refusedOtherwise {
+		why += " as far as rights and guardrails go (only " + a.by + " refused it: " + a.text + ")"
+	}
+	if allowed != "" {
+		why += "; " + allowed
+	}
+	if r.guardrail != "" {
+		return why, "guardrail " + r.guardrail + " did not refuse it: " + installGuardrails
+	}
+	return why, "take away the binding or the rule of its role that allows it"
+}
+
+const installGuardrails = "helm upgrade landwaiter charts/landwaiter --namespace landwaiter-system --reset-then-reuse-values --set guardrails.enabled=true"
+
+// Worst returns the worst outcome: a hole before what was not tried. Without results
+// nothing was tried.
+func Worst(results []Result) Outcome {
+	worst := Held
+	for _, r := range results {
+		if r.Outcome == NotHeld {
+			return NotHeld
+		}
+		if r.Outcome == NotTried {
+			worst = NotTried
+		}
+	}
+	if len(results) == 0 {
+		return NotTried
+	}
+	return worst
+}
+
+// ownKinds returns the rows of the table of kinds with a scope.
+func ownKinds(namespaced bool) []v1alpha1.Kind {
+	return slices.DeleteFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Namespaced != namespaced })
+}

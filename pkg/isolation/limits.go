@@ -1,0 +1,23 @@
+package isolation
+
+import "time"
+
+const (
+	// maxTenants bounds how many teams are tried in one run, so that a cluster with
+	// hundreds is not asked for half an hour. --tenant names one.
+	maxTenants = 10
+	// maxPeople bounds whom a team's cases are tried as: a Tenant lists up to 96 people.
+	maxPeople = 24
+	// maxGuarded bounds the objects of the platform that are tried per namespace.
+	maxGuarded = 16
+	// pageSize bounds one list, and maxPages how many of them are read.
+	pageSize = 500
+	maxPages = 20
+	// maxText bounds what is repeated of an answer, in bytes.
+	maxText = 300
+	// requestTimeout bounds one request. Admission webhooks may take thirty seconds.
+	requestTimeout = 35 * time.Second
+	// perSecond and burst bound the load on the API server.
+	perSecond = 200
+	burst     = 400
+)

@@ -1,0 +1,122 @@
+package isolation
+
+import (
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// role is what somebody is to a team.
+type role string
+
+const (
+	roleAdmin     role = "admin"
+	roleDeveloper role = "developer"
+	roleViewer    role = "viewer"
+	roleAccount   role = "Git account"
+	// roleAsked is a person whom the command line names.
+	roleAsked role = "person"
+	// roleBound has a RoleBinding in the team's namespaces that the Tenant does not name.
+	roleBound role = "bound"
+	// roleSystem is an account of Kubernetes or of Landwaiter.
+	roleSystem role = "account"
+)
+
+// members are the roles of a team.
+func members() []role {
+	return []role{roleAdmin, roleDeveloper, roleViewer, roleAccount, roleAsked, roleBound}
+}
+
+// person is somebody to act as.
+type person struct {
+	role   role
+	user   string
+	groups []string
+	source string // what names a bound person
+}
+
+// String names a person in results.
+func (p person) String() string {
+	text := string(p.role) + " "
+	switch {
+	case strings.HasPrefix(p.user, "system:serviceaccount:"):
+		text += "ServiceAccount " + strings.Replace(strings.TrimPrefix(p.user, "system:serviceaccount:"), ":", "/", 1)
+	case p.user == probeName && len(p.groups) > 0:
+		text += "Group " + strings.Join(p.groups, ", ")
+	default:
+		text += "User " + p.user
+	}
+	if p.source != "" {
+		text += " (" + p.source + ")"
+	}
+	return shown(text)
+}
+
+// account is a ServiceAccount as the API server sees it.
+func account(of role, name types.NamespacedName) person {
+	return person{role: of, user: "system:serviceaccount:" + name.Namespace + ":" + name.Name,
+		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + name.Namespace, "system:authenticated"}}
+}
+
+// subject is somebody whom a Tenant or a binding names.
+func subject(of role, kind, namespace, name string) person {
+	switch kind {
+	case rbacv1.ServiceAccountKind:
+		return account(of, types.NamespacedName{Namespace: namespace, Name: name})
+	case rbacv1.GroupKind:
+		return person{role: of, user: probeName, groups: []string{name}}
+	}
+	return person{role: of, user: name}
+}
+
+// same reports whether two are the same subject.
+func (p person) same(other person) bool {
+	return p.user == other.user && slices.Equal(p.groups, other.groups)
+}
+
+// people returns whom a team's cases are tried as: those that the Tenant names, its
+// account, and others who are bound in its namespaces.
+func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) []person {
+	var all []person
+	add := func(p person) {
+		if len(all) < maxPeople && !slices.ContainsFunc(all, p.same) {
+			all = append(all, p)
+		}
+	}
+	spec := tenant.Spec
+	for _, list := range []struct {
+		role     role
+		subjects []v1alpha1.TenantSubject
+	}{{roleAdmin, spec.People.Admins}, {roleDeveloper, spec.People.Developers}, {roleViewer, spec.People.Viewers}} {
+		for _, s := range list.subjects {
+			add(subject(list.role, string(s.Kind), s.Namespace, s.Name))
+		}
+	}
+	if spec.Reconciler != nil {
+		name := spec.Reconciler.ServiceAccount
+		if name == "" {
+			name = tenant.Name
+		}
+		add(account(roleAccount, types.NamespacedName{Namespace: spec.Home, Name: name}))
+	}
+	for i := range bindings {
+		b := &bindings[i]
+		// Bindings of Landwaiter and of Kubernetes are no members of the team.
+		if b.RoleRef.Kind != "ClusterRole" || !slices.Contains([]string{"admin", "edit", "view"}, b.RoleRef.Name) {
+			continue
+		}
+		for _, s := range b.Subjects {
+			if strings.HasPrefix(s.Name, "system:") {
+				continue
+			}
+			p := subject(roleBound, s.Kind, s.Namespace, s.Name)
+			p.source = "by RoleBinding " + b.Namespace + "/" + b.Name
+			add(p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,243 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Exception allows images for a time although policies deny them. No two are ever added
+// up: one alone must match the image and be enough.
+type Exception struct {
+	Source policy.ObjectRef
+	// Why is what its author says of it.
+	Why string
+	// It is in force from From on and before Until.
+	From, Until time.Time
+	// Images are those that it is for, and Within, unless it is nil, those that were
+	// delegated: an image must be among both.
+	Images *Excepted
+	Within *Excepted
+	// Floors says that it is enough although a Floor denies.
+	Floors bool
+}
+
+// Excepted is a list of images. Exceptions of one delegation share it.
+type Excepted struct {
+	Patterns []image.Pattern
+	// Pinned are images by their digest. They never match an image that is named by a tag:
+	// what a tag stands for is known from servers that a tenant may choose.
+	Pinned []image.Reference
+}
+
+// Has reports whether an image is on the list.
+func (x *Excepted) Has(ref image.Reference) bool {
+	return matchesAny(x.Patterns, ref) || x.pins(ref, ref.Digest)
+}
+
+// pins reports whether the list has the image of ref with a digest.
+func (x *Excepted) pins(ref image.Reference, digest digest.Digest) bool {
+	return digest != "" && slices.ContainsFunc(x.Pinned, func(p image.Reference) bool {
+		return p.Host == ref.Host && p.Repository == ref.Repository && p.Digest == digest
+	})
+}
+
+// inForce reports whether x counts at a moment.
+func (x *Exception) inForce(now time.Time) bool {
+	return !now.Before(x.From) && now.Before(x.Until)
+}
+
+// matching returns the exceptions in force that match ref, in their order. Each list of
+// images is compared once, however many exceptions share it.
+func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
+	known := map[*Excepted]bool{}
+	has := func(list *Excepted) bool {
+		found, compared := known[list]
+		if !compared {
+			found = list.Has(ref)
+			known[list] = found
+		}
+		return found
+	}
+	var found []*Exception
+	for i := range c.Exceptions {
+		x := &c.Exceptions[i]
+		if x.inForce(now) && x.Images != nil && has(x.Images) && (x.Within == nil || has(x.Within)) {
+			found = append(found, x)
+		}
+	}
+	return found
+}
+
+// liftable reports whether an exception or break-glass might allow what the verdict does not.
+func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
+	switch verdict.Outcome {
+	case policy.Denied:
+		return c.BreakGlass.counts(now) || slices.ContainsFunc(c.Exceptions, func(x Exception) bool { return x.inForce(now) })
+	case policy.Undecided:
+		return c.BreakGlass.counts(now)
+	case policy.Allowed:
+	}
+	return false
+}
+
+// counts is inForce of an exception that may be nil.
+func (x *Exception) counts(now time.Time) bool { return x != nil && x.inForce(now) }
+
+// enough reports whether x alone allows an image, without a look at the Floors of c.
+func (c *Config) enough(x *Exception) bool { return x.Floors || c.Floors == nil }
+
+// lift returns the exception that allows an image without a look at Floors, or the first
+// that does if they allow it; both may be nil. Break-glass comes last, so that an
+// exception that was made for the image is named.
+func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessFloors *Exception) {
+	if c.BreakGlass.counts(now) {
+		matching = append(slices.Clip(matching), c.BreakGlass)
+	}
+	for _, x := range matching {
+		if c.enough(x) {
+			return x, nil
+		}
+	}
+	if len(matching) > 0 {
+		unlessFloors = matching[0]
+	}
+	return nil, unlessFloors
+}
+
+// errLate is why exceptions could not be looked at.
+var errLate = errors.New("its exceptions were not looked at in time, try again")
+
+// except returns result, or what it is by an exception. The end of each is compared with the
+// clock every time, and what comes out is never cached. asked is the image as it was asked
+// for.
+func (e *Engine) except(ctx context.Context, config *Config, asked image.Reference, result Result, how mode) Result {
+	now := e.now()
+	if !config.liftable(result.Verdict, now) {
+		return result
+	}
+	var matching []*Exception
+	if result.Verdict.Outcome == policy.Denied && len(config.Exceptions) > 0 {
+		err := e.budget(config.account()).compute(ctx, func(context.Context) { matching = config.matching(asked, now) })
+		if err != nil && !config.BreakGlass.counts(now) {
+			// A denial would be kept, although an exception may be there.
+			result.Verdict = failure(fmt.Errorf("%s: %w", asked, errLate))
+			return result
+		}
+	}
+	enough, unlessFloors := config.lift(matching, now)
+	switch {
+	case enough != nil:
+		return enough.allow(result)
+	case unlessFloors != nil:
+		return unlessFloors.within(result, e.verify(ctx, config.Floors, result.pinned(asked), how))
+	}
+	return config.hint(asked, result, now)
+}
+
+// exceptRecalled is except without waiting: false says that Verify has to be asked.
+func (e *Engine) exceptRecalled(config *Config, asked image.Reference, result Result) (Result, bool) {
+	now := e.now()
+	if !config.liftable(result.Verdict, now) {
+		return result, true
+	}
+	turn := e.turns.Try(config.account())
+	if turn == nil {
+		return Result{}, false
+	}
+	var matching []*Exception
+	if result.Verdict.Outcome == policy.Denied {
+		matching = config.matching(asked, now)
+	}
+	turn.Leave()
+	enough, unlessFloors := config.lift(matching, now)
+	switch {
+	case enough != nil:
+		return enough.allow(result), true
+	case unlessFloors != nil:
+		floors, known := e.recall(config.Floors, result.pinned(asked))
+		if !known {
+			return Result{}, false
+		}
+		return unlessFloors.within(result, floors), true
+	}
+	return config.hint(asked, result, now), true
+}
+
+// pinned returns the image that a result is about: as it was asked for if the verdict needed
+// no digest.
+func (r Result) pinned(asked image.Reference) image.Reference {
+	if r.Digest == "" {
+		return asked
+	}
+	return r.Reference
+}
+
+// within returns result as x makes it, if the Floors allow the same image.
+func (x *Exception) within(result, floors Result) Result {
+	if result.Digest == "" {
+		result.Reference, result.Digest = floors.Reference, floors.Digest
+	}
+	result.Stages = append(slices.Clip(result.Stages), floors.Stages...)
+	result.Overloaded = result.Overloaded || floors.Overloaded
+	result.Cached = result.Cached && floors.Cached
+	switch floors.Verdict.Outcome {
+	case policy.Allowed:
+		return x.allow(result)
+	case policy.Undecided:
+		result.Verdict = floors.Verdict
+		return result
+	case policy.Denied:
+	}
+	if result.Verdict.Policy == floors.Verdict.Policy && result.Verdict.Outcome == policy.Denied {
+		return result
+	}
+	result.Findings = append(slices.Clip(result.Findings), floors.Findings...)
+	result.Verdict = policy.Verdict{Policy: floors.Verdict.Policy, Remediation: floors.Verdict.Remediation,
+		Reason: fmt.Sprintf("%s lifts no Floor: %s", x.Source, floors.Verdict.Reason)}
+	return result
+}
+
+// allow returns result as allowed by x.
+func (x *Exception) allow(result Result) Result {
+	was := result.Verdict
+	until := x.Until.UTC().Format(time.RFC3339)
+	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true, Exception: x.Source, ExceptionEnds: x.Until,
+		Reason:  fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
+		Warning: fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text())}
+	return result
+}
+
+// describe names x in a sentence. Break-glass is no object of its own.
+func (x *Exception) describe() string {
+	if x.Source.Kind == kindNamespace {
+		return "break-glass of " + x.Source.String()
+	}
+	return x.Source.String()
+}
+
+// kindNamespace is the kind of the source of break-glass.
+const kindNamespace = "Namespace"
+
+// hint tells the author of a pod with a tag that an exception is for the digest of the tag.
+func (c *Config) hint(asked image.Reference, result Result, now time.Time) Result {
+	if asked.Digest != "" || result.Digest == "" {
+		return result
+	}
+	for i := range c.Exceptions {
+		x := &c.Exceptions[i]
+		if x.inForce(now) && x.Images != nil && x.Images.pins(asked, result.Digest) {
+			result.Verdict.Reason += fmt.Sprintf("; %s is for its digest alone", x.Source)
+			result.Verdict.Remediation = fmt.Sprintf("name the image by its digest: %s@%s", asked.Name(), result.Digest)
+			return result
+		}
+	}
+	return result
+}

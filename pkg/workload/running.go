@@ -1,0 +1,91 @@
+package workload
+
+import (
+	"cmp"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Ref names a workload or Pod of a namespace. The zero value names none.
+type Ref struct {
+	APIVersion, Kind, Name string
+	UID                    types.UID
+}
+
+// Compare orders workloads by kind and name.
+func Compare(a, b Ref) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.UID, b.UID))
+}
+
+// Running is an image of a running pod.
+type Running struct {
+	// Of is the top owner of the pod as far as it is known: the pod itself if it has none.
+	Of        Ref
+	Place     Place
+	Container string // or the name of the volume
+	Image     string // normalised
+}
+
+// Owner returns the controller of an object, the zero value if it has none.
+func Owner(meta *metav1.ObjectMeta) Ref {
+	owner := metav1.GetControllerOfNoCopy(meta)
+	if owner == nil {
+		return Ref{}
+	}
+	return Ref{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}
+}
+
+// templateHash is the label by which Deployments tell their ReplicaSets and pods apart.
+const templateHash = "pod-template-hash"
+
+// Deployment returns the name of the Deployment that a ReplicaSet's pod seems to be of, ""
+// if there is none. A Deployment names its ReplicaSets after itself and the hash of their
+// template, so ReplicaSets need no watch; the caller checks that the Deployment exists.
+func Deployment(pod *metav1.ObjectMeta) string {
+	owner, hash := Owner(pod), pod.Labels[templateHash]
+	name, ok := strings.CutSuffix(owner.Name, "-"+hash)
+	if owner.Kind != "ReplicaSet" || hash == "" || !ok {
+		return ""
+	}
+	return name
+}
+
+// KindOf returns the kind of what [Of] knows, "" for other objects.
+func KindOf(object runtime.Object) string {
+	switch object.(type) {
+	case *corev1.Pod:
+		return "Pod"
+	case *corev1.ReplicationController:
+		return "ReplicationController"
+	case *appsv1.Deployment:
+		return "Deployment"
+	case *appsv1.ReplicaSet:
+		return "ReplicaSet"
+	case *appsv1.StatefulSet:
+		return "StatefulSet"
+	case *appsv1.DaemonSet:
+		return "DaemonSet"
+	case *batchv1.Job:
+		return "Job"
+	case *batchv1.CronJob:
+		return "CronJob"
+	}
+	return ""
+}
+
+// VersionOf returns the API version of a kind that [KindOf] returns.
+func VersionOf(kind string) string {
+	switch kind {
+	case "Pod", "ReplicationController":
+		return "v1"
+	case "Job", "CronJob":
+		return "batch/v1"
+	}
+	return "apps/v1"
+}

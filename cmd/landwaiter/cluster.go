@@ -35,6 +35,7 @@ type clusterFlags struct {
 	operatedRole             string
 	warmUp                   bool
 	warmUpInterval           time.Duration
+	reports                  bool
 
 	tlsSecret, serviceName string
 	rotate                 bool
@@ -53,6 +54,7 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the fence of the operator (empty: none)")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
+	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
 	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and give its CA to every --provider-object")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
@@ -72,10 +74,10 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.kubeconfig != "" || c.operatedRole != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --operated-tenants-role, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
-	case noCluster && c.warmUp:
-		return errors.New("--warm-up needs the Kubernetes API, which --config-dir means to do without")
-	case c.warmUpInterval != 0 && !c.warmUp:
-		return errors.New("--warm-up-interval means nothing without --warm-up")
+	case noCluster && (c.warmUp || c.reports):
+		return errors.New("--warm-up and --reports need the Kubernetes API, which --config-dir means to do without")
+	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
+		return errors.New("--warm-up-interval means nothing without --warm-up or --reports")
 	case c.warmUpInterval < 0:
 		return errors.New("--warm-up-interval must be positive")
 	case c.tlsSecret != "" && (files.CertificateFile != "" || files.KeyFile != ""):
@@ -116,10 +118,21 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	if err != nil {
 		return err
 	}
+	reporter, err := c.reporter(config, s, log, options.Metrics)
+	if err != nil {
+		return err
+	}
+	if reporter != nil {
+		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead})
+		options.Observers = append(options.Observers, reporter)
+	}
 	var server *provider.Server
 	watcher, err := controller.New(config, s.Set(), s.Outside(), log, c.options(s, duties, func(namespace verify.Namespace) {
 		s.Forget(namespace)
 		server.Forget(namespace)
+		if reporter != nil {
+			reporter.Forget(namespace)
+		}
 	}))
 	if err != nil {
 		return err
@@ -130,13 +143,22 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if err := c.warm(ctx, group, config, s, log, options.Metrics); err != nil {
+	if err := c.warm(ctx, group, config, s, reporter, log, options.Metrics); err != nil {
 		return err
 	}
 	group.Go(func() error { return unavailable(identity.Run(ctx)) })
 	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
 	group.Go(func() error { return unavailable(s.Run(ctx)) })
-	group.Go(func() error { return unavailable(server.Run(ctx)) })
+	// What is denied until the last connection ends is noted too.
+	noting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group.Go(func() error {
+		defer stop()
+		return unavailable(server.Run(ctx))
+	})
+	if reporter != nil {
+		group.Go(func() error { return unavailable(reporter.Run(noting)) })
+	}
 	return group.Wait()
 }
 

@@ -30,15 +30,14 @@ type explanation struct {
 
 func newExplain() *cobra.Command {
 	var flags serviceFlags
-	var namespace string
 	var output format
 	var timeout time.Duration
 	var compare bool
 	cmd := &cobra.Command{
-		Use:   "explain --config-dir DIR [--namespace NS] IMAGE",
+		Use:   "explain [--config-dir DIR] [--namespace NS] IMAGE",
 		Short: "Show which resources apply to an image, what was found, and how long it took",
 		Long: `Explain verifies IMAGE as the server would for a pod of the namespace and shows,
-kind by kind, which resources apply and from which level; every place where evidence
+with the resources of your cluster or from files, kind by kind, which resources apply and from which level; every place where evidence
 was looked for; every signature that was checked; and the stages with their timings.
 
 With --compare-origin it also asks the registry that IMAGE names, with the same
@@ -46,10 +45,11 @@ credentials, and says what mirrors and evidence repositories lack. That changes 
 verdict.
 
 Exit codes are those of verify.`,
-		Example: `  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
-		Args:    oneImage,
+		Example: `  landwaiter explain --namespace team-a registry.example.com/team-a/app:v1
+  landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
+		Args: oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ns, err := parseNamespaceFlag(namespace)
+			questions, err := flags.questions(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -57,10 +57,12 @@ Exit codes are those of verify.`,
 			if err != nil {
 				return err
 			}
-			e, result, err := explainImage(cmd, flags, ns, ref, timeout, compare)
+			r, err := flags.rulesFor(cmd, questions)
 			if err != nil {
 				return err
 			}
+			defer r.Close()
+			e, result := explainImage(cmd, r, r.namespace, ref, timeout, compare)
 			e.Image = args[0]
 			if err := output.print(cmd, e, e.print); err != nil {
 				return err
@@ -68,9 +70,7 @@ Exit codes are those of verify.`,
 			return exitFor([]verify.Result{result})
 		},
 	}
-	flags.register(cmd, true)
-	flags.registerStrict(cmd)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to explain for (empty: cluster resources only)")
+	flags.registerRules(cmd, "namespace to explain for (empty: that of the context, or with --config-dir cluster resources only)")
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
 	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
@@ -78,17 +78,12 @@ Exit codes are those of verify.`,
 }
 
 // explainImage verifies one image and returns how it was decided.
-func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, ref image.Reference, timeout time.Duration, compare bool) (explanation, verify.Result, error) {
-	s, err := flags.load(cmd, ns)
-	if err != nil {
-		return explanation{}, verify.Result{}, err
-	}
-	defer s.Close()
+func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Reference, timeout time.Duration, compare bool) (explanation, verify.Result) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	snapshot := s.Set().Snapshot()
 	began := time.Now()
-	result := s.Verify(ctx, ns, ref)
+	result := s.verify(ctx, ns, ref)
 	took := time.Since(began)
 	choices := []printedChoice{}
 	for _, c := range snapshot.Explain(ns) {
@@ -100,7 +95,7 @@ func explainImage(cmd *cobra.Command, flags serviceFlags, ns verify.Namespace, r
 	if compare {
 		e.Origin = printableOrigin(s.CompareOrigin(ctx, ns, ref))
 	}
-	return e, result, nil
+	return e, result
 }
 
 func (e explanation) print(out io.Writer) error {

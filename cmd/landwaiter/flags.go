@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -19,8 +18,10 @@ import (
 // serviceFlags are the flags of every command that verifies.
 type serviceFlags struct {
 	configDir    string
-	required     bool // whether configDir must be set
-	strict       bool // whether problems of resources are errors
+	person       personFlags
+	files        []string // of -f
+	anonymous    bool     // whether neither files nor a cluster are needed
+	strict       bool     // whether problems of resources are errors
 	clusterCIDRs []string
 	endpoints    []string
 	redis        redisFlags
@@ -28,19 +29,30 @@ type serviceFlags struct {
 }
 
 func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
+	cmd.Flags().StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files")
+	f.registerNetwork(cmd)
+	if configRequired {
+		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
+			panic(err) // the flag is declared just above
+		}
+	}
+}
+
+// registerLive declares the flags of a command that judges by a cluster alone.
+func (f *serviceFlags) registerLive(cmd *cobra.Command) {
+	f.registerNetwork(cmd)
+	f.person.registerCluster(cmd)
+}
+
+// registerNetwork declares the flags that say what may be reached, and where it is.
+func (f *serviceFlags) registerNetwork(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.configDir, "config-dir", "", "directory with resources as YAML or JSON files")
 	flags.StringSliceVar(&f.clusterCIDRs, "cluster-cidr", nil,
 		"address range of pods and services that registries must not be in, besides the private ranges (repeatable)")
 	flags.StringSliceVar(&f.options.EgressHosts, "egress-host", nil,
 		"host or host:port that certificates may name as OCSP responder or for revocation lists, and namespaces' TrustStores as Vault or TUF mirror (repeatable; empty: none)")
 	flags.StringArrayVar(&f.endpoints, "cloud-endpoint", nil,
 		"HOST=ADDRESS:PORT of a cloud's service or registry with a private endpoint: connect there instead of to the address of HOST; the certificate must still be for HOST (repeatable)")
-	if f.required = configRequired; configRequired {
-		if err := cmd.MarkFlagRequired("config-dir"); err != nil {
-			panic(err) // the flag is declared just above
-		}
-	}
 }
 
 // complete returns the Options that the flags ask for.
@@ -87,9 +99,6 @@ func (f *serviceFlags) registerStrict(cmd *cobra.Command) {
 // that runs once and asks about a namespace. It prints problems to standard error. Where
 // the directory is optional and not given, there are no resources.
 func (f *serviceFlags) load(cmd *cobra.Command, namespace verify.Namespace) (*service.Service, error) {
-	if f.required && f.configDir == "" {
-		return nil, errors.New("--config-dir is empty, it must name a directory")
-	}
 	options, err := f.complete()
 	if err != nil {
 		return nil, err

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -26,6 +28,8 @@ type printedResult struct {
 	// because policies let it in without that.
 	Verified bool             `json:"verified"`
 	Findings []printedFinding `json:"findings"`
+	// Used lists the workloads that have the image, with -f.
+	Used []string `json:"used,omitempty"`
 }
 
 // printedRef names a resource.
@@ -152,19 +156,33 @@ func (r printedResult) headline() string {
 	return outcome
 }
 
-func printableResults(args []string, results []verify.Result) printedResults {
+func printableResults(questions []question, results []verify.Result) printedResults {
 	printed := printedResults{Results: make([]printedResult, len(results))}
 	for i, r := range results {
-		printed.Results[i] = printable(args[i], r)
+		printed.Results[i] = printable(questions[i].image, r)
+		printed.Results[i].Used = questions[i].use.Owners
 	}
 	return printed
 }
 
 func (p printedResults) print(out io.Writer) error {
 	w := newTable(out)
+	if slices.ContainsFunc(p.Results, func(r printedResult) bool { return len(r.Used) > 0 }) {
+		return p.printUses(w)
+	}
 	fmt.Fprintln(w, "IMAGE\tVERDICT\tDIGEST\tREASON")
 	for _, r := range p.Results {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
+	}
+	return w.Flush()
+}
+
+// printUses prints images with the workloads that have them.
+func (p printedResults) printUses(w *table) error {
+	fmt.Fprintln(w, "NAMESPACE\tUSED BY\tIMAGE\tVERDICT\tREASON")
+	for _, r := range p.Results {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Namespace, used(live.Use{Owners: r.Used}), plain(r.Image), r.headline(),
+			plain(policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text()))
 	}
 	return w.Flush()
 }

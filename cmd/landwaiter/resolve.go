@@ -21,16 +21,16 @@ type printedResolution struct {
 }
 
 func newResolve() *cobra.Command {
-	var flags serviceFlags
-	var namespace string
+	flags := serviceFlags{anonymous: true}
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "resolve [--config-dir DIR] [--namespace NS] IMAGE",
 		Short: "Print IMAGE with the digest that its tag names now",
 		Long: `Resolve asks the registry which digest the tag of IMAGE names, as mutation does.
-With --config-dir the Stores of the namespace, or of the cluster, give credentials
-and certificates; without it the registry is asked anonymously over HTTPS.
+The Stores of the namespace, or of the cluster, give credentials and certificates:
+those of the cluster of your kubeconfig, or those below --config-dir. Where there is
+neither, the registry is asked anonymously over HTTPS.
 
 The default output is the image alone, for scripts.
 
@@ -42,7 +42,7 @@ for verify), 69 the result cannot be written.`,
   landwaiter resolve --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
 		Args: oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ns, err := parseNamespaceFlag(namespace)
+			questions, err := flags.questions(cmd, args)
 			if err != nil {
 				return err
 			}
@@ -50,11 +50,12 @@ for verify), 69 the result cannot be written.`,
 			if err != nil {
 				return err
 			}
-			s, err := flags.load(cmd, ns)
+			s, err := flags.rulesFor(cmd, questions)
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			ns := s.namespace
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			pinned, err := s.Resolve(ctx, ns, ref)
@@ -71,11 +72,8 @@ for verify), 69 the result cannot be written.`,
 				})
 		},
 	}
-	flags.register(cmd, false)
-	cmd.Flags().Lookup("config-dir").Usage += " (empty: the registry is asked anonymously)"
-	flags.registerStrict(cmd)
+	flags.registerRules(cmd, "namespace whose Stores are used (empty: that of the context, or with --config-dir the cluster's)")
 	output.register(cmd)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace whose Stores are used (empty: the cluster's)")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time for the registry to answer")
 	return cmd
 }

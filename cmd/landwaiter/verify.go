@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -20,15 +18,23 @@ const maxParallelImages = 16
 
 func newVerify() *cobra.Command {
 	var flags serviceFlags
-	var namespace string
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "verify --config-dir DIR [--namespace NS] IMAGE...",
-		Short: "Verify images as the server would, with resources from files",
-		Long: `Verify decides for each IMAGE as the server would for a pod of the namespace,
-with the resources below --config-dir. Without --namespace only cluster resources
-apply.
+		Use:   "verify [--config-dir DIR] [--namespace NS] {IMAGE... | -f FILE}",
+		Short: "Verify images as the server would, with resources of a cluster or from files",
+		Long: `Verify decides for each IMAGE as the server would for a pod of the namespace, with
+the resources of the cluster of your kubeconfig, which it reads with your rights, or
+with those in the files below --config-dir; then without --namespace only cluster
+resources apply.
+
+With -f the images are those of the Pods and workloads in files, lists and the output
+of kustomize. Objects without a namespace are in that of --namespace.
+
+What you may not read in the cluster makes a verdict undecided, and the reason names
+the right. Flags of the server that change verdicts have to be repeated: --egress-host,
+--cluster-cidr and --cloud-endpoint. The cloud identity of your machine, its docker
+login and its Vault token are never used for a cluster's resources.
 
 Resources that cannot be used deny where they apply, and are reported on standard
 error. A directory without a resource of Landwaiter is an error. With --strict so is
@@ -36,37 +42,33 @@ a resource that cannot be used, and a namespace that is in no file.
 
 Exit codes: 0 every image is allowed, 1 any is denied, 2 any could not be decided,
 64 the command line is wrong, or the resources cannot be used (see above), 69 the
-result cannot be written.`,
-		Example: `  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
+API server does not answer, or the result cannot be written.`,
+		Example: `  landwaiter verify --namespace team-a registry.example.com/team-a/app:v1
+  kustomize build overlays/production | landwaiter verify -n team-a -f -
+  landwaiter verify --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1
   landwaiter verify --config-dir . -o json registry.example.com/app@sha256:...`,
-		Args: someImages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ns, err := parseNamespaceFlag(namespace)
+			questions, err := flags.questions(cmd, args)
 			if err != nil {
 				return err
 			}
-			refs, err := parseImages(args)
+			r, err := flags.rulesFor(cmd, questions)
 			if err != nil {
 				return err
 			}
-			s, err := flags.load(cmd, ns)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
+			defer r.Close()
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			results := verifyAll(ctx, s, ns, refs)
-			printed := printableResults(args, results)
+			results := r.verifyAll(ctx, questions)
+			printed := printableResults(questions, results)
 			if err := output.print(cmd, printed, printed.print); err != nil {
 				return err
 			}
 			return exitFor(results)
 		},
 	}
-	flags.register(cmd, true)
-	flags.registerStrict(cmd)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace to verify for (empty: cluster resources only)")
+	flags.registerRules(cmd, "namespace to verify for (empty: that of the context, or with --config-dir cluster resources only)")
+	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for all images together")
 	return cmd
@@ -94,20 +96,6 @@ func parseImages(args []string) ([]image.Reference, error) {
 		refs[i] = ref
 	}
 	return refs, nil
-}
-
-func verifyAll(ctx context.Context, s *service.Service, ns verify.Namespace, refs []image.Reference) []verify.Result {
-	results := make([]verify.Result, len(refs))
-	var group errgroup.Group
-	group.SetLimit(maxParallelImages)
-	for i, ref := range refs {
-		group.Go(func() error {
-			results[i] = s.Verify(ctx, ns, ref)
-			return nil
-		})
-	}
-	_ = group.Wait() // no task returns an error
-	return results
 }
 
 // exitFor turns results into the exit code: undecided outweighs denied, because

@@ -9,13 +9,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
+	"github.com/landwaiter/landwaiter/pkg/report"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/warm"
 )
 
-// warm verifies images ahead of admission in group, with --warm-up.
-func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, log *logrus.Logger, metrics *prometheus.Registry) error {
-	if !c.warmUp {
+// warm verifies images ahead of admission in group, with --warm-up or --reports, and tells
+// the reporter, if there is one.
+func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *rest.Config, s *service.Service, reporter *report.Reporter, log *logrus.Logger, metrics *prometheus.Registry) error {
+	if !c.warmUp && !c.reports {
 		return nil
 	}
 	kept, interval := s.PassTTL(), c.warmUpInterval
@@ -25,10 +27,25 @@ func (c *clusterFlags) warm(ctx context.Context, group *errgroup.Group, config *
 	if interval >= kept {
 		return fmt.Errorf("--warm-up-interval is %s, it must be shorter than --pass-ttl, which is %s", interval, kept)
 	}
-	watcher, err := warm.New(config, s, log, warm.Options{Interval: interval, Metrics: metrics})
+	options := warm.Options{Interval: interval, Metrics: metrics, Generation: s.Generation}
+	if reporter != nil {
+		options.Sink = reporter
+	}
+	watcher, err := warm.New(config, s, log, options)
 	if err != nil {
 		return err
 	}
+	if reporter != nil {
+		reporter.Attach(watcher)
+	}
 	group.Go(func() error { return unavailable(watcher.Run(ctx)) })
 	return nil
+}
+
+// reporter returns what writes reports, nil without --reports.
+func (c *clusterFlags) reporter(config *rest.Config, s *service.Service, log *logrus.Logger, metrics *prometheus.Registry) (*report.Reporter, error) {
+	if !c.reports {
+		return nil, nil
+	}
+	return report.New(config, s, log, metrics)
 }

@@ -75,7 +75,7 @@ func (v *view) none(kind string) Choice {
 // back as a whole, and only if nearer levels have none at all.
 func (v *view) nearestVerifiers() (int, []verifier) {
 	for i, l := range v.chain {
-		if len(l.verifiers) > 0 {
+		if len(l.verifiers) > 0 || l.hiddenVerifiers() != "" {
 			return i, l.verifiers
 		}
 	}

@@ -42,7 +42,7 @@ type Outside struct {
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
 	levels := groupByLevel(o)
 	c := &compiler{material: newMaterial(o, fetched), outside: outside}
-	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), tenants: newTenancy(levels[verify.Cluster].tenants),
+	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), tenants: newTenancy(levels[verify.Cluster]),
 		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}}
 	for _, namespace := range slices.Sorted(maps.Keys(levels)) {
 		if namespace != verify.Cluster {
@@ -88,7 +88,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
 	found := groupByLevel(o)[verify.Cluster]
-	next := &Snapshot{outside: s.outside, cluster: c.level(found, nil), tenants: newTenancy(found.tenants),
+	next := &Snapshot{outside: s.outside, cluster: c.level(found, nil), tenants: newTenancy(found),
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
 		if next.cluster.differs(own.uses) {
@@ -194,6 +194,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		l.problem(e.source, err)
 	}
 	c.exceptions(l)
+	l.hide()
 	l.ends = l.endsOf(c.material)
 	if cluster == nil {
 		l.limitSteps()

@@ -21,6 +21,10 @@ type storesAt struct {
 // left unless an equal one came before: which hosts it is for, requests tell. A broken Store
 // whose hosts are unknown might be for any, so it takes all that are left.
 func storesByHost(chain []rung) []storesAt {
+	if last := chain[len(chain)-1]; last.objects.hidden[v1alpha1.KindStore] != nil {
+		// ClusterStores also say how the hosts of nearer Stores are reached.
+		return []storesAt{{at: len(chain) - 1, stores: last.stores}}
+	}
 	var all []storesAt
 	taken := map[string]bool{}
 	for i, l := range chain {

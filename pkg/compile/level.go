@@ -61,8 +61,10 @@ func refuse[S any](entries []entry[S], err error) {
 type objects struct {
 	namespace verify.Namespace
 	uid       string
-	broken    error // the Namespace object itself could not be read
-	ending    bool  // the namespace is being deleted
+	broken    error            // the Namespace object itself could not be read
+	ending    bool             // the namespace is being deleted
+	unread    error            // the Namespace object is hidden
+	hidden    map[string]error // the kinds that are hidden, without "Cluster"
 	material  material
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
@@ -103,6 +105,9 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		} else if b.Source.Kind == kindNamespace {
 			at(b.Source.Name).broken = b.Err
 		}
+	}
+	for _, h := range o.Hidden {
+		hide(at, h)
 	}
 	for _, l := range levels {
 		l.sort()

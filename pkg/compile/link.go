@@ -39,8 +39,8 @@ func (s *Snapshot) link(own *level) *view {
 	bound := s.bind(own)
 	v := &view{own: own, bound: bound, binding: bound}
 	v.chain = chainOf(own, v.binding, s.cluster)
-	if own.objects.broken != nil || v.counts() && own.broken != "" {
-		v.broken, v.by = own.broken, policy.ObjectRef{}
+	if own.objects.broken != nil || v.counts() && own.broken != "" && !v.hidden {
+		v.broken, v.by, v.hidden = own.broken, policy.ObjectRef{}, false
 	}
 	v.from, v.verifiers = v.nearestVerifiers()
 	stores := storesByHost(v.chain)
@@ -66,6 +66,14 @@ func (s *Snapshot) link(own *level) *view {
 	return v
 }
 
+// noVerifiers returns why the Verifiers that apply are unknown, "" if they are not.
+func (v *view) noVerifiers() string {
+	if v.from < len(v.chain) {
+		return v.chain[v.from].hiddenVerifiers()
+	}
+	return ""
+}
+
 // addLayers makes the layers of v: what decides, the floors, and what warns.
 func (s *Snapshot) addLayers(v *view) {
 	attestations := needAttestations(v.verifiers) || (len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers))
@@ -83,6 +91,7 @@ func (s *Snapshot) addLayers(v *view) {
 			"a floor is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, floor := range floors {
 			layer := v.layer([]compiledPolicy{floor}, s.cluster.verifiers, client)
+			layer.NoVerifiers = s.cluster.hiddenVerifiers()
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
@@ -142,8 +151,8 @@ func (v *view) decidingLayer(client verify.Registry) verify.Layer {
 	layer := v.judging(groups, client)
 	layer.Warns = false
 	layer.RequireMatching = len(groups) == 0
-	if layer.Broken == "" {
-		layer.Broken = v.slow
+	if layer.Broken == "" && v.slow != "" {
+		layer.Broken, layer.Hidden = v.slow, false
 	}
 	return v.refused(layer)
 }
@@ -153,7 +162,7 @@ func (v *view) refused(layer verify.Layer) verify.Layer {
 	if v.broken == "" {
 		return layer
 	}
-	layer.Broken = v.broken
+	layer.Broken, layer.Hidden = v.broken, v.hidden
 	if v.by != (policy.ObjectRef{}) {
 		layer.Source = v.by
 	}
@@ -164,9 +173,12 @@ func (v *view) refused(layer verify.Layer) verify.Layer {
 // default is Inherit. The whole warns if the first group does.
 func (v *view) judging(groups []group, client verify.Registry) verify.Layer {
 	if len(groups) == 0 {
-		return v.layer(nil, v.verifiers, client)
+		layer := v.layer(nil, v.verifiers, client)
+		layer.NoVerifiers = v.noVerifiers()
+		return layer
 	}
 	layer := v.layer(groups[0].policies, v.verifiers, client)
+	layer.NoVerifiers = v.noVerifiers()
 	if groups[0].rules != nil {
 		layer.Rules = groups[0].rules // a home may have many rules, and a Tenant many namespaces
 	}
@@ -197,7 +209,7 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 		layer.Rules = append(layer.Rules, p.rules...)
 		// A broken policy might deny any image, so it denies all.
 		if p.broken != "" && layer.Broken == "" {
-			layer.Source, layer.Broken = p.source, p.broken
+			layer.Source, layer.Broken, layer.Hidden = p.source, p.broken, p.hidden
 		}
 	}
 	return layer
@@ -230,7 +242,7 @@ func needAttestations(verifiers []verifier) bool {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *view) string {
-	parts := []string{v.broken}
+	parts := []string{v.broken, v.noVerifiers(), s.cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
 	list("verifiers", mapSlice(v.verifiers, func(v verifier) string { return v.fingerprint }))
 	list("stores", mapSlice(v.stores, func(s store) string { return s.fingerprint }))

@@ -26,10 +26,16 @@ type material struct {
 	// roles holds the annotation [v1alpha1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
 	fetched Fetched
+	hidden  map[policy.ObjectRef]error
+	person  bool // as [resource.Objects.Person]
 }
 
 func newMaterial(o resource.Objects, fetched Fetched) material {
-	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched}
+	m := material{objects: map[policy.ObjectRef]map[string][]byte{}, pulls: map[policy.ObjectRef][]string{}, broken: map[policy.ObjectRef]error{}, roles: map[policy.ObjectRef]string{}, fetched: fetched,
+		hidden: map[policy.ObjectRef]error{}, person: o.Person}
+	for _, h := range o.Hidden {
+		m.hidden[h.Source] = resource.HiddenError(h.Why)
+	}
 	for _, secret := range o.Secrets {
 		content := make(map[string][]byte, len(secret.Data)+len(secret.StringData))
 		for key, value := range secret.Data {
@@ -83,10 +89,21 @@ func locate(kind, namespace, name string) (policy.ObjectRef, error) {
 	return policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, nil
 }
 
+// unreadable returns why an object is hidden or broken, nil if it is neither.
+func (m material) unreadable(source policy.ObjectRef) error {
+	if err := m.hidden[source]; err != nil {
+		return err
+	}
+	if err := m.broken[source]; err != nil {
+		return fmt.Errorf("%s cannot be read: %w", source, err)
+	}
+	return nil
+}
+
 // object returns the content of a Secret or ConfigMap.
 func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
-	if err := m.broken[source]; err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", source, err)
+	if err := m.unreadable(source); err != nil {
+		return nil, err
 	}
 	content, ok := m.objects[source]
 	if !ok {
@@ -143,8 +160,8 @@ func (m material) pullSecrets(ref v1alpha1.ClusterServiceAccountRef) ([]v1alpha1
 	if err != nil {
 		return nil, err
 	}
-	if err := m.broken[source]; err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", source, err)
+	if err := m.unreadable(source); err != nil {
+		return nil, err
 	}
 	names, ok := m.pulls[source]
 	switch {
@@ -176,8 +193,16 @@ func (m material) accountCredentials(ref v1alpha1.ClusterServiceAccountRef) (map
 	return all, nil
 }
 
-// get returns the fetched value of a source.
+// get returns the fetched value of a source. What a person cannot fetch, the cluster may.
 func (m material) get(source external.Source) (external.Value, error) {
+	known, err := m.known(source)
+	if err != nil && m.person {
+		err = resource.HiddenError(fmt.Sprintf("%v; the cluster may have it", err))
+	}
+	return known, err
+}
+
+func (m material) known(source external.Source) (external.Value, error) {
 	known, ok := m.fetched[source]
 	switch {
 	case !ok:
@@ -215,7 +240,7 @@ func fieldError(field string, err error) error {
 // status of a cluster resource says why it is broken: that may name objects of other
 // namespaces.
 func unusable(source policy.ObjectRef, err error) string {
-	if source.Namespace == "" {
+	if source.Namespace == "" && !resource.IsHidden(err) {
 		return source.String() + " cannot be used; its condition Ready says why"
 	}
 	return cut(fmt.Sprintf("%s cannot be used: %v", source, err))

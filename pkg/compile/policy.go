@@ -19,6 +19,7 @@ type compiledPolicy struct {
 	floor       bool
 	warns       bool // only adds warnings
 	broken      string
+	hidden      bool // broken is about what may not be read
 	fingerprint string
 }
 

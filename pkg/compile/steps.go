@@ -77,7 +77,7 @@ func costOf(patterns []image.Pattern) (steps int) {
 
 // refuse returns p as one that denies, and says why.
 func (p compiledPolicy) refuse(why string) compiledPolicy {
-	p.rules, p.fallback, p.broken = nil, "", why
+	p.rules, p.fallback, p.broken, p.hidden = nil, "", why, false
 	p.fingerprint = digestOf([]string{p.fingerprint, why})
 	return p
 }

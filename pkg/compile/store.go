@@ -6,6 +6,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -21,7 +22,7 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken = unusable(e.source, err)
+		s.Broken, s.Hidden = unusable(e.source, err), resource.IsHidden(err)
 	}
 	var secrets []string
 	for _, host := range sortedKeys(s.Credentials) {
@@ -51,7 +52,7 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 	}
 	// The proxy is in force for the Stores of namespaces, too, whatever else is broken.
 	if s.proxy, err = m.proxy(e.spec); err != nil {
-		s.proxy = &registry.Proxy{Broken: unusable(e.source, err)}
+		s.proxy = &registry.Proxy{Broken: unusable(e.source, err), Hidden: resource.IsHidden(err)}
 		return nil, err
 	}
 	if err := s.readPlaces(e.spec.StoreCommon); err != nil {

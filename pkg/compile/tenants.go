@@ -26,13 +26,14 @@ type tenancy struct {
 	names    []string                      // of Tenants whose members are known, sorted
 	unusable map[policy.ObjectRef]error    // Tenants that cannot be used
 	hidden   bool                          // the members of some Tenant are unknown
+	unread   error                         // the Tenants may not be read
 	homes    map[verify.Namespace][]string // the Tenants with this home
 }
 
-func newTenancy(entries []entry[*v1alpha1.Tenant]) *tenancy {
-	t := &tenancy{unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
+func newTenancy(cluster *objects) *tenancy {
+	t := &tenancy{unread: cluster.hidden[v1alpha1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
 	var known []*v1alpha1.Tenant
-	for _, e := range entries {
+	for _, e := range cluster.tenants {
 		err := e.broken
 		if err == nil {
 			err = checkMembership(e.spec.Spec)
@@ -88,6 +89,7 @@ type binding struct {
 
 	broken string // why every image is denied, "" if none is for that reason
 	by     policy.ObjectRef
+	hidden bool // broken is about what may not be read
 }
 
 // bind returns the binding of a namespace whose own level is given.
@@ -104,7 +106,7 @@ func (s *Snapshot) bind(own *level) binding {
 			b.decides = tenant.Spec.Verification.Decides
 		}
 		if err := s.homeError(tenant); err != nil && b.decides != v1alpha1.DecidesCluster {
-			b.broken, b.by = cut(err.Error()), tenantRef(tenant.Name)
+			b.broken, b.by, b.hidden = cut(err.Error()), tenantRef(tenant.Name), resource.IsHidden(err)
 		}
 		if home := verify.Namespace(tenant.Spec.Home); namespace == home {
 			b.home = own
@@ -117,6 +119,9 @@ func (s *Snapshot) bind(own *level) binding {
 		// another team's.
 		b.by = policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: "(unreadable)"}
 		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
+	}
+	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
+		b.broken, b.by, b.hidden = err.Error(), hiddenSource(verify.Cluster, v1alpha1.KindTenant), true
 	}
 	limits, ownQuota := s.cluster.quotas[b.account]
 	if !ownQuota && tenant != nil {
@@ -147,6 +152,8 @@ func (s *Snapshot) homeError(tenant *v1alpha1.Tenant) error {
 	switch {
 	case !s.holds(tenant, home):
 		return resource.Reasoned(policy.ReasonConflict, fmt.Errorf("home %s of Tenant %s belongs to another Tenant", home, tenant.Name))
+	case exists && l.objects.unread != nil:
+		return l.objects.unread
 	case !exists:
 		return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("home %s of Tenant %s does not exist; create the namespace", home, tenant.Name))
 	case l.objects.ending:

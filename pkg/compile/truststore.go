@@ -211,6 +211,9 @@ func (ts trustStores) find(ref v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreT
 
 func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreType) (*trustStore, error) {
 	source := policy.ObjectRef{Kind: kind, Namespace: string(l.objects.namespace), Name: name}
+	if err := l.objects.hidden[v1alpha1.KindTrustStore]; err != nil {
+		return nil, err
+	}
 	store, ok := l.trustStores[name]
 	if l.objects.namespace == verify.Cluster && ts.uses != nil {
 		ts.uses[name] = l.fingerprintOf(name)
@@ -218,6 +221,8 @@ func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreTy
 	switch {
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
+	case resource.IsHidden(store.err):
+		return nil, fmt.Errorf("%s cannot be read: %w", source, store.err)
 	case store.err != nil:
 		if ts.uses == nil { // a cluster resource: its own status may say why
 			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))

@@ -6,6 +6,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -24,7 +25,7 @@ func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)
 	if err != nil {
-		v.Checker, v.Broken = nil, unusable(e.source, err)
+		v.Checker, v.Broken, v.Hidden = nil, unusable(e.source, err), resource.IsHidden(err)
 	}
 	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
 	return v, err

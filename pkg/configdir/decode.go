@@ -42,6 +42,7 @@ type ignored struct {
 	document
 	source policy.ObjectRef
 	why    string
+	json   []byte // with decoder.keep
 }
 
 // unidentified is a document whose object cannot be identified, or a file or directory
@@ -66,6 +67,9 @@ type decoder struct {
 	codec  runtime.Decoder
 	keep   bool // whether entries keep what they were parsed from
 	now    func() time.Time
+	// namespace is that of objects that need one and name none; empty means that this is an
+	// error.
+	namespace string
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -116,14 +120,20 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	switch {
 	case err != nil:
 	case known:
+		if scope != cluster && h.Metadata.Namespace == "" {
+			h.Metadata.Namespace = d.namespace
+		}
 		err = h.validate(scope)
 	case isList(h.GroupVersionKind):
 		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
 	case h.foreign() && hasOurs(from.node):
 		err = fmt.Errorf("apiVersion %s, kind %s is not read, and it has Landwaiter's resources among its items; make it a list of apiVersion v1, kind List", h.APIVersion, h.Kind)
 	case h.foreign():
-		r.ignored = append(r.ignored, ignored{document: doc, source: h.ref(),
-			why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)})
+		i := ignored{document: doc, source: h.ref(), why: fmt.Sprintf("apiVersion %s, kind %s is not a Landwaiter resource and is ignored", h.APIVersion, h.Kind)}
+		if d.keep {
+			i.json = from.json
+		}
+		r.ignored = append(r.ignored, i)
 		return
 	default:
 		err = h.unknown()
@@ -171,6 +181,9 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 		created(made, d.now())
 	case *v1alpha1.ClusterException:
 		created(made, d.now())
+	}
+	if named, ok := object.(metav1.Object); ok && scope != cluster && named.GetNamespace() == "" {
+		named.SetNamespace(d.namespace)
 	}
 	return object, nil
 }

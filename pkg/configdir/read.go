@@ -37,8 +37,10 @@ type Declaration struct {
 	Line   int // at which the object begins, from 1
 	// JSON is a resource of landwaiter.dev as it was written. Other objects have none.
 	JSON []byte
-	// Ignored says that the object is of a kind that Landwaiter does not use.
+	// Ignored says that the object is of a kind that Landwaiter does not use. Foreign is
+	// then what was written, of which nothing was checked.
 	Ignored bool
+	Foreign []byte
 	// Err says why the object cannot be identified, or its content not be read.
 	Err error
 
@@ -99,11 +101,16 @@ func step(node *yamlv3.Node, name string) (next, at *yamlv3.Node) {
 // Read reads files whatever their names, directories as [Load] does, and standard input
 // for the path [Standard]. It fails if one cannot be read. What it says of their content
 // is in the result: unlike Load, it does not fail if a document cannot be identified.
-func Read(paths []string, stdin io.Reader) (Files, error) {
+func Read(paths []string, stdin io.Reader) (Files, error) { return ReadIn("", paths, stdin) }
+
+// ReadIn is [Read] for objects of which those that need a namespace and name none are in
+// the given one, as kubectl apply has it.
+func ReadIn(namespace string, paths []string, stdin io.Reader) (Files, error) {
 	d, err := newDecoder(true)
 	if err != nil {
 		return Files{}, err
 	}
+	d.namespace = namespace
 	texts, total := map[string][]byte{}, 0
 	for _, name := range paths {
 		found, err := readPath(name, stdin)
@@ -192,7 +199,7 @@ func declarations(parsed map[string]parsedFile) []Declaration {
 			all = append(all, d)
 		}
 		for _, i := range r.ignored {
-			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true})
+			all = append(all, Declaration{Source: i.source, File: i.file, Line: i.line, Ignored: true, Foreign: i.json})
 		}
 		for _, u := range r.unidentified {
 			all = append(all, Declaration{File: u.file, Line: u.line, Err: u.err})

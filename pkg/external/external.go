@@ -50,6 +50,9 @@ type Options struct {
 	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
 	// is for commands, which have no request path.
 	Wait bool
+	// NoPod refuses the identity of this process: on a person's machine that is the person's,
+	// and resources that others wrote must not use it.
+	NoPod bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }
@@ -97,6 +100,9 @@ func New(options Options, now func() time.Time) *Fetcher {
 	}
 	f.set = prefetch.New[verify.Namespace](follow, now, prefetch.Options[Value]{MaxKeys: maxSources, FirstWait: firstWait, News: news})
 	f.signatures = f.awsAnswers(func(ctx context.Context, q awsQuestion) ([]string, error) {
+		if err := f.refused(q.as); err != nil {
+			return nil, err
+		}
 		return real.of(Source{Owner: q.namespace}).askAWSSigner(ctx, q)
 	})
 	return f

@@ -32,6 +32,9 @@ func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 	if err := source.permitted(f.hosts); err != nil {
 		return Content{}, err
 	}
+	if err := f.refused(source.As); err != nil {
+		return Content{}, err
+	}
 	fetch, ok := f.options.Fetch[source.Kind]
 	if !ok {
 		return Content{}, fmt.Errorf("%s is not a kind that can be fetched", source)
@@ -48,6 +51,14 @@ func (f *Fetcher) fetch(ctx context.Context, source Source) (Content, error) {
 		return Content{}, fmt.Errorf("fetch %s: the content has %d bytes, the limit is %d", source, len(content.Bytes), maxContent)
 	}
 	return content, nil
+}
+
+// refused returns an error for the identity of this process where it is nobody's to use.
+func (f *Fetcher) refused(as Identity) error {
+	if _, ambient := as.(pod); ambient && f.options.NoPod {
+		return problem("it is read with the cloud identity of Landwaiter's pod, which this machine does not have; its own is never used")
+	}
+	return nil
 }
 
 // permitted returns an error if the owner may not fetch the source: a tenant only

@@ -13,4 +13,12 @@ const (
 	// maxReferences bounds the Secrets, ConfigMaps and ServiceAccounts that are read for one
 	// namespace, as in the cluster.
 	maxReferences = 64
+	// maxUses bounds the images that are verified: each costs requests to registries.
+	maxUses = 50_000
+	// MaxOwners bounds the workloads that are named for one image: some base images are
+	// everywhere.
+	MaxOwners = 10
+	// maxParallel bounds the images that are judged at a time, as for other commands: what a
+	// registry bears from one machine.
+	maxParallel = 16
 )

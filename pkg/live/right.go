@@ -3,7 +3,6 @@ package live
 import (
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -40,6 +39,8 @@ func (r Right) remedy() string {
 	return "ask a cluster admin to bind ClusterRole " + PreviewerRole
 }
 
-// missing returns the right that an error of the API server says is missing, and false for
-// other errors.
-func missing(err error, right Right) (Right, bool) { return right, apierrors.IsForbidden(err) }
+// MissingError is the error for a read without which there is nothing to say.
+type MissingError struct{ Right Right }
+
+// Error says which right is missing, and how to get it.
+func (e MissingError) Error() string { return e.Right.String() }

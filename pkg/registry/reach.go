@@ -32,6 +32,8 @@ type Proxy struct {
 	AlsoFor []image.HostPattern
 	// Broken, if set, says why the proxy cannot be used. Its hosts are then not reached.
 	Broken string
+	// Hidden says that Broken is about what whoever asks may not read.
+	Hidden bool
 }
 
 // serves reports whether the store lists a host, by name or by pattern.
@@ -124,6 +126,8 @@ func (c *Client) proxy(a Access, origin, host, address string) (*egress.Proxy, e
 	switch via := rule.Proxy; {
 	case rule.PlainHTTP:
 		return nil, nil //nolint:nilnil // a tunnel is for TLS
+	case via != nil && via.Broken != "" && via.Hidden:
+		return nil, brokenProxy(via.Broken)
 	case via != nil && via.Broken != "":
 		return nil, verify.PermanentWith(policy.ReasonBrokenResource, brokenProxy(via.Broken), "ask a cluster admin to correct the proxy of the ClusterStore")
 	case via == nil || via.Own == nil:

@@ -137,6 +137,9 @@ func (p *place) repository(stage Stage) (*remote.Repository, error) {
 func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, error) {
 	host, store := p.at.Host, p.store
 	if store.Broken != "" {
+		if store.Hidden {
+			return nil, errors.New(store.Broken)
+		}
 		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken), "correct the Store, or ask its owner to; its condition Ready says what is wrong")
 	}
 	credential := store.credential(host)

@@ -30,6 +30,11 @@ type Objects struct {
 	// Broken holds objects that exist but could not be read. They deny where they
 	// would have applied.
 	Broken []Broken
+	// Hidden lists what whoever read the objects may not read. Person says that a person
+	// read them, on a machine that may not reach what resources keep outside the cluster.
+	// What depends on either is Undecided. In the cluster and with files there is none.
+	Hidden []Hidden
+	Person bool
 }
 
 // Add adds objects of the kinds above. It returns an error for other kinds.

@@ -70,6 +70,11 @@ type Layer struct {
 	RequireMatching bool
 	// Broken, if set, says which resource is unusable; the layer then denies all.
 	Broken string
+	// Hidden says that Broken is about what whoever asks may not read: the layer is then
+	// Undecided. NoVerifiers, if set, says so of the verifiers: rules that need some are
+	// Undecided.
+	Hidden      bool
+	NoVerifiers string
 }
 
 // Rule states what a policy requires of the images that it matches.
@@ -116,6 +121,9 @@ type Verifier struct {
 	// Broken, if set, says why the verifier is unusable: all evidence is then invalid,
 	// and Checker is not called.
 	Broken string
+	// Hidden says that Broken is about what whoever asks may not read: all evidence is then
+	// unknown.
+	Hidden bool
 }
 
 // account returns the account that work counts against. It is never empty.
@@ -171,6 +179,8 @@ func (l *Layer) unverified(source policy.ObjectRef, why string) task {
 
 func (l *Layer) plan(ref image.Reference) task {
 	switch {
+	case l.Broken != "" && l.Hidden:
+		return l.unknowable(l.Source, l.Broken)
 	case l.Broken != "":
 		return known(l, policy.Verdict{Policy: l.Source, Reason: l.Broken, Remediation: repair(l.Source)})
 	case l.OnlyWarnings:
@@ -198,6 +208,12 @@ func (l *Layer) plan(ref image.Reference) task {
 		Remediation: l.Source.Owner("add a rule for this image to the policy")})
 }
 
+// unknowable returns the task of a layer whose answer depends on what whoever asks may not
+// read.
+func (l *Layer) unknowable(source policy.ObjectRef, why string) task {
+	return known(l, policy.Verdict{Outcome: policy.Undecided, Policy: source, Reason: why})
+}
+
 // repair says what to do about a resource that cannot be used.
 func repair(source policy.ObjectRef) string {
 	return source.Owner("correct the resource; its condition Ready says what is wrong")
@@ -205,6 +221,9 @@ func repair(source policy.ObjectRef) string {
 
 // planMatching plans a layer without policies: all verifiers that match must pass.
 func (l *Layer) planMatching(ref image.Reference) task {
+	if l.NoVerifiers != "" {
+		return l.unknowable(l.Source, l.NoVerifiers)
+	}
 	var names []string
 	for _, v := range l.Verifiers {
 		if v.matches(ref) {
@@ -229,6 +248,9 @@ func (l *Layer) planRule(rule Rule, ref image.Reference) task {
 			Remediation: "use another image, or " + rule.Source.Owner("change that rule")})
 	default:
 		return known(l, policy.Verdict{Policy: rule.Source, Reason: "internal error: unknown action"})
+	}
+	if l.NoVerifiers != "" {
+		return l.unknowable(rule.Source, l.NoVerifiers)
 	}
 	t := task{layer: l, rules: policy.Requirements{Source: rule.Source}, warns: l.Warns, indexManifests: rule.IndexManifests}
 	deny := func(verdict policy.Verdict) task {
@@ -285,7 +307,7 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 	for _, v := range l.Verifiers {
 		switch {
 		case !v.matches(ref):
-		case v.Broken != "":
+		case v.Broken != "" && !v.Hidden:
 			return policy.Requirement{}, PermanentWith(policy.ReasonBrokenResource, fmt.Errorf("its expression needs every Verifier: %s", v.Broken), repair(v.Source))
 		default:
 			names = append(names, v.Source.Name)
@@ -297,48 +319,14 @@ func (l *Layer) matching(source policy.ObjectRef, demand Requirement, ref image.
 	return policy.Matching(source, demand.AtLeast, demand.Condition, names...)
 }
 
-// add looks name up and records it as a verifier to run or as a missing one.
-func (t *task) add(l *Layer, name string, ref image.Reference) {
-	i := slices.IndexFunc(l.Verifiers, func(v *Verifier) bool { return v.Source.Name == name })
-	if i < 0 {
-		t.missing = append(t.missing, l.unknown(t.rules.Source, name))
-		return
-	}
-	v := l.Verifiers[i]
-	switch {
-	case slices.Contains(t.verifiers, v):
-	case v.Broken != "":
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonBrokenResource, Message: v.Broken, Remediation: repair(v.Source)}))
-	case !v.matches(ref):
-		t.missing = append(t.missing, v.finding(policy.Finding{Reason: policy.ReasonNotForThisImage,
-			Message:     fmt.Sprintf("%s is not for %s: its images do not match", v.Source, ref.Name()),
-			Remediation: v.Source.Owner("add the image to spec.images of the Verifier") + ", or require another Verifier"}))
-	default:
-		t.verifiers = append(t.verifiers, v)
-	}
-}
-
-// pending returns an Unknown finding for each verifier that has yet to run.
-func (t *task) pending() []policy.Finding {
-	findings := make([]policy.Finding, len(t.verifiers))
-	for i, v := range t.verifiers {
-		findings[i] = v.finding(policy.Finding{Result: policy.Unknown})
-	}
-	return findings
-}
-
-// finding adds the verifier to f.
-func (v *Verifier) finding(f policy.Finding) policy.Finding {
-	f.Verifier, f.Source, f.Type = v.Source.Name, v.Source, v.Type
-	return f
-}
-
 // decided returns the verdict if no task needs evidence for it:
-// one denies, or all allow.
+// one denies, else one cannot be known, or all allow.
 func decided(tasks []task) (policy.Verdict, bool) {
-	for _, t := range tasks {
-		if t.known && t.effective(t.verdict).Outcome != policy.Allowed {
-			return t.verdict, true
+	for _, outcome := range []policy.Outcome{policy.Denied, policy.Undecided} {
+		for _, t := range tasks {
+			if t.known && t.effective(t.verdict).Outcome == outcome {
+				return t.verdict, true
+			}
 		}
 	}
 	if i := slices.IndexFunc(tasks, func(t task) bool { return !t.known }); i >= 0 {

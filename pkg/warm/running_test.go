@@ -46,7 +46,9 @@ func TestImagesOfPodsAreReportedForTheirTopOwner(t *testing.T) {
 	put(w.byKind["Deployment"], &appsv1.Deployment{ObjectMeta: meta("web", workload.Ref{}, ""), Spec: appsv1.DeploymentSpec{Template: template}})
 	cron := workload.Ref{APIVersion: "batch/v1", Kind: "CronJob", Name: "night", UID: "c"}
 	put(w.byKind["Job"], &batchv1.Job{ObjectMeta: meta("night-1", cron, ""), Spec: batchv1.JobSpec{Template: template}})
-	set := func(name string) workload.Ref { return workload.Ref{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: "r"} }
+	set := func(name string) workload.Ref {
+		return workload.Ref{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: "r"}
+	}
 	pod("web-1-a", set("web-1"), "1")
 	pod("web-1-b", set("web-1"), "1")
 	pod("other-1-a", set("other-1"), "1") // its Deployment does not exist

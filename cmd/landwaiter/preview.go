@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// progressEvery is the pause between two lines about the progress of long work.
+const progressEvery = 5 * time.Second
+
+// previewFlags are the flags of preview.
+type previewFlags struct {
+	service serviceFlags
+	deleted []string
+	all     bool
+	timeout time.Duration
+}
+
+func newPreview() *cobra.Command {
+	var flags previewFlags
+	var output format
+	cmd := &cobra.Command{
+		Use:   "preview {-f NEW.yaml | --delete KIND/NAME}... [-n NS | -A]",
+		Short: "Show what a change of resources would do to the images that run",
+		Long: `Preview judges the images of running pods and of workloads with the resources of the
+cluster as they are, and as they would be with the objects of NEW.yaml applied and
+those of --delete removed. It prints the images whose verdict would change, why, and
+what to do, then the totals of each namespace. It changes nothing.
+
+It reads the cluster with your rights. What you may not read or reach makes the rows
+that depend on it unknown, and names the right; all other rows are exact. The
+ClusterRole landwaiter-previewer has the rights, except on Secrets; a cluster admin
+binds it by hand.
+
+NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets,
+ConfigMaps and ServiceAccounts that they need. Objects without a namespace are in that
+of -n. Objects that an API server would refuse are an error.
+
+Registries are asked from your machine. Flags of the server that change verdicts have
+to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Neither the cloud
+identity of your machine nor its docker login or Vault token is ever used.
+
+Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
+already, 2 something is unknown and nothing known would be denied, 64 the command
+line or an object is wrong, 69 the API server does not answer, or the result cannot be
+written.`,
+		Example: `  landwaiter preview -f stricter.yaml --all-namespaces
+  landwaiter preview -f new-key.yaml -n team-a --all
+  landwaiter preview --delete clusterverificationpolicy/default -A -o json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			printed, err := flags.run(cmd)
+			if err != nil {
+				return err
+			}
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			return printed.exit()
+		},
+	}
+	flags.service.registerLive(cmd)
+	flags.service.person.registerNamespaces(cmd)
+	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the objects as they would be; - is standard input (repeatable)")
+	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
+	cmd.Flags().BoolVar(&flags.all, "all", false, "print the images whose verdict stays, too")
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "time for all images together; what is not decided then is unknown")
+	output.register(cmd)
+	return cmd
+}
+
+// noArguments refuses arguments.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, and %q is one; see %s --help", cmd.Name(), args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// run judges what runs.
+func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
+	config, namespace, err := f.service.person.scope()
+	if err != nil {
+		return printedPreview{}, err
+	}
+	change, err := f.change(cmd, namespace)
+	if err != nil {
+		return printedPreview{}, err
+	}
+	options, err := f.service.complete()
+	if err != nil {
+		return printedPreview{}, err
+	}
+	person, err := live.New(config)
+	if err != nil {
+		return printedPreview{}, unavailable(err)
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
+	before, after, err := person.Rehearse(ctx, scope, change)
+	if err != nil {
+		return printedPreview{}, unreachable(err)
+	}
+	if len(before.Missing) > 0 {
+		return printedPreview{}, fmt.Errorf("namespace %s does not exist", before.Missing[0])
+	}
+	uses, missing, err := person.Running(ctx, scope)
+	if err != nil {
+		return printedPreview{}, unreachable(err)
+	}
+	rows, problems, err := judge(ctx, cmd.ErrOrStderr(), options, before, after, uses)
+	if err != nil {
+		return printedPreview{}, err
+	}
+	warn(cmd.ErrOrStderr(), problems, change, scope, before)
+	return printablePreview(rows, missing, f.all), nil
+}
+
+// change reads what is previewed.
+func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (live.Change, error) {
+	if len(f.service.files)+len(f.deleted) == 0 {
+		return live.Change{}, errors.New("which change? give -f FILE with the objects as they would be, or --delete KIND/NAME")
+	}
+	change := live.Change{At: time.Now()}
+	if len(f.service.files) > 0 {
+		read, others, err := live.ReadChange(cmd.Context(), f.service.files, cmd.InOrStdin(), namespace, time.Now())
+		if err != nil {
+			return live.Change{}, err
+		}
+		if others > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d\n", others)
+		}
+		change = read
+	}
+	for _, text := range f.deleted {
+		ref, err := live.ParseDeletion(text, namespace)
+		if err != nil {
+			return live.Change{}, fmt.Errorf("--delete: %w", err)
+		}
+		change.Delete = append(change.Delete, ref)
+	}
+	return change, nil
+}
+
+// judge decides about images with the resources as they are and as they would be, and
+// returns the problems that the change brings.
+func judge(ctx context.Context, stderr io.Writer, options service.Options, before, after live.State, uses []live.Use) ([]live.Row, []resource.Problem, error) {
+	s, old, err := service.Open(ctx, before.Objects, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.Close()
+	next, problems := s.Rehearse(ctx, after.Objects)
+	problems = slices.DeleteFunc(problems, func(p resource.Problem) bool { return slices.Contains(old, p) })
+	progress := newProgress(stderr, len(uses))
+	rows := live.Preview(ctx, uses, before.Judging(s), after.Judging(next), progress.step)
+	return rows, problems, nil
+}
+
+// warn says what a reader of the rows should know of the change.
+func warn(stderr io.Writer, problems []resource.Problem, change live.Change, scope live.Scope, before live.State) {
+	for _, p := range problems {
+		fmt.Fprintf(stderr, "warning: with the change, %s: %s: %s\n", p.Source, p.Reason, plain(p.Message))
+	}
+	if scope.All {
+		return
+	}
+	for _, name := range change.Objects.InNamespaces() {
+		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
+			fmt.Fprintf(stderr, "note: the change has objects of namespace %s, where nothing was looked at; use -n %s or -A\n", name, name)
+		}
+	}
+}
+
+// progress tells a person how far long work is.
+type progress struct {
+	out       io.Writer
+	done, all int
+	next      time.Time
+}
+
+func newProgress(out io.Writer, all int) *progress {
+	return &progress{out: out, all: all, next: time.Now().Add(progressEvery)}
+}
+
+// step counts one image.
+func (p *progress) step() {
+	p.done++
+	if now := time.Now(); now.After(p.next) {
+		p.next = now.Add(progressEvery)
+		fmt.Fprintf(p.out, "judged %d of %d images\n", p.done, p.all)
+	}
+}
+
+// printableRef returns nil for a verdict that no resource decided.
+func printableRef(ref policy.ObjectRef) *printedRef {
+	if ref == (policy.ObjectRef{}) {
+		return nil
+	}
+	printed := printedRef(ref)
+	return &printed
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// printedPreview is what preview prints.
+type printedPreview struct {
+	// Images are those whose verdict would change or is unknown; with --all every one.
+	Images []printedChange `json:"images"`
+	Totals []printedTotal  `json:"totals"`
+	// Missing are rights to list pods and workloads that the person lacks: there may be more
+	// images.
+	Missing []string `json:"missing"`
+	Breaks  int      `json:"breaks"`  // images that would be denied and are not already
+	Unknown int      `json:"unknown"` // images of which a verdict is unknown
+}
+
+// printedChange is one image of a namespace.
+type printedChange struct {
+	Namespace string        `json:"namespace"`
+	Image     string        `json:"image"`
+	Used      []string      `json:"used"`
+	Pods      int           `json:"pods"`
+	From      printedAnswer `json:"from"`
+	To        printedAnswer `json:"to"`
+}
+
+// printedAnswer is the verdict on an image with the resources as they are or would be.
+type printedAnswer struct {
+	Answer      live.Answer `json:"answer"`
+	Policy      *printedRef `json:"policy,omitempty"`
+	Exception   *printedRef `json:"exception,omitempty"`
+	Reason      string      `json:"reason"`
+	Warning     string      `json:"warning,omitempty"`
+	Remediation string      `json:"remediation,omitempty"`
+}
+
+// printedTotal counts the images of a namespace by answer.
+type printedTotal struct {
+	Namespace string              `json:"namespace"`
+	Images    int                 `json:"images"`
+	From      map[live.Answer]int `json:"from"`
+	To        map[live.Answer]int `json:"to"`
+	Breaks    int                 `json:"breaks"`
+}
+
+func printablePreview(rows []live.Row, missing []live.Right, all bool) printedPreview {
+	p := printedPreview{Images: []printedChange{}, Missing: mapped(missing, live.Right.String), Totals: mapped(live.Totals(rows), printableTotal)}
+	for _, row := range rows {
+		if row.Breaks() {
+			p.Breaks++
+		}
+		if row.Unknown() {
+			p.Unknown++
+		}
+		if all || row.Changes() {
+			p.Images = append(p.Images, printedChange{Namespace: string(row.Namespace), Image: row.Image, Used: mapped(row.Owners, func(s string) string { return s }),
+				Pods: row.Pods, From: printableAnswer(row.Before), To: printableAnswer(row.After)})
+		}
+	}
+	return p
+}
+
+func printableTotal(t live.Total) printedTotal {
+	return printedTotal{Namespace: string(t.Namespace), Images: t.Images, From: t.Before, To: t.After, Breaks: t.Breaks}
+}
+
+func printableAnswer(r verify.Result) printedAnswer {
+	v := r.Verdict
+	return printedAnswer{Answer: live.AnswerOf(v), Policy: printableRef(v.Policy), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
+}
+
+// text returns the reason and what to do, for a table.
+func (a printedAnswer) text() string {
+	text := a.Reason
+	if a.Answer == live.Warned {
+		text = a.Warning
+	}
+	if a.Remediation != "" {
+		text += ". To fix: " + a.Remediation
+	}
+	return plain(text)
+}
+
+// why says why the verdict would be another one: the reason of the new one, and of the old
+// one where the new one allows.
+func (c printedChange) why() string {
+	switch {
+	case c.From.Answer == live.Unknown && c.To.Answer != live.Denied:
+		return c.From.text()
+	case c.To.Answer == live.Allowed && c.From.Answer != live.Allowed:
+		return c.To.text() + " (now: " + c.From.text() + ")"
+	}
+	return c.To.text()
+}
+
+func (p printedPreview) print(out io.Writer) error {
+	w := newTable(out)
+	if len(p.Images) > 0 {
+		fmt.Fprintln(w, "NAMESPACE\tUSED BY\tIMAGE\tNOW\tTHEN\tWHY")
+	} else {
+		fmt.Fprintln(w, "No verdict would change.")
+	}
+	for _, c := range p.Images {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Namespace, used(live.Use{Owners: c.Used, Pods: c.Pods}), plain(c.Image),
+			strings.ToUpper(string(c.From.Answer)), strings.ToUpper(string(c.To.Answer)), c.why())
+	}
+	if len(p.Totals) > 0 {
+		fmt.Fprintf(w, "\nNAMESPACE\tIMAGES\tALLOWED\tWARNED\tDENIED\tUNKNOWN\tNEWLY DENIED\n")
+	}
+	for _, t := range p.Totals {
+		fmt.Fprintf(w, "%s\t%d", t.Namespace, t.Images)
+		for _, answer := range []live.Answer{live.Allowed, live.Warned, live.Denied, live.Unknown} {
+			fmt.Fprintf(w, "\t%s", moved(t.From[answer], t.To[answer]))
+		}
+		fmt.Fprintf(w, "\t%d\n", t.Breaks)
+	}
+	for _, right := range p.Missing {
+		fmt.Fprintf(w, "\nThere may be more images: %s\n", right)
+	}
+	return w.Flush()
+}
+
+// moved shows a number as it is and as it would be.
+func moved(from, to int) string {
+	if from == to {
+		return fmt.Sprint(to)
+	}
+	return fmt.Sprintf("%d -> %d", from, to)
+}
+
+// exit returns the exit code: what is known to break outweighs what is unknown.
+func (p printedPreview) exit() error {
+	switch {
+	case p.Breaks > 0:
+		return &exitError{code: exitDenied}
+	case p.Unknown > 0 || len(p.Missing) > 0:
+		return &exitError{code: exitUndecided, err: errors.New("not all of it is known: see the reasons")}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// rules are what images are judged by: resources in files, or those of a cluster as far as
+// a person may read them.
+type rules struct {
+	*service.Service
+
+	namespace verify.Namespace
+	state     *live.State // nil for files
+}
+
+// verify decides about an image in a namespace.
+func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result {
+	if r.state != nil {
+		return r.state.Judging(r.Service)(ctx, namespace, ref)
+	}
+	return r.Verify(ctx, namespace, ref)
+}
+
+// question is one image to judge.
+type question struct {
+	namespace verify.Namespace
+	image     string // as written
+	use       live.Use
+}
+
+// verifyAll decides about images in parallel. Text that is no reference is denied, as the
+// server does.
+func (r rules) verifyAll(ctx context.Context, questions []question) []verify.Result {
+	results := make([]verify.Result, len(questions))
+	var group errgroup.Group
+	group.SetLimit(maxParallelImages)
+	for i, q := range questions {
+		group.Go(func() error {
+			results[i] = answer(ctx, r.verify, q)
+			return nil
+		})
+	}
+	_ = group.Wait() // no task returns an error
+	return results
+}
+
+// answer asks decide about an image.
+func answer(ctx context.Context, decide func(context.Context, verify.Namespace, image.Reference) verify.Result, q question) verify.Result {
+	ref, err := image.Parse(q.image)
+	if err != nil {
+		return verify.Unanswered(q.namespace, image.Reference{}, verify.Permanent("", err))
+	}
+	return decide(ctx, q.namespace, ref)
+}
+
+// registerRules declares the flags of a command that judges by files or by a cluster, in
+// one namespace.
+func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
+	f.register(cmd, false)
+	cmd.Flags().Lookup("config-dir").Usage += " (empty: the resources of the cluster, as far as you may read them)"
+	f.registerStrict(cmd)
+	f.person.registerCluster(cmd)
+	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
+}
+
+// registerFiles declares -f.
+func (f *serviceFlags) registerFiles(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
+}
+
+// questions returns the images of the command line, or those of the files of -f.
+func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question, error) {
+	namespace, err := f.defaultNamespace()
+	if err != nil {
+		return nil, err
+	}
+	if len(f.files) == 0 {
+		if err := someImages(cmd, args); err != nil {
+			return nil, err
+		}
+		if _, err := parseImages(args); err != nil {
+			return nil, err
+		}
+		return mapped(args, func(arg string) question { return question{namespace: namespace, image: arg} }), nil
+	}
+	if len(args) > 0 {
+		return nil, errors.New("images are given as arguments or with --filename, not both")
+	}
+	uses, others, err := live.FileUses(f.files, cmd.InOrStdin(), namespace)
+	if err != nil {
+		return nil, err
+	}
+	if others > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "note: objects of kinds without a pod were ignored: %d\n", others)
+	}
+	return mapped(uses, func(u live.Use) question { return question{namespace: u.Namespace, image: u.Image, use: u} }), nil
+}
+
+// defaultNamespace returns the namespace of --namespace, or that of the context if the
+// cluster is asked.
+func (f *serviceFlags) defaultNamespace() (verify.Namespace, error) {
+	if f.configDir != "" {
+		return parseNamespaceFlag(f.person.namespace)
+	}
+	_, namespace, err := f.person.scope()
+	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
+		return parseNamespaceFlag(f.person.namespace)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; or use --config-dir DIR for resources in files", err)
+	}
+	return namespace, nil
+}
+
+// rulesFor returns what decides about questions: the resources in --config-dir, or those of
+// the cluster. It prints problems to standard error.
+func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules, error) {
+	namespace, err := f.defaultNamespace()
+	if err != nil {
+		return rules{}, err
+	}
+	if cmd.Flags().Changed("config-dir") && f.configDir == "" {
+		return rules{}, errors.New("--config-dir is empty, it must name a directory")
+	}
+	if f.configDir != "" {
+		s, err := f.load(cmd, namespace)
+		return rules{Service: s, namespace: namespace}, err
+	}
+	config, _, err := f.person.config()
+	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
+		s, err := f.load(cmd, namespace)
+		return rules{Service: s, namespace: namespace}, err
+	}
+	if err != nil {
+		return rules{}, err // defaultNamespace has found it
+	}
+	person, err := live.New(config)
+	if err != nil {
+		return rules{}, unavailable(err)
+	}
+	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace })}
+	state, err := person.Read(cmd.Context(), scope)
+	if err != nil {
+		return rules{}, unreachable(err)
+	}
+	options, err := f.complete()
+	if err != nil {
+		return rules{}, err
+	}
+	s, problems, err := service.Open(cmd.Context(), state.Objects, options)
+	if err != nil {
+		return rules{}, err
+	}
+	if err := f.sayProblems(cmd.ErrOrStderr(), state, problems); err != nil {
+		s.Close()
+		return rules{}, err
+	}
+	return rules{Service: s, namespace: namespace, state: &state}, nil
+}
+
+// sayProblems prints what is wrong with the resources of a cluster, of which conditions say
+// the same, and namespaces that do not exist.
+func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems []resource.Problem) error {
+	said := "warning"
+	if f.strict {
+		said = "error"
+	}
+	for _, p := range problems {
+		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, p.Source, p.Reason, plain(p.Message))
+	}
+	for _, namespace := range state.Missing {
+		fmt.Fprintf(stderr, "%s: namespace %s does not exist, so only cluster resources apply\n", said, namespace)
+	}
+	if f.strict && len(problems)+len(state.Missing) > 0 {
+		return errors.New("--strict: nothing was asked, because of the errors above")
+	}
+	return nil
+}
+
+// unreachable gives an error of reading a cluster its exit code: what the person may not
+// read leaves all undecided, and else the API server failed.
+func unreachable(err error) error {
+	var missing live.MissingError
+	if errors.As(err, &missing) {
+		return &exitError{code: exitUndecided, err: err}
+	}
+	return unavailable(err)
+}
+
+// plain returns text that others wrote for a terminal: without control characters, and
+// bounded.
+func plain(text string) string {
+	const most = 2048
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, text)
+}
+
+// used says in which workloads an image is.
+func used(u live.Use) string {
+	text := strings.Join(mapped(u.Owners, plain), ", ")
+	switch {
+	case len(u.Owners) == live.MaxOwners:
+		text += ", …"
+	case text == "" && u.Pods > 0:
+		text = amount(u.Pods, "pod")
+	}
+	return cmp.Or(text, "-")
+}

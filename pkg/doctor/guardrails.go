@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Findings about guardrails.
+const (
+	GuardrailMissing   ID = "GuardrailMissing"
+	GuardrailChanged   ID = "GuardrailChanged"
+	GuardrailFailsOpen ID = "GuardrailFailsOpen"
+	GuardrailNotDeny   ID = "GuardrailNotDeny"
+)
+
+const guardrailWhy = "teams can then set what makes them a Tenant, or reach into other namespaces"
+
+func guardrailChecks() []check {
+	return []check{{[]ID{GuardrailMissing, GuardrailChanged, GuardrailFailsOpen, GuardrailNotDeny}, []Source{SourceGuardrails, SourceLandwaiter, SourceResources}, guardrails}}
+}
+
+// fullname is what the chart's objects are called.
+func (v *view) fullname() string {
+	if v.serve != nil {
+		return v.serve.name
+	}
+	return "landwaiter"
+}
+
+// guardrails compares what is in force with what this version would install. An
+// installation without Tenants needs none.
+func guardrails(v *view) []Finding {
+	expected := libraryGuardrails()
+	operates := slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })
+	needed := slices.ContainsFunc(v.Resources, func(o v1alpha1.Object) bool { _, is := o.(*v1alpha1.Tenant); return is })
+	for i := range expected {
+		if v.policyNamed(v.renamed(expected[i].Name)) != nil {
+			needed = true
+		}
+	}
+	if !needed {
+		return nil
+	}
+	var found []Finding
+	for i := range expected {
+		if strings.Contains(expected[i].Name, "-operator-") && !operates {
+			continue
+		}
+		found = append(found, v.guardrail(&expected[i])...)
+	}
+	return found
+}
+
+// renamed gives a name of the guardrails the prefix of this installation.
+func (v *view) renamed(name string) string {
+	return v.fullname() + strings.TrimPrefix(name, "landwaiter")
+}
+
+func (v *view) policyNamed(name string) *admissionv1.ValidatingAdmissionPolicy {
+	at := slices.IndexFunc(v.Policies, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &v.Policies[at]
+}
+
+func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Finding {
+	name := v.renamed(expected.Name)
+	ref := policy.ObjectRef{Kind: "ValidatingAdmissionPolicy", Name: name}
+	again := v.upgrade("guardrails.enabled=true")
+	live := v.policyNamed(name)
+	bindings := slices.DeleteFunc(slices.Clone(v.Bindings), func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Spec.PolicyName != name })
+	if live == nil || len(bindings) == 0 {
+		what := "the guardrail does not exist"
+		if live != nil {
+			what = "no ValidatingAdmissionPolicyBinding puts the guardrail in force"
+		}
+		return []Finding{{ID: GuardrailMissing, Severity: Error, Object: ref, What: what, Why: guardrailWhy, Command: again, Keep: "the chart's value guardrails.enabled: true"}}
+	}
+	var found []Finding
+	if live.Spec.FailurePolicy != nil && *live.Spec.FailurePolicy != admissionv1.Fail {
+		found = append(found, Finding{ID: GuardrailFailsOpen, Severity: Error, Object: ref, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
+			Command: target{"validatingadmissionpolicy", "", name}.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
+	}
+	if v.comparable() && essence(live) != essence(expected) {
+		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: ref, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
+			Keep: "use the version of the command and of the chart that belong together"})
+	}
+	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
+		return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && unlimited(b.Spec.MatchResources)
+	}) {
+		b := bindings[0]
+		found = append(found, Finding{ID: GuardrailNotDeny, Severity: Error, Object: policy.ObjectRef{Kind: "ValidatingAdmissionPolicyBinding", Name: b.Name},
+			What: fmt.Sprintf("it denies not everywhere: its validationActions are %v", b.Spec.ValidationActions), Why: guardrailWhy,
+			Command: target{"validatingadmissionpolicybinding", "", b.Name}.merge(map[string]any{"spec": map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}})})
+	}
+	return found
+}
+
+// unlimited reports whether a binding is for everything that its policy is about.
+func unlimited(m *admissionv1.MatchResources) bool {
+	if m == nil {
+		return true
+	}
+	empty := m.ObjectSelector == nil || len(m.ObjectSelector.MatchLabels)+len(m.ObjectSelector.MatchExpressions) == 0
+	all := m.NamespaceSelector == nil || len(m.NamespaceSelector.MatchLabels)+len(m.NamespaceSelector.MatchExpressions) == 0
+	return empty && all && len(m.ResourceRules) == 0 && len(m.ExcludeResourceRules) == 0
+}
+
+// comparable reports whether the expressions name the same account and namespace as the
+// embedded guardrails.
+func (v *view) comparable() bool {
+	return v.serve != nil && v.fullname() == "landwaiter" && v.Inventory.Namespace == "landwaiter-system"
+}
+
+// essence is what a policy decides, without what an API server fills in.
+func essence(p *admissionv1.ValidatingAdmissionPolicy) string {
+	type rule struct {
+		Groups, Versions, Resources, Names []string
+		Operations                         []admissionv1.OperationType
+	}
+	var rules [][]rule
+	if m := p.Spec.MatchConstraints; m != nil {
+		for _, list := range [][]admissionv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
+			var made []rule
+			for _, r := range list {
+				made = append(made, rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations})
+			}
+			rules = append(rules, made)
+		}
+	}
+	text, err := json.Marshal([]any{rules, p.Spec.MatchConditions, p.Spec.Variables, p.Spec.Validations, p.Spec.ParamKind})
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// Findings about resources.
+const (
+	ResourceNotReady      ID = "ResourceNotReady"
+	ResourceUnsatisfiable ID = "ResourceUnsatisfiable"
+	ResourceUnused        ID = "ResourceUnused"
+	TrustEnds             ID = "TrustEnds"
+)
+
+func resourceChecks() []check {
+	needs := []Source{SourceResources}
+	return []check{
+		{[]ID{ResourceNotReady}, needs, notReady},
+		{[]ID{ResourceUnsatisfiable, ResourceUnused}, needs, notEffective},
+		{[]ID{TrustEnds}, needs, ends},
+	}
+}
+
+func refOf(o v1alpha1.Object) policy.ObjectRef {
+	return policy.ObjectRef{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func targetOf(o v1alpha1.Object) target {
+	return target{strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + "." + v1alpha1.Group, o.GetNamespace(), o.GetName()}
+}
+
+// grantable is how Landwaiter ends the message about an object that it may not read.
+const grantable = "grant it with: kubectl create rolebinding "
+
+func notReady(v *view) []Finding {
+	var found []Finding
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionReady)
+		if c == nil || c.Status != metav1.ConditionFalse {
+			continue
+		}
+		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, c.Message),
+			Why: "what depends on it is denied", Command: targetOf(o).edit()}
+		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
+			// Made from the installation, not from the message: that may be anybody's.
+			role := v.serve.last("material-role", "landwaiter-material")
+			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Inventory.Namespace+":"+v.serve.account))
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func notEffective(v *view) []Finding {
+	var found []Finding
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionEffective)
+		if c == nil || c.Status != metav1.ConditionFalse {
+			continue
+		}
+		f := Finding{Object: refOf(o), What: fmt.Sprintf("it is not effective: %s: %s", c.Reason, c.Message)}
+		switch policy.Reason(c.Reason) {
+		case policy.ReasonUnsatisfiable:
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, Error, "every image that it is about is denied", targetOf(o).edit()
+		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, Note, "it decides nothing, which its author may not know", "kubectl delete "+targetOf(o).String()
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// ends finds keys, certificates and roots that end within their notice.
+func ends(v *view) []Finding {
+	var found []Finding
+	for _, o := range v.Resources {
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionExpiresSoon)
+		if c == nil || c.Status != metav1.ConditionTrue {
+			continue
+		}
+		f := Finding{ID: TrustEnds, Severity: Warning, Object: refOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
+			Why: "signatures made with it stop counting", Command: targetOf(o).edit()}
+		if c.Reason == string(policy.ReasonEnded) {
+			f.Severity = Error
+		}
+		if command := renewal(o); command != "" {
+			f.Command, f.Keep = command, "new.pem has the certificates that follow, and those that older signatures still need"
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// quotedFile makes JSON of the content of the file new.pem.
+func quotedFile(format string) string {
+	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template='" + fmt.Sprintf(format, `{{printf "%q" (index .data "new.pem")}}`) + "' | "
+}
+
+// renewal returns the command that replaces the material of a trust store by that in new.pem.
+func renewal(o v1alpha1.Object) string {
+	var spec v1alpha1.ClusterTrustStoreSpec
+	q, ok := o.(interface {
+		Qualified() v1alpha1.ClusterTrustStoreSpec
+	})
+	if ok {
+		spec = q.Qualified()
+	} else if cluster, is := o.(*v1alpha1.ClusterTrustStore); is {
+		spec = cluster.Spec
+	} else {
+		return ""
+	}
+	var into target
+	var format string
+	switch source := spec.Source; {
+	case source.Inline != "":
+		into, format = targetOf(o), `{"spec":{"source":{"inline":%s}}}`
+	case source.SecretKeyRef != nil:
+		into, format = target{"secret", source.SecretKeyRef.Namespace, source.SecretKeyRef.Name}, fmt.Sprintf(`{"stringData":{%q:%%s}}`, source.SecretKeyRef.Key)
+	case source.ConfigMapKeyRef != nil:
+		into, format = target{"configmap", source.ConfigMapKeyRef.Namespace, source.ConfigMapKeyRef.Name}, fmt.Sprintf(`{"data":{%q:%%s}}`, source.ConfigMapKeyRef.Key)
+	default:
+		return ""
+	}
+	return quotedFile(format) + "kubectl patch " + into.String() + " --type=merge --patch-file=/dev/stdin"
+}

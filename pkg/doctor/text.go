@@ -1,0 +1,107 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// shown replaces what shows nothing or reorders text, and shortens it: names and messages
+// in a cluster are anybody's.
+func shown(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, " "))
+	if len(s) > maxText {
+		return strings.ToValidUTF8(s[:maxText], "") + "…"
+	}
+	return s
+}
+
+// named lists names for a sentence.
+func named(names []string) string {
+	if len(names) > maxNamed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	}
+	return strings.Join(names, ", ")
+}
+
+// word quotes one word of a command line. A name that came from the cluster is never more
+// than a word, and never shows anything but ASCII.
+func word(s string) string {
+	plain := s != "" && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,", r))
+	}) < 0
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(ascii(s), "'", `'\''`) + "'"
+}
+
+// ascii writes other characters, and those that control a terminal, as JSON has them.
+func ascii(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r >= ' ' && r < 0x7f:
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// target is an object as kubectl names it.
+type target struct{ resource, namespace, name string }
+
+func (t target) String() string {
+	text := t.resource + " " + word(t.name)
+	if t.namespace != "" {
+		text += " --namespace=" + word(t.namespace)
+	}
+	return text
+}
+
+// patch returns the command that applies operations to an object.
+func (t target) patch(operations ...operation) string {
+	return "kubectl patch " + t.String() + " --type=json --patch=" + word(encoded(operations))
+}
+
+// merge returns the command that merges fields into an object.
+func (t target) merge(fields any) string {
+	return "kubectl patch " + t.String() + " --type=merge --patch=" + word(encoded(fields))
+}
+
+// edit returns the command for what only the owner of an object knows.
+func (t target) edit() string { return "kubectl edit " + t.String() }
+
+// encoded returns JSON. What is encoded is made of texts, numbers, lists and maps.
+func encoded(value any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "{}"
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// isName reports whether s can be the name of an object, so that a command may contain it.
+func isName(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

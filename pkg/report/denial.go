@@ -1,0 +1,172 @@
+package report
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// note is what a replica says of its denials of an image in a namespace: in the annotation
+// of an Event, and in a report. Count is a total, so that a note that comes twice, or late,
+// changes nothing.
+type note struct {
+	Counter     string    `json:"counter"` // unique: of one replica, namespace and image
+	Image       string    `json:"image"`   // empty: images that had no counter of their own
+	Digest      string    `json:"digest,omitempty"`
+	Policy      string    `json:"policy"`
+	Reason      string    `json:"reason"`
+	Remediation string    `json:"remediation,omitempty"`
+	TraceID     string    `json:"traceID,omitempty"`
+	First       time.Time `json:"first"`
+	Last        time.Time `json:"last"`
+	Count       int       `json:"count"`
+}
+
+var (
+	counterName = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+	traceName   = regexp.MustCompile(`^[A-Za-z0-9-]{0,64}$`)
+)
+
+// parseNote reads the annotation of an Event, which anybody may have written who may write
+// Events in the namespace.
+func parseNote(text string, now time.Time) (note, bool) {
+	var n note
+	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &n) != nil {
+		return note{}, false
+	}
+	if !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount ||
+		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials {
+		return note{}, false
+	}
+	n.Image, n.Digest, n.Policy = clean(n.Image, maxImageBytes), clean(n.Digest, maxNameBytes), clean(n.Policy, maxNameBytes)
+	n.Reason, n.Remediation = clean(n.Reason, maxReasonBytes), clean(n.Remediation, maxRemediationBytes)
+	n.First, n.Last = n.First.UTC().Truncate(time.Second), n.Last.UTC().Truncate(time.Second)
+	return n, true
+}
+
+// denial is what a report says of an image that was denied in a namespace.
+type denial struct {
+	image, digest, policy, reason, remediation, traceID string
+
+	first, last time.Time
+	counters    map[string]counter
+	ended       int // the sum of counters that were added up
+}
+
+// counter is a replica's count of one denial.
+type counter struct {
+	Count int   `json:"n"`
+	Last  int64 `json:"t"` // Unix seconds
+}
+
+// count returns how often the image was denied.
+func (d *denial) count() int {
+	total := d.ended
+	for _, c := range d.counters {
+		total += c.Count
+	}
+	return total
+}
+
+// fold takes a note over. It reports whether it changed anything.
+func (d *denial) fold(n note, now time.Time) bool {
+	known, ok := d.counters[n.Counter]
+	if n.Count <= known.Count || !ok && now.Sub(n.Last) > endedCounter {
+		return false // it is old, and may have been added up
+	}
+	if d.counters == nil {
+		d.counters = map[string]counter{}
+	}
+	d.counters[n.Counter] = counter{n.Count, n.Last.Unix()}
+	if d.first.IsZero() || n.First.Before(d.first) {
+		d.first = n.First
+	}
+	if !n.Last.Before(d.last) {
+		d.last, d.image, d.digest, d.policy, d.reason, d.remediation, d.traceID = n.Last, n.Image, n.Digest, n.Policy, n.Reason, n.Remediation, n.TraceID
+	}
+	d.compact(now)
+	return true
+}
+
+// compact adds up the counters that no replica goes on with, and the oldest ones if there
+// are too many.
+func (d *denial) compact(now time.Time) {
+	type named struct {
+		id string
+		counter
+	}
+	var all []named
+	for id, c := range d.counters {
+		all = append(all, named{id, c})
+	}
+	slices.SortFunc(all, func(a, b named) int {
+		if a.Last != b.Last {
+			return int(min(max(b.Last-a.Last, -1), 1)) // the latest first
+		}
+		return strings.Compare(a.id, b.id)
+	})
+	for i, c := range all {
+		if i >= maxCounters || now.Sub(time.Unix(c.Last, 0)) > endedCounter {
+			d.ended += c.Count
+			delete(d.counters, c.id)
+		}
+	}
+}
+
+// merge takes over what another term of the lease has reported: of each counter the higher
+// count, because both may have folded the same notes.
+func (d *denial) merge(other *denial, now time.Time) {
+	if other.ended > d.ended { // it has added up counters that are still apart here
+		for id, c := range d.counters {
+			if _, apart := other.counters[id]; !apart && now.Sub(time.Unix(c.Last, 0)) > endedCounter {
+				delete(d.counters, id)
+			}
+		}
+	}
+	for id, c := range other.counters {
+		if known, ok := d.counters[id]; !ok || c.Count > known.Count {
+			if d.counters == nil {
+				d.counters = map[string]counter{}
+			}
+			d.counters[id] = c
+		}
+	}
+	d.ended = max(d.ended, other.ended)
+	if d.first.IsZero() || !other.first.IsZero() && other.first.Before(d.first) {
+		d.first = other.first
+	}
+	if other.last.After(d.last) {
+		d.last, d.image, d.digest, d.policy, d.reason, d.remediation, d.traceID = other.last, other.image, other.digest, other.policy, other.reason, other.remediation, other.traceID
+	}
+}
+
+// storedCounters is the property v1alpha1.PropertyCounters.
+type storedCounters struct {
+	Ended    int                `json:"ended,omitempty"`
+	Counters map[string]counter `json:"by,omitempty"`
+}
+
+func (d *denial) store() string {
+	text, err := json.Marshal(storedCounters{d.ended, d.counters})
+	if err != nil {
+		return "" // numbers and strings can be marshalled
+	}
+	return string(text)
+}
+
+// restore reads what store wrote. It is the text of a report, so it is bounded again.
+func (d *denial) restore(text string) bool {
+	var s storedCounters
+	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &s) != nil || len(s.Counters) > maxCounters || s.Ended < 0 || s.Ended > maxCount {
+		return false
+	}
+	for id, c := range s.Counters {
+		if !counterName.MatchString(id) || c.Count < 1 || c.Count > maxCount {
+			return false
+		}
+	}
+	d.ended, d.counters = s.Ended, s.Counters
+	return d.count() > 0
+}

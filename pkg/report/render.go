@@ -1,0 +1,193 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/pkg/workload"
+)
+
+// Texts that every report may have.
+const (
+	matchedBy = "by namespace and image"
+	dryRun    = "a dry run looks the same"
+	noPolicy  = "no policy"
+)
+
+// having finds the workloads that have an image.
+type having func(image string) []workload.Ref
+
+// render returns the reports of a namespace. bytes bound what runs and what was denied.
+func (s *space) render(namespace verify.Namespace, having having, running, denied int) []*openreports.Report {
+	var reports []*openreports.Report
+	for i, results := range split(s.runningResults(namespace), running) {
+		name := v1alpha1.ReportNameRunning
+		if i > 0 {
+			name += "-" + strconv.Itoa(i)
+		}
+		reports = append(reports, newReport(namespace, name, v1alpha1.ReportRunning, results))
+	}
+	results := s.deniedResults(namespace, having)
+	if s.leftOut > 0 {
+		results = append(results, leftOut(v1alpha1.ReportDenied, s.leftOut))
+	}
+	for _, results := range split(results, min(denied, maxObjectBytes)) {
+		reports = append(reports, newReport(namespace, v1alpha1.ReportNameDenied, v1alpha1.ReportDenied, results))
+	}
+	return reports
+}
+
+func newReport(namespace verify.Namespace, name, about string, results []openreports.ReportResult) *openreports.Report {
+	r := &openreports.Report{ObjectMeta: metav1.ObjectMeta{Namespace: string(namespace), Name: name, Labels: map[string]string{
+		v1alpha1.LabelReport: about, "app.kubernetes.io/managed-by": v1alpha1.ReportSource}}, Source: v1alpha1.ReportSource, Results: results}
+	r.APIVersion, r.Kind = v1alpha1.ReportGroup+"/"+v1alpha1.ReportVersion, v1alpha1.ReportKind
+	for i := range results {
+		switch results[i].Result {
+		case v1alpha1.ReportPass:
+			r.Summary.Pass++
+		case v1alpha1.ReportFail:
+			r.Summary.Fail++
+		case v1alpha1.ReportWarn:
+			r.Summary.Warn++
+		case v1alpha1.ReportError:
+			r.Summary.Error++
+		case v1alpha1.ReportSkip:
+			r.Summary.Skip++
+		}
+	}
+	return r
+}
+
+// runningResults returns a result for each image of each container of a workload, the worst
+// first.
+func (s *space) runningResults(namespace verify.Namespace) []openreports.ReportResult {
+	rows := make([]workload.Running, 0, len(s.rows))
+	for row := range s.rows {
+		if s.images[row.Image].result != "" {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b workload.Running) int {
+		return cmp.Or(cmp.Compare(severityOrder(s.images[a.Image].result), severityOrder(s.images[b.Image].result)),
+			workload.Compare(a.Of, b.Of), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
+	})
+	results := make([]openreports.ReportResult, len(rows))
+	for i, row := range rows {
+		st := s.images[row.Image]
+		results[i] = newResult(v1alpha1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
+			v1alpha1.PropertyImage: row.Image, v1alpha1.PropertyDigest: st.digest, v1alpha1.PropertyContainer: row.Container, v1alpha1.PropertyPlace: string(row.Place),
+			v1alpha1.PropertyRemediation: st.remediation, v1alpha1.PropertySince: stamp(st.since), v1alpha1.PropertyLastResult: st.lastResult, v1alpha1.PropertyLastSince: stamp(st.lastSince),
+			v1alpha1.PropertyException: st.exception, v1alpha1.PropertyExceptionEnds: stamp(st.exceptionEnds),
+		})
+	}
+	return results
+}
+
+// deniedResults returns a result for each image that was denied, the last one first.
+func (s *space) deniedResults(namespace verify.Namespace, having having) []openreports.ReportResult {
+	var all []*denial
+	for _, d := range s.denials {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b *denial) int {
+		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.image, b.image))
+	})
+	results := make([]openreports.ReportResult, len(all))
+	for i, d := range all {
+		var of []workload.Ref
+		matched, reason := "", d.reason
+		if d.image == "" {
+			reason = "more images were denied than are counted apart"
+		} else if of = having(d.image); len(of) > 0 {
+			matched = matchedBy
+		}
+		results[i] = newResult(v1alpha1.ReportDenied, v1alpha1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
+			v1alpha1.PropertyImage: d.image, v1alpha1.PropertyDigest: d.digest, v1alpha1.PropertyRemediation: d.remediation, v1alpha1.PropertyCount: strconv.Itoa(d.count()),
+			v1alpha1.PropertyFirst: stamp(d.first), v1alpha1.PropertyLast: stamp(d.last), v1alpha1.PropertyTraceID: d.traceID,
+			v1alpha1.PropertyMatched: matched, v1alpha1.PropertyNote: dryRun, v1alpha1.PropertyCounters: d.store(),
+		})
+	}
+	return results
+}
+
+func newResult(rule, result, policy, reason string, at time.Time, of []workload.Ref, namespace verify.Namespace, properties map[string]string) openreports.ReportResult {
+	for name, value := range properties {
+		if value == "" {
+			delete(properties, name)
+		}
+	}
+	r := openreports.ReportResult{Source: v1alpha1.ReportSource, Policy: cmp.Or(policy, noPolicy), Rule: rule, Category: v1alpha1.ReportCategory, Severity: severityOf(result),
+		Timestamp: metav1.Timestamp{Seconds: at.Unix()}, Result: openreports.Result(result), Scored: true, Description: reason, Properties: properties}
+	for _, ref := range of {
+		r.Subjects = append(r.Subjects, reference(namespace, ref))
+	}
+	return r
+}
+
+// reference returns a workload as objects refer to it.
+func reference(namespace verify.Namespace, ref workload.Ref) corev1.ObjectReference {
+	return corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: string(namespace), Name: ref.Name, UID: ref.UID}
+}
+
+func severityOf(result string) openreports.ResultSeverity {
+	switch result {
+	case v1alpha1.ReportFail:
+		return "high"
+	case v1alpha1.ReportError, v1alpha1.ReportWarn:
+		return "medium"
+	}
+	return "info"
+}
+
+// leftOut returns the result that says how many others a report has no room for.
+func leftOut(rule string, n int) openreports.ReportResult {
+	return openreports.ReportResult{Source: v1alpha1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1alpha1.ReportCategory, Severity: "info", Result: v1alpha1.ReportSkip,
+		Description: fmt.Sprintf("%d results are left out: the account has no more room for reports", n), Properties: map[string]string{v1alpha1.PropertyLeftOut: strconv.Itoa(n)}}
+}
+
+// split shares results among objects of at most [maxObjectBytes] each and limit bytes in
+// all. The last result says how many are left out.
+func split(results []openreports.ReportResult, limit int) [][]openreports.ReportResult {
+	var parts [][]openreports.ReportResult
+	var part []openreports.ReportResult
+	size, total := 0, 0
+	for i := range results {
+		text, err := json.Marshal(&results[i])
+		if err != nil || total+len(text) > limit {
+			return append(parts, append(part, leftOut(results[i].Rule, len(results)-i)))
+		}
+		if size+len(text) > maxObjectBytes {
+			parts, part, size = append(parts, part), nil, 0
+		}
+		part = append(part, results[i])
+		size, total = size+len(text), total+len(text)
+	}
+	if len(part) > 0 {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// isOurs reports whether an object has a name that render gives.
+func isOurs(name string) bool {
+	rest, ok := strings.CutPrefix(name, v1alpha1.ReportNameRunning)
+	if !ok {
+		return name == v1alpha1.ReportNameDenied
+	}
+	if rest == "" {
+		return true
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
+	return err == nil && n > 0 && rest == "-"+strconv.Itoa(n)
+}

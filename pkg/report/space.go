@@ -1,0 +1,128 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/workload"
+)
+
+// space is what the leader knows of one namespace: what its reports say, or will say. It is
+// pure: the time is an argument.
+type space struct {
+	images  map[string]state
+	rows    map[workload.Running]time.Time // when the container was seen last
+	denials map[string]*denial
+	// leftOut is how many images were denied for which there was no room.
+	leftOut int
+	// written are the reports as they are at the API server, by name.
+	written map[string]written
+}
+
+// written is a report as it was written last.
+type written struct {
+	version string // resourceVersion
+	hash    string // of what it says, "" if that is not what we wrote
+	other   bool   // somebody else wrote it, and it was not read since
+}
+
+func newSpace() *space {
+	return &space{images: map[string]state{}, rows: map[workload.Running]time.Time{}, denials: map[string]*denial{}, written: map[string]written{}}
+}
+
+// revocation is an image that was allowed and is denied now.
+type revocation struct {
+	image string
+	since time.Time // when the image began to be allowed
+	state state
+}
+
+// refresh takes over what runs and how it was verified. It returns the states that follow,
+// which the caller stores once the revocations have been announced: whoever leads next finds
+// the old ones until then, and announces them again by the same names.
+func (s *space) refresh(running []workload.Running, known map[string]finding, now time.Time) (next map[string]state, revoked []revocation) {
+	for _, r := range running {
+		s.rows[r] = now
+	}
+	next = map[string]state{}
+	for row, seen := range s.rows {
+		if now.Sub(seen) > goneFor {
+			delete(s.rows, row)
+			continue
+		}
+		if _, done := next[row.Image]; done {
+			continue
+		}
+		before := s.images[row.Image]
+		found, ok := known[row.Image]
+		if !ok || found.at.Before(before.since) {
+			next[row.Image] = before // whoever led before verified it later than this process
+			continue
+		}
+		after, denied := before.next(found.result, now)
+		next[row.Image] = after
+		if denied {
+			_, since := before.decided()
+			revoked = append(revoked, revocation{row.Image, since, after})
+		}
+	}
+	slices.SortFunc(revoked, func(a, b revocation) int { return cmp.Compare(a.image, b.image) })
+	return next, revoked
+}
+
+// fold takes over a note on a denial, and reports whether it changed anything, and whether
+// the image was not reported before.
+func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
+	d := s.denials[n.Image]
+	if d == nil {
+		d = &denial{image: n.Image}
+	}
+	fresh = d.last.IsZero()
+	if !d.fold(n, now) {
+		return false, false
+	}
+	s.denials[n.Image] = d
+	for len(s.denials) > maxDenials {
+		oldest := slices.MinFunc(slices.Collect(maps.Values(s.denials)), func(a, b *denial) int {
+			return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.image, b.image))
+		})
+		delete(s.denials, oldest.image)
+		s.leftOut++
+	}
+	return true, fresh
+}
+
+// expire drops the denials that are too old.
+func (s *space) expire(now time.Time) {
+	for image, d := range s.denials {
+		if now.Sub(d.last) > keepDenials {
+			delete(s.denials, image)
+		}
+	}
+	if len(s.denials) == 0 {
+		s.leftOut = 0
+	}
+}
+
+// counts returns the number of running images by result.
+func (s *space) counts() map[string]int {
+	counts := map[string]int{}
+	for _, st := range s.images {
+		if st.result != "" {
+			counts[st.result]++
+		}
+	}
+	return counts
+}
+
+// empty reports whether there is nothing to say and nothing written.
+func (s *space) empty() bool { return len(s.rows)+len(s.denials)+len(s.written) == 0 }
+
+// severityOrder is how bad a result is, the worst first: what a report has no room for is
+// the best of it.
+func severityOrder(result string) int {
+	return slices.Index([]string{v1alpha1.ReportFail, v1alpha1.ReportError, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportPass}, result)
+}

@@ -91,7 +91,9 @@ func otherCases() []isolationCase {
 }
 
 // reports is the resource of reports.
-func reports() schema.GroupVersionResource { return group(v1alpha1.ReportGroup, v1alpha1.ReportVersion, v1alpha1.ReportResource) }
+func reports() schema.GroupVersionResource {
+	return group(v1alpha1.ReportGroup, v1alpha1.ReportVersion, v1alpha1.ReportResource)
+}
 
 // readsOf asks about reading in a namespace.
 func readsOf(n string) []request {

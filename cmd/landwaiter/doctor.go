@@ -44,6 +44,7 @@ func newDoctor() *cobra.Command {
 	var output format
 	var options doctor.Options
 	var timeout time.Duration
+	var isolation isolationFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with an installation, with the command that mends it",
@@ -62,21 +63,29 @@ right to read Secrets.
 
 Exit codes: 0 nothing was found, 1 there are findings, 2 nothing was found, but a missing
 right, which is named, kept a check from being made, 64 the command line is wrong, 69 the
-Kubernetes API does not answer.`,
+Kubernetes API does not answer.
+
+` + isolationHelp,
 		Example: `  landwaiter doctor
   landwaiter doctor -o json | jq -r '.findings[].command'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := isolation.check(); err != nil {
+				return err
+			}
 			config, _, err := person.config()
 			if err != nil {
 				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			if isolation.wanted {
+				return isolation.run(ctx, cmd, config, &output)
 			}
 			reader, err := live.New(config)
 			if err != nil {
 				return unavailable(err)
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
 			inventory, err := doctor.Read(ctx, reader.Client(), options, time.Now())
 			if err != nil {
 				return unavailable(err)
@@ -90,6 +99,7 @@ Kubernetes API does not answer.`,
 		},
 	}
 	person.registerCluster(cmd)
+	isolation.register(cmd)
 	output.register(cmd)
 	f := cmd.Flags()
 	f.StringVar(&options.Namespace, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter")

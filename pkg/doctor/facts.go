@@ -131,11 +131,11 @@ func unknownFacts(v *view) []Unchecked {
 	case len(ids) == 0:
 		return nil
 	case v.Facts == nil:
-		return []Unchecked{{IDs: ids, Why: "Landwaiter publishes what only the process knows with --reports (the chart's reports.enabled), and has not"}}
+		return []Unchecked{{IDs: ids, Unpublished: true, Why: "Landwaiter publishes what only the process knows with --reports (the chart's reports.enabled), and has not"}}
 	case !v.leaseHeld():
-		return []Unchecked{{IDs: ids, Why: "what the process published is old: nobody holds the lease"}}
+		return []Unchecked{{IDs: ids, Unpublished: true, Why: "what the process published is old: nobody holds the lease"}}
 	}
-	return []Unchecked{{IDs: ids, Why: "the process has not looked at this yet, or needs not: it has no Redis, or no ClusterStore lists a registry by name"}}
+	return []Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not looked at this yet, or needs not: it has no Redis, or no ClusterStore lists a registry by name"}}
 }
 
 // facts reads the report of the process.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	edge "github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 )
 
@@ -92,9 +91,9 @@ func (v *view) ours() []provider {
 
 // answers returns how long Landwaiter takes at most to answer what a Provider asks.
 func (v *view) answers(p provider) time.Duration {
-	name, without := "verify-timeout", edge.DefaultVerifyTimeout
+	name, without := "verify-timeout", defaultVerifyTimeout
 	if p.mutates() {
-		name, without = "mutate-timeout", edge.DefaultMutateTimeout
+		name, without = "mutate-timeout", defaultMutateTimeout
 	}
 	if v.serve == nil {
 		return without

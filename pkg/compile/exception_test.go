@@ -54,12 +54,12 @@ func by(t *testing.T, s *compile.Snapshot, namespace verify.Namespace, name stri
 	t.Helper()
 	ref, err := image.Parse(name)
 	require.NoError(t, err)
-	verdict := verify.NewEngine(nil, func() time.Time { return now }, verify.Options{}).Verify(t.Context(), s.For(namespace), ref).Verdict
-	require.Equal(t, verdict.Exception.Name != "", verdict.Outcome == policy.Allowed, verdict.Reason)
-	if verdict.Exception.Name == "" {
+	got := verify.NewEngine(nil, func() time.Time { return now }, verify.Options{}).Verify(t.Context(), s.For(namespace), ref)
+	require.Equal(t, got.Exception.Name != "", got.Verdict.Outcome == policy.Allowed, got.Verdict.Reason)
+	if got.Exception.Name == "" {
 		return ""
 	}
-	return verdict.Exception.String()
+	return got.Exception.String()
 }
 
 const (

@@ -33,7 +33,7 @@ func resultOf(v policy.Verdict) string {
 		return v1alpha1.ReportError
 	case v.Outcome != policy.Allowed:
 		return v1alpha1.ReportFail
-	case v.Warning != "" || v.Exception != (policy.ObjectRef{}):
+	case v.Warning != "": // an exception is one, too
 		return v1alpha1.ReportWarn
 	case v.Unverified:
 		return v1alpha1.ReportSkip
@@ -71,8 +71,8 @@ func (s state) next(result verify.Result, now time.Time) (after state, revoked b
 	if v.Warning != "" {
 		after.reason = clean(v.Warning, maxReasonBytes)
 	}
-	if v.Exception != (policy.ObjectRef{}) {
-		after.exception, after.exceptionEnds = clean(v.Exception.String(), maxNameBytes), v.ExceptionEnds
+	if result.Exception != (policy.ObjectRef{}) {
+		after.exception, after.exceptionEnds = clean(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
 	return after, word == v1alpha1.ReportFail && allows(former)
 }

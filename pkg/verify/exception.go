@@ -209,9 +209,10 @@ func (x *Exception) within(result, floors Result) Result {
 func (x *Exception) allow(result Result) Result {
 	was := result.Verdict
 	until := x.Until.UTC().Format(time.RFC3339)
-	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true, Exception: x.Source, ExceptionEnds: x.Until,
+	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true,
 		Reason:  fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
 		Warning: fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text())}
+	result.Exception, result.ExceptionEnds = x.Source, x.Until
 	return result
 }
 

@@ -342,3 +342,23 @@ func TestAnEventThatIsRefusedHoldsUpNoReport(t *testing.T) {
 		require.Equal(t, verify.Namespace("team-a"), log.LastEntry().Data["namespace"])
 	})
 }
+
+func TestWhatIsVerifiedKeepsAllThatAReportSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, _ := newReporter(t)
+		runs.runs["team-a"] = []workload.Running{runs1(imageOne)}
+		lead(t, r)
+		r.Verified("team-a", imageOne, excepted)
+		pass(10 * time.Second)
+		found := server.reports["team-a/landwaiter-running"].Results[0]
+		require.EqualValues(t, v1alpha1.ReportWarn, found.Result)
+		require.Equal(t, "ClusterException hotfix", found.Properties[v1alpha1.PropertyException])
+		require.Equal(t, stamp(excepted.ExceptionEnds), found.Properties[v1alpha1.PropertyExceptionEnds])
+		longer := excepted
+		longer.ExceptionEnds = excepted.ExceptionEnds.Add(time.Hour)
+		r.Verified("team-a", imageOne, longer)
+		pass(10 * time.Second)
+		found = server.reports["team-a/landwaiter-running"].Results[0]
+		require.Equal(t, stamp(longer.ExceptionEnds), found.Properties[v1alpha1.PropertyExceptionEnds])
+	})
+}

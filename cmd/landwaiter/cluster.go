@@ -143,6 +143,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	}
 	s.SetFinder(watcher)
 	options.TLS = identity
+	options.Observers = append(options.Observers, watcher)
 	if server, err = provider.New(s, s, log, options); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 type serviceFlags struct {
 	configDir    string
 	person       personFlags
+	exceptions   exceptionFlags
 	files        []string // of -f
 	anonymous    bool     // whether neither files nor a cluster are needed
 	strict       bool     // whether problems of resources are errors
@@ -41,6 +42,7 @@ func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 // registerLive declares the flags of a command that judges by a cluster alone.
 func (f *serviceFlags) registerLive(cmd *cobra.Command) {
 	f.registerNetwork(cmd)
+	f.exceptions.register(cmd)
 	f.person.registerCluster(cmd)
 }
 
@@ -65,6 +67,12 @@ func (f *serviceFlags) complete() (service.Options, error) {
 			return service.Options{}, fmt.Errorf("--cluster-cidr %q is not an address range such as 10.96.0.0/12: %w", s, err)
 		}
 		options.Registry.DeniedPrefixes = append(options.Registry.DeniedPrefixes, prefix)
+	}
+	if f.exceptions != (exceptionFlags{}) { // serve has its own
+		var err error
+		if options.Exceptions, err = f.exceptions.limits(); err != nil {
+			return service.Options{}, err
+		}
 	}
 	endpoints, err := service.ParseEndpoints(f.endpoints)
 	if err != nil {

@@ -60,7 +60,7 @@ func main() {
 	// and not in JSON. The finding has the outcome.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := runAs(ctx, os.Args[0], os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -72,9 +72,16 @@ type discard struct{}
 // Printf drops a line.
 func (discard) Printf(context.Context, string, ...any) {}
 
-// run executes one command line and returns the exit code.
+// run is runAs by the program's own name.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "landwaiter", args, stdout, stderr)
+}
+
+// runAs executes one command line of a program that was called by a name, and returns the
+// exit code.
+func runAs(ctx context.Context, program string, args []string, stdout, stderr io.Writer) int {
 	root := newRoot() //nolint:contextcheck // cobra hands the context to the commands
+	calledAs(root, program)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -115,7 +122,7 @@ command says which it has.`,
 	}
 	root.SetVersionTemplate(thisVersion().String() + "\n")
 	root.SetFlagErrorFunc(suggestFlag)
-	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newPreview(), newLint(), newDoctor(), newCache(), newTenant(), newPlatform(), newTrust(), newOperate(), newVersion())
+	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newPreview(), newStatus(), newDoctor(), newLint(), newCache(), newTenant(), newPlatform(), newTrust(), newOperate(), newVersion())
 	return root
 }
 

@@ -60,6 +60,10 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "tenant.yaml"), []byte(tenant), 0o600))
 	s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	s.becomes(t, "team-b", "shared/app:v1", gatekeeper.Denied, "")
+	exception := fmt.Sprintf("apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterException\nmetadata: {name: x}\nspec: {images: [%s/shared/app], namespaces: [batch], until: %q, reason: OPS-1}\n",
+		s.Registry.Host(), time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "exception.yaml"), []byte(exception), 0o600))
+	s.becomes(t, "batch", "shared/app:v1", gatekeeper.Allowed, "ClusterException x allows it until ")
 	for path, key := range map[string]string{gatekeeper.VerifyPath: "[x", "/v1/mutate": s.Registry.Host() + "/shared/base:v1", "/nowhere": ""} {
 		_, _ = s.client.Ask(t.Context(), path, key) // refusals are answers, too
 	}

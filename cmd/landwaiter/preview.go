@@ -49,8 +49,9 @@ ConfigMaps and ServiceAccounts that they need. Objects without a namespace are i
 of -n. Objects that an API server would refuse are an error.
 
 Registries are asked from your machine. Flags of the server that change verdicts have
-to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Neither the cloud
-identity of your machine nor its docker login or Vault token is ever used.
+to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint, --max-exception,
+--break-glass and --max-break-glass. Neither the cloud identity of your machine nor
+its docker login or Vault token is ever used.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command

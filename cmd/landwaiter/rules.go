@@ -75,6 +75,7 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
 	f.register(cmd, false)
 	cmd.Flags().Lookup("config-dir").Usage += " (empty: the resources of the cluster, as far as you may read them)"
 	f.registerStrict(cmd)
+	f.exceptions.register(cmd)
 	f.person.registerCluster(cmd)
 	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
 }
@@ -86,10 +87,6 @@ func (f *serviceFlags) registerFiles(cmd *cobra.Command) {
 
 // questions returns the images of the command line, or those of the files of -f.
 func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question, error) {
-	namespace, err := f.defaultNamespace()
-	if err != nil {
-		return nil, err
-	}
 	if len(f.files) == 0 {
 		if err := someImages(cmd, args); err != nil {
 			return nil, err
@@ -97,10 +94,19 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question,
 		if _, err := parseImages(args); err != nil {
 			return nil, err
 		}
-		return mapped(args, func(arg string) question { return question{namespace: namespace, image: arg} }), nil
+	}
+	if len(args) > 0 && len(f.files) > 0 {
+		return nil, errors.New("images are given as arguments or with --filename, not both")
+	}
+	if cmd.Flags().Changed("config-dir") && f.configDir == "" {
+		return nil, errors.New("--config-dir is empty, it must name a directory")
+	}
+	namespace, err := f.defaultNamespace()
+	if err != nil {
+		return nil, err
 	}
 	if len(args) > 0 {
-		return nil, errors.New("images are given as arguments or with --filename, not both")
+		return mapped(args, func(arg string) question { return question{namespace: namespace, image: arg} }), nil
 	}
 	uses, others, err := live.FileUses(f.files, cmd.InOrStdin(), namespace)
 	if err != nil {
@@ -134,9 +140,6 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules
 	namespace, err := f.defaultNamespace()
 	if err != nil {
 		return rules{}, err
-	}
-	if cmd.Flags().Changed("config-dir") && f.configDir == "" {
-		return rules{}, errors.New("--config-dir is empty, it must name a directory")
 	}
 	if f.configDir != "" {
 		s, err := f.load(cmd, namespace)

@@ -81,7 +81,9 @@ func (s *Snapshot) addLayers(v *view) {
 	v.config.Layers = []verify.Layer{v.decidingLayer(client)}
 	var warnings []verify.Layer
 	for _, g := range warningLayers(v.policies.warning) {
-		warnings = append(warnings, v.judging(append([]group{g}, g.next...), client))
+		layer := v.judging(append([]group{g}, g.next...), client)
+		layer.Warns = true // hidden policies are among those that decide as well
+		warnings = append(warnings, layer)
 	}
 	if floors := s.cluster.floors; len(floors) > 0 {
 		if v.hasStores {

@@ -38,8 +38,9 @@ func applyPolicies(chain []rung) applicable {
 		for _, p := range l.policies {
 			if p.decides() {
 				own.policies = append(own.policies, p)
-			} else {
-				warning.policies = append(warning.policies, p)
+			}
+			if !p.decides() || p.hidden {
+				warning.policies = append(warning.policies, p) // a hidden one may warn, too
 			}
 		}
 		a.cluster = a.cluster || i == len(chain)-1

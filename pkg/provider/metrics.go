@@ -104,7 +104,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		if k.Result.Overloaded {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
-		if k.Outcome == KeyExcepted {
+		if k.Outcome == KeyExcepted && o.Source == SourceAdmission { // an audit lets nothing in
 			m.exceptions.WithLabelValues(namespace, k.Result.Verdict.Exception.Kind).Inc()
 		}
 		if k.Result.Decided() {

@@ -32,11 +32,9 @@ func (w *world) isolation(t *testing.T, kubeconfig string, args ...string) (case
 }
 
 func (w *world) testIsolation(t *testing.T) {
-	found, code, err := w.isolation(t, w.Kubeconfig())
-	require.NoError(t, err)
-	require.Zero(t, code, "%+v", found)
-	require.Zero(t, found.NotHeld+found.NotTried)
-	require.Greater(t, found.Held, 60)
+	out, code := w.landwaiter(t, w.Kubeconfig(), "doctor", "--isolation", "--tenant", "iris")
+	require.Zero(t, code, out)
+	require.Contains(t, out, " held, 0 not held, 0 not tried; nothing was written")
 
 	// A developer who got too much in the other team, by mistake.
 	w.apply(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: oops, namespace: `+secretWord+`-web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: iris-devs}]}`)
@@ -54,11 +52,6 @@ func (w *world) testIsolation(t *testing.T) {
 		}
 		return fmt.Errorf("the hole is not found: %+v", found)
 	})
-	out, code := w.landwaiter(t, w.Kubeconfig(), "doctor", "--isolation", "--tenant", "iris")
-	require.Equal(t, 1, code, out)
-	require.Contains(t, out, "NOT HELD")
-	require.Contains(t, out, "nothing was written")
-
 	// Somebody who acts as another user cannot act as a third one.
 	out, code = w.landwaiter(t, w.clara.kubeconfig, "doctor", "--isolation")
 	require.Equal(t, 69, code, out)

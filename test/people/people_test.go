@@ -159,15 +159,18 @@ func (w *world) testPreviewIsWhatHappens(t *testing.T) {
 	require.Equal(t, 1, code, out)
 	var p preview
 	require.NoError(t, json.Unmarshal([]byte(out[strings.IndexByte(out, '{'):]), &p), out)
-	require.Zero(t, p.Unknown, out)
-	require.Positive(t, p.Breaks)
+	require.GreaterOrEqual(t, p.Breaks, 3, out)
+	for _, row := range p.Images {
+		// Images of the system are in registries that this machine does not reach.
+		require.Equal(t, strings.HasSuffix(row.Namespace, "-system"), row.From.Answer == "unknown" || row.To.Answer == "unknown", "%+v", row)
+	}
 
 	// A dry run asks Gatekeeper whether such a pod could be made.
 	admitted := func(ctx context.Context, namespace, image string) error {
 		return w.Client.Create(ctx, pod(namespace, "probe", image), client.DryRunAll)
 	}
 	for _, row := range p.Images {
-		if row.From.Answer == "Allowed" {
+		if row.From.Answer == "allowed" {
 			require.NoError(t, admitted(t.Context(), row.Namespace, row.Image), "%+v", row)
 		}
 	}
@@ -181,16 +184,19 @@ func (w *world) testPreviewIsWhatHappens(t *testing.T) {
 	})
 	denied := 0
 	for _, row := range p.Images {
+		if strings.HasSuffix(row.Namespace, "-system") {
+			continue
+		}
 		err := admitted(t.Context(), row.Namespace, row.Image)
-		switch row.To.Answer {
-		case "Denied":
+		if row.To.Answer == "denied" {
 			denied++
 			require.ErrorContains(t, err, "is denied", "%+v", row)
-		default:
-			require.NoError(t, err, "%+v", row)
+			continue
 		}
+		require.Equal(t, "allowed", row.To.Answer, "%+v", row)
+		require.NoError(t, err, "%+v", row)
 	}
-	require.Positive(t, denied)
+	require.GreaterOrEqual(t, denied, p.Breaks)
 	for namespace := range images {
 		require.Contains(t, rowsOf(p), namespace+"/once", "preview lacks what runs")
 	}

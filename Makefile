@@ -64,7 +64,7 @@ lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \
 	  [[ -z "$$unformatted" ]] || { echo "verify: not formatted: $$unformatted" >&2; exit 1; }
-	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
+	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
 	@for module in . config/tools test/gator test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux test/tools/oras; do \
@@ -106,7 +106,7 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -race -buildvcs=false -tags '$(PLUGINLESS),$(CLOUDS)' -ldflags "$(STAMP)" -o bin/landwaiter-full-race ./cmd/landwaiter; \
 	tools=$$(test/tools/build.sh); \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_FULL_BINARY="$(CURDIR)/bin/landwaiter-full-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/live ./test/metrics ./test/policies ./test/reach ./test/signer ./test/soak ./test/teams ./test/trees
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/doctor ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/live ./test/metrics ./test/people ./test/policies ./test/reach ./test/reports ./test/signer ./test/soak ./test/teams ./test/trees
 	go test -count=1 -timeout 5m -tags e2e -run '^TestKnowsTheFieldsOfFlux$$' ./pkg/scaffold
 	go build -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
@@ -119,12 +119,13 @@ flux: build ## Let teams' Git repositories loose with the real Flux controllers 
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" LANDWAITER_COSIGN_V3="$$(test/tools/build.sh)/cosign-v3" \
 	  go test -count=1 -timeout 15m -tags flux -run Flux $(E2E_ARGS) ./test/dev
 
-slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, and what pinning per team costs
+slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, 10,000 pods in reports, and what pinning per team costs
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -timeout 15m -tags e2e ./test/coldstart; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_TEAMS=201 go test -count=1 -timeout 30m -tags e2e -v -run ManyTeams ./test/teams; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_PODS=10000 go test -count=1 -timeout 30m -tags e2e -v -run ManyPods ./test/reports; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 30m -tags e2e,slow -v -run AdmissionWithTenants ./test/e2e
 
 oldest: ## Run the core of make e2e on the oldest Kubernetes that is supported, with an older and this Gatekeeper (built once)

@@ -20,6 +20,13 @@ rm -rf charts/landwaiter/files/crds
 mkdir -p charts/landwaiter/files/crds
 cp config/crd/landwaiter.dev_*.yaml charts/landwaiter/files/crds/
 
+# The definitions of reports are those of the Go module that writes them.
+rm -rf charts/landwaiter/files/reports
+mkdir -p charts/landwaiter/files/reports
+for name in "$(go list -m -f '{{.Dir}}' github.com/openreports/reports-api)"/config/crd/openreports.io_*.yaml; do
+  cat "$name" >"charts/landwaiter/files/reports/${name##*/}"
+done
+
 {
   echo "# Made from charts/landwaiter with its default values by \`make generate\`."
   "$helm" template landwaiter charts/landwaiter --namespace landwaiter-system --set crds.install=false |

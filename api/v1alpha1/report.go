@@ -71,7 +71,8 @@ const (
 	PropertyException     = "exception"
 	PropertyExceptionEnds = "exceptionEnds"
 	// PropertyCount is how often an image was denied, PropertyFirst and PropertyLast when,
-	// PropertyTraceID the last request's. In ReportDenied only.
+	// PropertyTraceID names a request that the log has: the first of the last denials for
+	// the same reason. In ReportDenied only.
 	PropertyCount   = "count"
 	PropertyFirst   = "first"
 	PropertyLast    = "last"

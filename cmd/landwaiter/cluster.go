@@ -123,7 +123,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		return err
 	}
 	if reporter != nil {
-		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead})
+		facts, err := c.publisher(config, s, identity, log)
+		if err != nil {
+			return err
+		}
+		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead}, controller.Duty{Name: "publish what doctor cannot see", Run: facts.Run})
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server
@@ -139,6 +143,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	}
 	s.SetFinder(watcher)
 	options.TLS = identity
+	options.Observers = append(options.Observers, watcher)
 	if server, err = provider.New(s, s, log, options); err != nil {
 		return err
 	}

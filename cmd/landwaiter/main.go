@@ -122,7 +122,7 @@ command says which it has.`,
 	}
 	root.SetVersionTemplate(thisVersion().String() + "\n")
 	root.SetFlagErrorFunc(suggestFlag)
-	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newPreview(), newLint(), newCache(), newTenant(), newPlatform(), newTrust(), newOperate(), newVersion())
+	root.AddCommand(newServe(), newVerify(), newResolve(), newExplain(), newPreview(), newStatus(), newDoctor(), newLint(), newCache(), newTenant(), newPlatform(), newTrust(), newOperate(), newVersion())
 	return root
 }
 

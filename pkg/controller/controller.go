@@ -86,6 +86,7 @@ type Controller struct {
 	outdated outdated
 	pace     pace
 	lookups  lookups
+	glass    told
 	queue    atomic.Pointer[workqueue.TypedRateLimitingInterface[verify.Namespace]]
 	started  time.Time
 	leading  sync.Mutex // held while duties run

@@ -51,6 +51,10 @@ const (
 	// A namespace has eventBurst events at once, and then eventsPerSecond.
 	eventsPerSecond = 1
 	eventBurst      = 32
+	// An image that break-glass lets in has one Event in tellAgain, and a namespace has them for
+	// maxTold images.
+	tellAgain = time.Hour
+	maxTold   = 256
 	// maxMessage is the longest note of an event that the API server accepts.
 	maxMessage = 1024
 

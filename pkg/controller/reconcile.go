@@ -98,6 +98,9 @@ func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects
 	c.outdated.mark(before.Related(level)...)
 	c.outdated.mark(snapshot.Related(level)...)
 	c.outdated.markCluster()
+	if len(objects.Namespaces) == 0 {
+		c.glass.forget(level)
+	}
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
 		c.options.Forget(level) // after the swap, so that no new entries are cached
 	}

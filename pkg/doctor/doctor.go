@@ -47,7 +47,9 @@ type Unchecked struct {
 	// Missing is the right that is missing, such as "list providers.externaldata.gatekeeper.sh",
 	// empty if it is not about a right.
 	Missing string
-	Why     string
+	// Unpublished means that only the process knows, and has not said.
+	Unpublished bool
+	Why         string
 }
 
 // Report is what [Examine] found.

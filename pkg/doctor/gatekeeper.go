@@ -65,7 +65,7 @@ func gatekeeperFlags(v *view) []Finding {
 		}
 		if m.last("enable-external-data", "true") == "false" {
 			found = append(found, Finding{ID: ExternalDataDisabled, Severity: Error, Object: m.ref(), What: "Gatekeeper runs with --enable-external-data=false",
-				Why: "it asks no provider: templates that do fail", Command: m.set("enable-external-data", ""), Keep: "Gatekeeper's value enableExternalData: true"})
+				Why: "it asks no provider: templates that do fail", Command: m.set("enable-external-data", "true"), Keep: "Gatekeeper's value enableExternalData: true"})
 		}
 		found = append(found, v.exemptable(m)...)
 	}
@@ -80,13 +80,12 @@ func (v *view) exemptable(m manager) []Finding {
 			if len(v.beyond([]string{f.before + use.value + f.after})) == 0 {
 				continue
 			}
-			kept := slices.Clone(m.args)
-			end := use.index + 1
-			if !strings.Contains(m.args[use.index], "=") {
-				end = min(end+1, len(kept))
+			operations := m.inPlace(use.index, "--exempt-namespace=kube-system")
+			if use.apart {
+				operations = append(m.inPlace(use.index-1, "--exempt-namespace"), m.inPlace(use.index, "kube-system")...)
 			}
 			found = append(found, Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ref(), What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
-				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.replace(slices.Delete(kept, use.index, end)), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
+				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(operations...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
 		}
 	}
 	return found

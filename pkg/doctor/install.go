@@ -51,15 +51,14 @@ func deployment(v *view) []Finding {
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	}
 	if p.last("insecure-no-client-auth", "false") != "false" {
-		kept := slices.DeleteFunc(slices.Clone(p.args), func(arg string) bool {
-			return arg == "--insecure-no-client-auth" || arg == "--insecure-no-client-auth=true"
-		})
 		ns := v.gatekeeperNamespace()
+		use := p.flags("insecure-no-client-auth")[0]
+		operations := p.inPlace(use.index, "--insecure-no-client-auth=false")
 		if len(p.flags("client-ca"))+len(p.flags("client-ca-secret")) == 0 {
-			kept = append(kept, "--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert", "--client-name=gatekeeper-webhook-service."+ns+".svc")
+			operations = append(operations, p.added("--client-ca-secret="+ns+"/gatekeeper-webhook-server-cert"), p.added("--client-name=gatekeeper-webhook-service."+ns+".svc"))
 		}
 		found = append(found, Finding{ID: NoClientAuth, Severity: Warning, Object: p.ref(), What: "it answers any client, without a client certificate",
-			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.replace(kept), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
+			Why: "whoever reaches its port can ask in the name of any namespace, and use up its quota", Command: p.patch(operations...), Keep: "the chart's values clientCA.insecureNoClientAuth: false and clientCA.secrets"})
 	}
 	return found
 }

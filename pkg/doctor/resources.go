@@ -39,12 +39,27 @@ func targetOf(o v1alpha1.Object) target {
 // grantable is how Landwaiter ends the message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
+// unready returns the condition of a resource that cannot be used.
+func unready(o v1alpha1.Object) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return c
+}
+
 func notReady(v *view) []Finding {
 	var found []Finding
+	causes := map[string]bool{}
 	for _, o := range v.Resources {
-		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionReady)
-		if c == nil || c.Status != metav1.ConditionFalse {
-			continue
+		if c := unready(o); c != nil && c.Reason != string(policy.ReasonReferenceNotReady) {
+			causes[o.GetNamespace()] = true
+		}
+	}
+	for _, o := range v.Resources {
+		c := unready(o)
+		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
+			continue // what it refers to is a finding itself
 		}
 		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, c.Message),
 			Why: "what depends on it is denied", Command: targetOf(o).edit()}

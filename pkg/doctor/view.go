@@ -182,10 +182,11 @@ func serveOf(deployments []appsv1.Deployment) *program {
 	return nil
 }
 
-// flag is one use of a flag among arguments.
+// flag is one use of a flag among arguments: the last of its words, which has the value.
 type flag struct {
 	index int
 	value string
+	apart bool // its name is the word before
 }
 
 // flags returns the uses of a flag, in the forms --name=value, --name value and --name.
@@ -200,13 +201,14 @@ func (p *program) flags(name string) []flag {
 		if key != name {
 			continue
 		}
-		if !given {
-			value = "true"
-			if i+1 < len(p.args) && !strings.HasPrefix(p.args[i+1], "-") {
-				value = p.args[i+1]
-			}
+		switch {
+		case given:
+			found = append(found, flag{i, value, false})
+		case i+1 < len(p.args) && !strings.HasPrefix(p.args[i+1], "-"):
+			found = append(found, flag{i + 1, p.args[i+1], true})
+		default:
+			found = append(found, flag{i, "true", false})
 		}
-		found = append(found, flag{i, value})
 	}
 	return found
 }
@@ -219,29 +221,39 @@ func (p *program) last(name, without string) string {
 	return without
 }
 
-// set returns the command that gives a flag one value, in the place of all its uses. An
-// empty value takes the flag away.
+// set returns the command that gives a flag a value, wherever it is among the arguments.
 func (p *program) set(name, value string) string {
-	var kept []string
-	for i := 0; i < len(p.args); i++ {
-		uses := p.flags(name)
-		at := slices.IndexFunc(uses, func(f flag) bool { return f.index == i })
-		if at < 0 {
-			kept = append(kept, p.args[i])
-			continue
-		}
-		if !strings.Contains(p.args[i], "=") && i+1 < len(p.args) && p.args[i+1] == uses[at].value {
-			i++
-		}
+	uses := p.flags(name)
+	if len(uses) == 0 {
+		return p.patch(p.added("--" + name + "=" + value))
 	}
-	if value != "" {
-		kept = append(kept, "--"+name+"="+value)
+	var operations []operation
+	for _, use := range uses {
+		arg := "--" + name + "=" + value
+		if use.apart {
+			arg = value
+		}
+		operations = append(operations, p.inPlace(use.index, arg)...)
 	}
-	return p.replace(kept)
+	return p.patch(operations...)
 }
 
-// replace returns the command that replaces all arguments, unless they have changed.
-func (p *program) replace(args []string) string {
-	path := "/spec/template/spec/containers/" + itoa(p.container) + "/args"
-	return p.patch(operation{"test", path, p.args}, operation{"replace", path, args})
+// path is that of the arguments, in a JSON patch.
+func (p *program) path() string {
+	return "/spec/template/spec/containers/" + itoa(p.container) + "/args"
+}
+
+// added returns the operation that appends an argument.
+func (p *program) added(arg string) operation {
+	if len(p.args) == 0 {
+		return operation{"add", p.path(), []string{arg}}
+	}
+	return operation{"add", p.path() + "/-", arg}
+}
+
+// inPlace returns the operations that replace one argument, unless it has changed. Nothing
+// moves, so commands for several findings about one Deployment can be run in any order.
+func (p *program) inPlace(index int, arg string) []operation {
+	at := p.path() + "/" + itoa(index)
+	return []operation{{"test", at, p.args[index]}, {"replace", at, arg}}
 }

@@ -48,7 +48,7 @@ func createOwnKinds(namespace string) []request {
 func otherCases() []isolationCase {
 	everybody := members()
 	other := func(of func(namespace string) []request) func(*scene, pair) []request {
-		return func(_ *scene, p pair) []request { return inEach(p.other.namespaces(), of) }
+		return func(_ *scene, p pair) []request { return inEach(p.reach, of) }
 	}
 	return []isolationCase{
 		{"other-rules", "write rules and keys of another team", []string{"R2"}, everybody, true, other(createOwnKinds)},
@@ -91,7 +91,9 @@ func otherCases() []isolationCase {
 }
 
 // reports is the resource of reports.
-func reports() schema.GroupVersionResource { return group("openreports.io", "v1alpha1", "reports") }
+func reports() schema.GroupVersionResource {
+	return group(v1alpha1.ReportGroup, v1alpha1.ReportVersion, v1alpha1.ReportResource)
+}
 
 // readsOf asks about reading in a namespace.
 func readsOf(n string) []request {

@@ -7,24 +7,17 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
 
-// Annotations with which the platform opens a namespace for a while.
-const (
-	breakGlassUntil  = v1alpha1.Group + "/break-glass-until"
-	breakGlassReason = v1alpha1.Group + "/break-glass-reason"
-	breakGlassFloors = v1alpha1.Group + "/break-glass-floors"
-)
-
 // ownCases are about what the platform put into a team's own namespaces.
 func ownCases() []isolationCase {
 	everybody := members()
 	people := []role{roleAdmin, roleDeveloper, roleViewer, roleAsked, roleBound} // the platform chose the role of the account
 	notAdmins := []role{roleDeveloper, roleViewer}
 	own := func(of func(namespace string) []request) func(*scene, pair) []request {
-		return func(_ *scene, p pair) []request { return inEach(p.team.namespaces(), of) }
+		return func(_ *scene, p pair) []request { return inEach(p.own, of) }
 	}
 	return []isolationCase{
 		{"own-labels", "change labels and annotations that rules trust", []string{"T9", "R1"}, everybody, false, func(_ *scene, p pair) []request {
-			return inEach(p.team.namespaces(), func(n string) []request { return protectedLabels(p.team, n) })
+			return inEach(p.own, func(n string) []request { return protectedLabels(p.team, n) })
 		}},
 		{"own-break-glass", "open its own namespace past the rules", []string{"R5"}, everybody, false, own(breakGlass)},
 		{"own-platform-objects", "change or delete quotas, network policies, bindings and accounts of the platform", []string{"A10", "R18"}, everybody, false,
@@ -38,9 +31,9 @@ func ownCases() []isolationCase {
 			}
 			return homeTrust(p.team.home)
 		}},
-		{"member-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach([]string{p.team.member()}, createOwnKinds) }},
+		{"member-rules", "write rules as a developer or viewer", []string{"R1"}, notAdmins, false, func(_ *scene, p pair) []request { return inEach(p.ownMembers(), createOwnKinds) }},
 		{"member-viewers", "change workloads or read Secrets as a viewer", []string{"R1"}, []role{roleViewer}, false, func(_ *scene, p pair) []request {
-			return viewerReach(p.team.member())
+			return inEach(p.ownMembers(), viewerReach)
 		}},
 		{"own-escalation", "bind a role with more rights than its own", []string{"R1", "T10"}, people, false, own(func(n string) []request {
 			return []request{bind(n, clusterAdmin), mayDo("escalate", group(rbacGroup, "v1", "roles"), "", n)}
@@ -103,8 +96,8 @@ func finalize(t *team, namespace string) (request, bool) {
 
 // breakGlass asks to open a namespace.
 func breakGlass(namespace string) []request {
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{breakGlassUntil: "2100-01-01T00:00:00Z", breakGlassReason: probeName, breakGlassFloors: "true"}}}
-	one := change("set annotation "+breakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, annotations(breakGlassUntil, "2100-01-01T00:00:00Z"))
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1alpha1.AnnotationBreakGlassReason: probeName, v1alpha1.AnnotationBreakGlassFloors: "true"}}}
+	one := change("set annotation "+v1alpha1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, annotations(v1alpha1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
 	return guarded("tenant-labels", one, change("break the glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
 }
 

@@ -76,7 +76,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{api: api, scene: found}
+	t := &trial{api: api, scene: found, usual: map[usualKey]string{}}
 	results := t.guardrails(ctx)
 	results = append(results, t.accounts(ctx)...)
 	for _, p := range found.pairs {
@@ -92,11 +92,20 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 type trial struct {
 	*scene
 	api *server
+	// usual are the rights of people in namespaces that others are compared with.
+	usual map[usualKey]string
 }
+
+// usualKey is somebody in a namespace.
+type usualKey struct{ who, namespace string }
 
 // pair tries what one team can do, to another one and elsewhere.
 func (t *trial) pair(ctx context.Context, p pair) []Result {
 	var results []Result
+	p.own = t.differing(ctx, p.team.people, p.team, p.team.member())
+	if p.other != nil {
+		p.reach = t.differing(ctx, p.team.people, p.other, probeName)
+	}
 	for _, c := range cases() {
 		if c.needsOther && p.other == nil {
 			results = append(results, Result{Case: c.id, Tries: c.tries, Shows: c.shows, Tenant: p.team.tenant.Name, Outcome: NotTried,

@@ -8,6 +8,9 @@ const (
 	maxTenants = 10
 	// maxPeople bounds whom a team's cases are tried as: a Tenant lists up to 96 people.
 	maxPeople = 24
+	// maxNamespaces bounds the namespaces of one team in which everything is tried. Without
+	// bindings that differ these are two.
+	maxNamespaces = 16
 	// maxGuarded bounds the objects of the platform that are tried per namespace.
 	maxGuarded = 16
 	// pageSize bounds one list, and maxPages how many of them are read.

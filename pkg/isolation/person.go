@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -119,4 +120,33 @@ func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) []person {
 		}
 	}
 	return all
+}
+
+// ownMembers are the namespaces of a pair's team without home, unless that is all there is.
+func (p pair) ownMembers() []string {
+	if p.team.alone() {
+		return p.own
+	}
+	return slices.DeleteFunc(slices.Clone(p.own), func(n string) bool { return n == p.team.home })
+}
+
+// differing returns the namespaces of a team in which to try cases: home and one member,
+// and each other one in which somebody has other rights than in the namespace like.
+func (t *trial) differing(ctx context.Context, people []person, of *team, like string) []string {
+	chosen := of.namespaces()
+	for _, namespace := range of.members[min(1, len(of.members)):] {
+		for _, who := range people {
+			there, all := t.api.rules(ctx, who, namespace)
+			usual, known := t.usual[usualKey{who.String(), like}]
+			if !known {
+				usual, _ = t.api.rules(ctx, who, like)
+				t.usual[usualKey{who.String(), like}] = usual
+			}
+			if !all || there != usual {
+				chosen = append(chosen, namespace)
+				break
+			}
+		}
+	}
+	return chosen[:min(len(chosen), maxNamespaces)]
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,8 +101,8 @@ func (s *server) mayIt(ctx context.Context, who person, r request) (authorizatio
 	if err != nil {
 		return review.Status, fmt.Errorf("ask about rights: %w", err)
 	}
-	text, err := as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), who).
-		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx).Raw()
+	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), who).
+		Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
 	if err != nil {
 		return review.Status, fmt.Errorf("ask about rights: %w", err)
 	}
@@ -108,6 +110,36 @@ func (s *server) mayIt(ctx context.Context, who person, r request) (authorizatio
 		return review.Status, fmt.Errorf("ask about rights: %w", err)
 	}
 	return review.Status, nil
+}
+
+// rules returns what a person may do in a namespace, as text to compare, and whether that
+// is all.
+func (s *server) rules(ctx context.Context, who person, namespace string) (string, bool) {
+	review := authorizationv1.SelfSubjectRulesReview{TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectRulesReview"},
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return "", false
+	}
+	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"), who).Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
+	if err != nil || json.Unmarshal(text, &review) != nil {
+		return "", false
+	}
+	// The order is that in which the API server finds bindings.
+	var lines []string
+	for _, rule := range review.Status.ResourceRules {
+		lines = append(lines, fmt.Sprint(rule))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), !review.Status.Incomplete
+}
+
+// raw returns the body of an answer. Unlike Result.Raw, its errors say what the server said.
+func raw(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // whyAllowed names the binding that allows a request, "" if the authorizer does not say.
@@ -131,7 +163,7 @@ func list[T any](ctx context.Context, s *server, r request, selector string) ([]
 		if next != "" {
 			get = get.Param("continue", next)
 		}
-		text, err := get.Do(ctx).Raw()
+		text, err := raw(get.Do(ctx))
 		if err != nil {
 			return nil, fmt.Errorf("list %s%s: %w", r.Resource, place(r.namespace), err)
 		}

@@ -31,7 +31,11 @@ type scene struct {
 }
 
 // pair is a team that tries, and one that it tries to reach; other is nil if there is none.
-type pair struct{ team, other *team }
+type pair struct {
+	team, other *team
+	// own and reach are the namespaces of both in which cases are tried.
+	own, reach []string
+}
 
 // team is a Tenant as found in the cluster.
 type team struct {
@@ -39,7 +43,7 @@ type team struct {
 	// home is "" if it does not exist; members are the other namespaces.
 	home    string
 	members []string
-	// spaces are the objects of namespaces that are tried, by their names.
+	// spaces are the objects of the namespaces, by their names.
 	spaces map[string]corev1.Namespace
 	people []person
 	// owned are objects of the platform in home and in the first member.
@@ -55,7 +59,7 @@ type owned struct {
 	namespace, name string
 }
 
-// namespaces are those that cases are tried in: home and one more.
+// namespaces are those that cases are always tried in: home and one more.
 func (t *team) namespaces() []string {
 	if t.home == "" {
 		return t.members[:min(1, len(t.members))]
@@ -191,7 +195,7 @@ func (s *server) team(ctx context.Context, tenant *v1alpha1.Tenant, names []stri
 		t.members = append(t.members, name)
 	}
 	for i := range existing {
-		if slices.Contains(t.namespaces(), existing[i].Name) {
+		if slices.Contains(names, existing[i].Name) {
 			t.spaces[existing[i].Name] = existing[i]
 		}
 	}

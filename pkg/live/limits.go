@@ -1,5 +1,7 @@
 package live
 
+import "time"
+
 const (
 	// clientQPS and clientBurst let a preview of a large cluster read its Secrets one by one
 	// without being slowed down; API Priority and Fairness protects the server.
@@ -18,6 +20,14 @@ const (
 	// MaxOwners bounds the workloads that are named for one image: some base images are
 	// everywhere.
 	MaxOwners = 10
+	// reportPage is how many reports are read at a time: each may have 512 KiB of results.
+	reportPage = 20
+	// maxResults is how many results of one report are read: none of ours has more.
+	maxResults = 10_000
+	// denialsKept is how long reports say what was denied.
+	denialsKept = 7 * 24 * time.Hour
+	// maxShownBytes bounds a text of a report that is repeated.
+	maxShownBytes = 1024
 	// maxParallel bounds the images that are judged at a time, as for other commands: what a
 	// registry bears from one machine.
 	maxParallel = 16

@@ -38,6 +38,7 @@ func FuzzAnswersAreWrittenAsEncodingJSONWritesThem(f *testing.F) {
 		}
 		if success {
 			v.Warning, v.Policy.Namespace = text, text
+			v.Exception = &exceptionRef{policyRef{Kind: text, Namespace: text, Name: text}, text}
 		}
 		written, err := v.appendJSON([]byte("before "))
 		require.NoError(t, err)

@@ -104,8 +104,8 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 		if k.Result.Overloaded {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
-		if k.Outcome == KeyExcepted {
-			m.exceptions.WithLabelValues(namespace, k.Result.Verdict.Exception.Kind).Inc()
+		if k.Outcome == KeyExcepted && o.Source == SourceAdmission { // an audit lets nothing in
+			m.exceptions.WithLabelValues(namespace, k.Result.Exception.Kind).Inc()
 		}
 		if k.Result.Decided() {
 			m.verdicts.WithLabelValues(namespace, origin(k.Result)).Inc()

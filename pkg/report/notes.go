@@ -92,6 +92,9 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 		n.each[account]++
 		n.total++
 	}
+	if p.Count > 0 && p.Policy == about.Policy && p.Reason == about.Reason {
+		about.TraceID = p.TraceID // the log has the first of the same denials
+	}
 	about.Counter, about.First, about.Last, about.Count = p.Counter, p.First, now, p.Count+1
 	p.note = about
 }

@@ -176,12 +176,64 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 				}
 			}
 			for label := range role.Labels {
-				if strings.HasPrefix(label, "rbac.authorization.k8s.io/") {
+				if role.Name == "landwaiter-report-viewer" {
+					require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"openreports.io"}, Resources: []string{"reports"}, Verbs: []string{"get", "list", "watch"}}}, role.Rules)
+				} else if strings.HasPrefix(label, "rbac.authorization.k8s.io/") {
 					require.Equal(t, "rbac.authorization.k8s.io/aggregate-to-admin", label)
 					require.Equal(t, "landwaiter-team-admin", role.Name)
 				}
 			}
 		}
+	}
+}
+
+// The reports' right to write is the only one that they add, besides that to read Events and
+// what runs.
+func TestReportsAddTheRightsThatTheyNeedAndNoOthers(t *testing.T) {
+	rules := func(args ...string) (found []string) {
+		for _, role := range as[rbacv1.ClusterRole](t, render(t, append(args, "--set", "personas.create=false")...), "ClusterRole") {
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						found = append(found, role.Name+" "+verb+" "+resource)
+					}
+				}
+			}
+		}
+		return found
+	}
+	warm := rules("--set", "warmUp.enabled=true")
+	var more []string
+	for _, rule := range rules("--set", "reports.enabled=true") {
+		if !slices.Contains(warm, rule) {
+			more = append(more, strings.TrimPrefix(rule, "landwaiter "))
+		}
+	}
+	require.Equal(t, []string{"get events", "list events", "watch events", "get reports", "list reports", "watch reports", "create reports", "update reports", "patch reports", "delete reports"}, more)
+	require.Subset(t, rules("--set", "reports.enabled=true"), warm, "what runs is watched")
+}
+
+func TestTheDefinitionsOfReportsAreInstalledOnlyIfAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want int
+	}{
+		"by default":                    {nil, 0},
+		"with reports":                  {[]string{"--set", "reports.enabled=true"}, 2},
+		"with those of somebody else":   {[]string{"--set", "reports.enabled=true", "--set", "reports.installCRDs=false"}, 0},
+		"without our own definitions":   {[]string{"--set", "reports.enabled=true", "--set", "crds.install=false"}, 2},
+		"asked for but without reports": {[]string{"--set", "reports.installCRDs=true"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := 0
+			for _, object := range render(t, c.args...) {
+				if object.GetKind() == "CustomResourceDefinition" && strings.HasSuffix(object.GetName(), ".openreports.io") {
+					require.Equal(t, "keep", object.GetAnnotations()["helm.sh/resource-policy"], "reports go with their definition")
+					found++
+				}
+			}
+			require.Equal(t, c.want, found)
+		})
 	}
 }
 
@@ -204,6 +256,17 @@ func TestWorkloadsAreReadOnlyForTheWarmUp(t *testing.T) {
 		args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
 		require.Equal(t, want != nil, slices.Contains(args, "--warm-up"))
 	}
+}
+
+func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *testing.T) {
+	args := func(sets ...string) []string {
+		objects := render(t, sets...)
+		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+	}
+	require.NotContains(t, strings.Join(args(), " "), "break-glass")
+	require.NotContains(t, strings.Join(args(), " "), "--max-exception")
+	set := args("--set", "exceptions.maxDuration=720h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
+	require.Subset(t, set, []string{"--max-exception=720h", "--break-glass", "--max-break-glass=4h"})
 }
 
 func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
@@ -239,6 +302,7 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		"clientCA.insecureNoClientAuth contradicts":                   {"clientCA.insecureNoClientAuth=true"},
 		"tls.rotate is false, so tls.caBundle must be given":          {"tls.rotate=false"},
 		"tls.rotate needs provider.create":                            {"provider.create=false"},
+		"breakGlass.enabled needs guardrails.enabled":                 {"breakGlass.enabled=true"},
 		"operator.enabled needs guardrails.enabled":                   {"operator.enabled=true"},
 		"operator.mutation needs mutation.enabled":                    {"operator.enabled=true", "guardrails.enabled=true", "operator.mutation=true"},
 		"mutation.enabled needs provider.create":                      {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,12 +40,15 @@ func kubectl(ctx context.Context, t *testing.T, user string, args ...string) (st
 
 // everyKind has one object of each kind, with everything omitted that can be.
 func everyKind(ns string) string {
+	until := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	return trustStore(ns, "keys", w.teamA) + verifier(ns, "release", "keys") + policy(ns, "empty", "{}") +
 		header(ns, "Store", "registry") + "spec: {registries: [e2e-columns.example.com]}\n" +
 		trustStore("", "e2e-columns", w.teamA) + verifier("", "e2e-columns", "e2e-columns") +
 		header("", "Store", "e2e-columns") + "spec: {registries: [e2e-columns.example.com]}\n" +
 		policy("", "e2e-columns", "{}") +
 		"\n---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterQuota, metadata: {name: e2e-columns}, spec: {namespaces: [" + ns + "], tenants: [e2e-columns], maxInFlight: 64}}\n" +
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Exception, metadata: {name: x, namespace: %s}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a]}}\n", ns, until) +
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterException, metadata: {name: e2e-columns}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a], namespaces: [%s]}}\n", until, ns) +
 		"---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: e2e-columns}, spec: {home: " + ns + "}}\n"
 }
 

@@ -60,8 +60,8 @@ func TestWhoMayDoWhatWithResources(t *testing.T) {
 
 	read := []string{"get", "list", "watch"}
 	write := []string{"create", "update", "patch", "delete", "deletecollection"}
-	namespaced := []string{"verifiers", "stores", "truststores", "verificationpolicies"}
-	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterquotas"}
+	namespaced := []string{"verifiers", "stores", "truststores", "verificationpolicies", "exceptions"}
+	clusterWide := []string{"clusterverifiers", "clusterstores", "clustertruststores", "clusterverificationpolicies", "clusterexceptions", "clusterquotas"}
 	// What is not listed here must be refused.
 	type scope struct{ where, kinds string }
 	granted := map[string]map[scope][]string{

@@ -92,6 +92,7 @@ func start(dir string) (*world, error) {
 				"excludedNamespaces": []any{"kube-system", "gatekeeper-system", "e2e-*"}},
 			"networkPolicy": map[string]any{"metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 			"autoscaling":   map[string]any{"enabled": true},
+			"extraArgs":     []any{"--break-glass"}, // the chart's value needs guardrails, which other tests do without
 		},
 	})
 	if err != nil {

@@ -55,6 +55,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"a Kustomization of the team in home, with its account": {greenAdmin(), create(kustomization, "iris-green", "iris-green")},
 		"a Kustomization of the team in a member":               {greenDev(), create(kustomization, "iris-green-web", "deployer")},
 		"a cluster admin changes a label":                       {platform(), change("Namespace", "", "iris-red-web", label("landwaiter.dev/tenant", `"iris-green"`))},
+		"a cluster admin breaks the glass":                      {platform(), change("Namespace", "", "iris-red-web", note("until"))},
 		"a cluster admin changes pod security":                  {platform(), change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce", `"baseline"`))},
 		"a cluster admin deletes the default-deny":              {platform(), remove("NetworkPolicy", "iris-green-web", "default-deny")},
 		"a cluster admin deletes a Tenant's namespace":          {platform(), remove("Namespace", "", "iris-red-web")},

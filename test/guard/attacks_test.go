@@ -77,6 +77,28 @@ func finalize(name, label, value string) request {
 	}
 }
 
+// finalizeNoted is finalize with an annotation.
+func finalizeNoted(name, key string) request {
+	return func(ctx context.Context, c client.Client) error {
+		namespace := named("Namespace", "", name)
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace); err != nil {
+			return err
+		}
+		notes := namespace.GetAnnotations()
+		if notes == nil {
+			notes = map[string]string{}
+		}
+		notes[key] = "x"
+		namespace.SetAnnotations(notes)
+		return c.SubResource("finalize").Update(ctx, namespace, client.DryRunAll)
+	}
+}
+
+// note is a patch with an annotation of break-glass.
+func note(key string) string {
+	return fmt.Sprintf(`{"metadata":{"annotations":{"landwaiter.dev/break-glass-%s":"x"}}}`, key)
+}
+
 // versions are those of the kinds that named knows.
 func versions() map[string]string {
 	const v1, rbac = "v1", "rbac.authorization.k8s.io/v1"
@@ -120,6 +142,13 @@ func attacksOnLabels() []attack {
 		{"pin pod security to an old version", red(), rule, "", "enforce-version", change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce-version", `"v1.0"`))},
 		{"let pods into home", red(), rule, "", "landwaiter.dev/home", change("Namespace", "", "iris-red", label("landwaiter.dev/home", "null"))},
 		{"have an adopted namespace deleted with the Tenant", red(), rule, "", "landwaiter.dev/made", change("Namespace", "", "iris-red-web", `{"metadata":{"annotations":{"landwaiter.dev/made":"true"}}}`)},
+		{"break the glass", red(), rule, "", "landwaiter.dev/break-glass-until", change("Namespace", "", "iris-red-web", note("until"))},
+		{"prepare to break it", red(), rule, "", "landwaiter.dev/break-glass-reason", change("Namespace", "", "iris-red-web", note("reason"))},
+		{"have it begin earlier", red(), rule, "", "landwaiter.dev/break-glass-from", change("Namespace", "", "iris-red-web", note("from"))},
+		{"pass Floors with it", red(), rule, "", "landwaiter.dev/break-glass-floors", change("Namespace", "", "iris-red-web", note("floors"))},
+		{"break it by the status", red(), rule, "", "landwaiter.dev/break-glass-until", changeBelow("status", "Namespace", "", "iris-red-web", note("until"))},
+		{"break it by the finalizers", red(), rule, "", "landwaiter.dev/break-glass-until", finalizeNoted("iris-red-web", "landwaiter.dev/break-glass-until")},
+		{"make a namespace with broken glass", spawner(), rule, "", "landwaiter.dev/break-glass-until", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, annotations: {landwaiter.dev/break-glass-until: x}}}")},
 		{"make a namespace of a Tenant to come", spawner(), rule, "", "landwaiter.dev/tenant", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: to-come}}}")},
 		{"make one that Gatekeeper ignores", spawner(), rule, "", "admission.gatekeeper.sh/ignore", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {admission.gatekeeper.sh/ignore: x}}}")},
 		{"change a namespace of Kubernetes", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "kube-system", label("pod-security.kubernetes.io/enforce", `"restricted"`))},

@@ -120,26 +120,26 @@ func planted(t *testing.T, object *unstructured.Unstructured) {
 }
 
 func TestIsolationFindsPlantedHoles(t *testing.T) {
-	allRefuse(t)
 	for name, c := range map[string]struct {
-		plant func(*testing.T)
-		want  []string // cases that must not hold, among others
-		why   string
+		tenant, other string
+		plant         func(*testing.T)
+		want          []string // cases that must not hold, among others
+		why           string
 	}{
-		"a guardrail that only warns": {func(t *testing.T) { deniesNothing(t, "tenant-labels") },
+		"a guardrail that only warns": {"iris-green", "iris-red", func(t *testing.T) { deniesNothing(t, "tenant-labels") },
 			[]string{"controller-tenant-labels", "guardrail-tenant-labels", "own-labels"}, "does not say Deny"},
-		"a guardrail without its binding": {func(t *testing.T) {
+		"a guardrail without its binding": {"iris-green", "iris-red", func(t *testing.T) {
 			binding := bindingOf("landwaiter-platform-objects")
 			require.NoError(t, w.Client.Delete(within(t), binding.DeepCopy()))
 			t.Cleanup(func() { putBack(t, binding) })
 		}, []string{"controller-platform-objects", "guardrail-platform-objects", "own-platform-objects"}, "Binding landwaiter-platform-objects is missing"},
-		"a developer who is admin of another team": {func(t *testing.T) { planted(t, binding("iris-red-web", "oops", "admin", group("green-devs"))) },
+		"a developer who is admin of another team": {"iris-green", "iris-red", func(t *testing.T) { planted(t, binding("iris-red-web", "oops", "admin", group("green-devs"))) },
 			[]string{"other-accounts", "other-limits", "other-reads", "other-rights", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},
-		"a developer in home": {func(t *testing.T) { planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) },
+		"a developer in home": {"iris-green", "iris-red", func(t *testing.T) { planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) },
 			[]string{"home-developers"}, `RoleBinding "oops/iris-green"`},
-		"a viewer with the rights of a cluster admin": {func(t *testing.T) { planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) },
+		"a viewer with the rights of a cluster admin": {"iris-green", "iris-red", func(t *testing.T) { planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) },
 			[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "member-viewers"}, `ClusterRoleBinding "oops"`},
-		"a team that reads Tenants": {func(t *testing.T) {
+		"a team that reads Tenants": {"iris-red", "iris-green", func(t *testing.T) {
 			planted(t, of("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: oops}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [list]}]}"))
 			planted(t, binding("", "oops", "oops", group("red-admins")))
 		}, []string{"cluster-tenants"}, `ClusterRole "oops"`},
@@ -147,7 +147,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.plant(t)
 			eventually(t, name, func(ctx context.Context) error {
-				results, err := tryIsolation(ctx, isolation.Options{})
+				results, err := tryIsolation(ctx, isolation.Options{Tenant: c.tenant, Other: c.other})
 				if err != nil {
 					return err
 				}
@@ -164,7 +164,6 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 			})
 		})
 	}
-	settled(t, isolation.Options{})
 }
 
 // The guardrails that rights of teams never lead to are found as well.

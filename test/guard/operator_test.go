@@ -37,6 +37,7 @@ func attacksAsOperator() []attack {
 		{"delete a namespace that it did not make", operator(), rule, "", "only namespaces that it made", remove("Namespace", "", "iris-red-web")},
 		{"delete a namespace of nobody", operator(), rule, "", "only namespaces that it made", remove("Namespace", "", "payments")},
 		{"exempt a team from Gatekeeper", operator(), rule, "", "exempts no namespace", change("Namespace", "", "iris-green-web", label("admission.gatekeeper.sh/ignore", `"x"`))},
+		{"break the glass of a team's namespace", operator(), rule, "", "breaks no glass", change("Namespace", "", "iris-green-web", note("until"))},
 		{"make a namespace of nobody", operator(), rule, "", "no namespace that exists", create(namespace, "free", "")},
 		{"make one of the system", operator(), rule, "operator-tenants", "is one of the system", create(namespace, "kube-evil", team)},
 		{"change a Tenant", operator(), rule, "", "changes no Tenant", change("Tenant", "", "iris-green", `{"spec":{"people":{"admins":[{"kind":"User","name":"eve"}]}}}`)},

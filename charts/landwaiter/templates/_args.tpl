@@ -67,6 +67,9 @@
 {{- with .Values.cache.tagTTL }}
 - --tag-ttl={{ . }}
 {{- end }}
+{{- if .Values.reports.enabled }}
+- --reports
+{{- end }}
 {{- with .Values.exceptions.maxDuration }}
 - --max-exception={{ . }}
 {{- end }}
@@ -78,6 +81,8 @@
 {{- end }}
 {{- if .Values.warmUp.enabled }}
 - --warm-up
+{{- end }}
+{{- if or .Values.warmUp.enabled .Values.reports.enabled }}
 {{- with .Values.warmUp.interval }}
 - --warm-up-interval={{ . }}
 {{- end }}

@@ -44,6 +44,9 @@ type Options struct {
 	ManagerArgs []string
 	// WithoutGatekeeper starts the control plane alone.
 	WithoutGatekeeper bool
+	// WithoutWebhooks makes the API server keep webhooks and call none: they may then name
+	// Services, and be as broken as a test needs.
+	WithoutWebhooks bool
 }
 
 // Cluster is a running control plane with Gatekeeper.
@@ -143,13 +146,17 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	disabled := "ServiceAccount"
+	if c.options.WithoutWebhooks {
+		disabled += ",MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
+	}
 	apiserver, err := c.start(Command{Name: "kube-apiserver", Path: filepath.Join(c.options.Tools, "kube-apiserver"), Args: []string{
 		"--etcd-servers=" + etcd, fmt.Sprintf("--secure-port=%d", ports[2]), "--bind-address=127.0.0.1",
 		"--cert-dir=" + c.options.Dir, "--tls-cert-file=" + files["apiserver.crt"], "--tls-private-key-file=" + files["apiserver.key"],
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + files["accounts.crt"],
 		"--service-account-signing-key-file=" + files["accounts.key"], "--service-cluster-ip-range=10.0.0.0/24",
 		"--token-auth-file=" + files["tokens.csv"], "--authorization-mode=RBAC",
-		"--disable-admission-plugins=ServiceAccount", "--allow-privileged=true", "--max-requests-inflight=800",
+		"--disable-admission-plugins=" + disabled, "--allow-privileged=true", "--max-requests-inflight=800",
 	}})
 	if err != nil {
 		return err

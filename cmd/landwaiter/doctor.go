@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/doctor"
+	"github.com/landwaiter/landwaiter/pkg/live"
+)
+
+// printedDiagnosis is what doctor prints.
+type printedDiagnosis struct {
+	Findings  []printedDefect    `json:"findings"`
+	Unchecked []printedUnchecked `json:"unchecked"`
+}
+
+// printedDefect is one finding of doctor.
+type printedDefect struct {
+	ID       string     `json:"id"`
+	Severity string     `json:"severity"`
+	Object   printedRef `json:"object"`
+	Message  string     `json:"message"`
+	Why      string     `json:"why"`
+	Command  string     `json:"command"`
+	Keep     string     `json:"keep,omitempty"`
+	Docs     string     `json:"docs"`
+}
+
+// printedUnchecked is what doctor could not check.
+type printedUnchecked struct {
+	IDs          []string `json:"ids"`
+	MissingRight string   `json:"missingRight,omitempty"`
+	Why          string   `json:"why"`
+}
+
+func newDoctor() *cobra.Command {
+	var person personFlags
+	var output format
+	var options doctor.Options
+	var timeout time.Duration
+	var isolation isolationFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find what is wrong with an installation, with the command that mends it",
+		Long: `Doctor reads how Gatekeeper and Landwaiter are installed, with your own rights, and
+changes nothing. It finds time-outs that do not fit each other, webhooks that fail open,
+namespaces that are exempt, constraints that deny less than they seem to, certificates and
+roots that end within 30 days, resources that cannot be used, missing or changed
+guardrails, and trust that developers can change. docs/doctor.md explains each finding.
+
+Each finding comes with the command that mends it. Run it in the folder of this repository,
+with the rights of a cluster admin, and read it first. "keep it" names the setting without
+which the next upgrade brings the finding back.
+
+Bind the ClusterRole landwaiter-doctor to read everything that doctor looks at. It has no
+right to read Secrets.
+
+Exit codes: 0 nothing was found, 1 there are findings, 2 nothing was found, but a missing
+right, which is named, kept a check from being made, 64 the command line is wrong, 69 the
+Kubernetes API does not answer.
+
+` + isolationHelp,
+		Example: `  landwaiter doctor
+  landwaiter doctor -o json | jq -r '.findings[].command'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := isolation.check(); err != nil {
+				return err
+			}
+			config, _, err := person.config()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			if isolation.wanted {
+				return isolation.run(ctx, cmd, config, &output)
+			}
+			reader, err := live.New(config)
+			if err != nil {
+				return unavailable(err)
+			}
+			inventory, err := doctor.Read(ctx, reader.Client(), options, time.Now())
+			if err != nil {
+				return unavailable(err)
+			}
+			report := doctor.Examine(inventory)
+			printed := printableDiagnosis(report)
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			return diagnosed(report)
+		},
+	}
+	person.registerCluster(cmd)
+	isolation.register(cmd)
+	output.register(cmd)
+	f := cmd.Flags()
+	f.StringVar(&options.Namespace, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter")
+	f.StringVar(&options.Gatekeeper, "gatekeeper-namespace", "gatekeeper-system", "namespace of Gatekeeper, if its webhook does not name a Service")
+	f.StringSliceVar(&options.Exempt, "exempt-namespace", nil, "namespace that is meant to be exempt from verification, besides those of the system (repeatable)")
+	f.DurationVar(&timeout, "timeout", time.Minute, "time for everything")
+	return cmd
+}
+
+// diagnosed ends the command with what was found.
+func diagnosed(report doctor.Report) error {
+	if len(report.Findings) > 0 {
+		return &exitError{code: exitDenied}
+	}
+	for _, u := range report.Unchecked {
+		if !u.Unpublished {
+			return &exitError{code: exitUndecided, err: errors.New("not everything could be checked")}
+		}
+	}
+	return nil
+}
+
+func printableDiagnosis(report doctor.Report) printedDiagnosis {
+	text := func(id doctor.ID) string { return string(id) }
+	return printedDiagnosis{
+		Findings: mapped(report.Findings, func(f doctor.Finding) printedDefect {
+			return printedDefect{ID: string(f.ID), Severity: string(f.Severity), Object: printedRef(f.Object), Message: f.What, Why: f.Why, Command: f.Command, Keep: f.Keep,
+				Docs: "docs/doctor.md#" + strings.ToLower(string(f.ID))}
+		}),
+		Unchecked: mapped(report.Unchecked, func(u doctor.Unchecked) printedUnchecked {
+			return printedUnchecked{IDs: mapped(u.IDs, text), MissingRight: u.Missing, Why: u.Why}
+		})}
+}
+
+// print prints one paragraph for each finding. Commands are not wrapped, so that they can
+// be copied.
+func (p printedDiagnosis) print(out io.Writer) error {
+	var b strings.Builder
+	for _, f := range p.Findings {
+		fmt.Fprintf(&b, "%s %s: %s: %s: %s.\n  fix:     %s\n", f.Severity, f.ID, f.Object, f.Message, f.Why, f.Command)
+		if f.Keep != "" {
+			fmt.Fprintf(&b, "  keep it: %s\n", f.Keep)
+		}
+		b.WriteString("\n")
+	}
+	for _, u := range p.Unchecked {
+		fmt.Fprintf(&b, "not checked: %s: %s\n", strings.Join(u.IDs, ", "), u.Why)
+	}
+	fmt.Fprintf(&b, "%s, %s not checked\n", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// unknown is how many kinds of findings were not looked for.
+func (p printedDiagnosis) unknown() int {
+	ids := map[string]bool{}
+	for _, u := range p.Unchecked {
+		for _, id := range u.IDs {
+			ids[id] = true
+		}
+	}
+	return len(ids)
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/pkg/isolation"
+)
+
+// isolationFlags are the flags of doctor --isolation.
+type isolationFlags struct {
+	wanted        bool
+	tenant, other string
+	asUser        string
+	asGroups      []string
+	landwaiter    string
+}
+
+// isolationHelp is what the help of doctor says about --isolation.
+const isolationHelp = `With --isolation, doctor tries instead what a team must not be able to do: it acts as
+the people and accounts of each Tenant, by impersonation, and asks the API server to
+read and write what belongs to another team, to the cluster and to the platform. Every
+request is a dry run, and no Secret is read. It needs the verb impersonate for users,
+groups and serviceaccounts. Dry runs of pods may appear in logs and reports as denials
+of the image registry.invalid/landwaiter-isolation. Exit codes with --isolation: 0 every
+case held, 1 one did not, 2 one could not be tried.`
+
+// register declares the flags.
+func (i *isolationFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&i.wanted, "isolation", false, "try what teams must not be able to do, by impersonated dry runs, instead of looking for findings")
+	f.StringVar(&i.tenant, "tenant", "", "Tenant to act as, with --isolation (empty: all, each against the next)")
+	f.StringVar(&i.other, "other", "", "Tenant to try to reach, with --isolation")
+	f.StringVar(&i.asUser, "as-user", "", "further person of --tenant to act as, with --isolation")
+	f.StringSliceVar(&i.asGroups, "as-group", nil, "group of --as-user (repeatable)")
+	f.StringVar(&i.landwaiter, "landwaiter-account", defaultAccount, "ServiceAccount of Landwaiter, as NAMESPACE/NAME, with --isolation")
+}
+
+// check refuses flags that mean nothing.
+func (i *isolationFlags) check() error {
+	switch {
+	case !i.wanted && (i.tenant != "" || i.other != "" || i.asUser != "" || len(i.asGroups) > 0):
+		return errors.New("--tenant, --other, --as-user and --as-group mean nothing without --isolation")
+	case i.tenant == "" && (i.asUser != "" || len(i.asGroups) > 0):
+		return errors.New("--as-user and --as-group need --tenant: whose person is it?")
+	case i.tenant != "" && i.tenant == i.other:
+		return errors.New("--tenant and --other must differ")
+	}
+	return nil
+}
+
+// printedCase is one case tried as one person.
+type printedCase struct {
+	Case    string   `json:"case"`
+	Tries   string   `json:"tries"`
+	Tenant  string   `json:"tenant,omitempty"`
+	Other   string   `json:"other,omitempty"`
+	Who     string   `json:"who"`
+	Outcome string   `json:"outcome"`
+	By      []string `json:"by"`
+	Why     string   `json:"why,omitempty"`
+	Fix     string   `json:"fix,omitempty"`
+	Shows   []string `json:"shows"`
+}
+
+// printedCases is what doctor --isolation prints.
+type printedCases struct {
+	Cases    []printedCase `json:"cases"`
+	Held     int           `json:"held"`
+	NotHeld  int           `json:"notHeld"`
+	NotTried int           `json:"notTried"`
+}
+
+// run tries everything and prints it.
+func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *rest.Config, output *format) error {
+	account, err := parseAccount(i.landwaiter)
+	if err != nil {
+		return err
+	}
+	results, err := isolation.Run(ctx, config, isolation.Options{Tenant: i.tenant, Other: i.other, As: i.asUser, Groups: i.asGroups, Landwaiter: account})
+	var missing *isolation.NoSuchTenant
+	if errors.As(err, &missing) {
+		return err
+	}
+	if err != nil && len(results) == 0 {
+		return unavailable(err)
+	}
+	printed := printableCases(results)
+	if printErr := output.print(cmd, printed, printed.print); printErr != nil {
+		return printErr
+	}
+	if err != nil {
+		return unavailable(err) // some cases were tried, and are printed
+	}
+	switch isolation.Worst(results) {
+	case isolation.NotHeld:
+		return &exitError{code: exitDenied}
+	case isolation.NotTried:
+		return &exitError{code: exitUndecided}
+	case isolation.Held:
+	}
+	return nil
+}
+
+func printableCases(results []isolation.Result) printedCases {
+	printed := printedCases{Cases: mapped(results, func(r isolation.Result) printedCase {
+		return printedCase{Case: r.Case, Tries: r.Tries, Tenant: r.Tenant, Other: r.Other, Who: r.Who, Outcome: string(r.Outcome),
+			By: mapped(r.By, func(s string) string { return s }), Why: r.Why, Fix: r.Fix, Shows: mapped(r.Shows, func(s string) string { return s })}
+	})}
+	for _, r := range results {
+		switch r.Outcome {
+		case isolation.Held:
+			printed.Held++
+		case isolation.NotHeld:
+			printed.NotHeld++
+		case isolation.NotTried:
+			printed.NotTried++
+		}
+	}
+	return printed
+}
+
+// print has one row per case and team, and one more for everybody for whom it did not hold.
+func (p printedCases) print(out io.Writer) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "CASE\tTENANT\tRESULT\tTRIES TO, AND WHO REFUSED")
+	for i := 0; i < len(p.Cases); {
+		first := p.Cases[i]
+		var by []string
+		held := 0
+		var rest []printedCase
+		for ; i < len(p.Cases) && p.Cases[i].Case == first.Case && p.Cases[i].Tenant == first.Tenant; i++ {
+			c := p.Cases[i]
+			if c.Outcome != string(isolation.Held) {
+				rest = append(rest, c)
+				continue
+			}
+			held++
+			for _, who := range c.By {
+				if !slices.Contains(by, who) {
+					by = append(by, who)
+				}
+			}
+		}
+		if held > 0 && len(rest) == 0 {
+			fmt.Fprintf(w, "%s\t%s\theld\t%s: %s\n", first.Case, first.team(), first.Tries, strings.Join(by, ", "))
+		}
+		for _, c := range rest {
+			result := "NOT HELD"
+			if c.Outcome == string(isolation.NotTried) {
+				result = "not tried"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Case, c.team(), result, c.sentence())
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d held, %d not held, %d not tried; nothing was written\n", p.Held, p.NotHeld, p.NotTried)
+	return err
+}
+
+// team names who tries to reach whom.
+func (c printedCase) team() string {
+	switch {
+	case c.Tenant == "":
+		return "-"
+	case c.Other == "":
+		return c.Tenant
+	}
+	return c.Tenant + " > " + c.Other
+}
+
+// sentence says why a case did not hold, and what to do.
+func (c printedCase) sentence() string {
+	text := c.Why
+	if c.Who != "" {
+		text = c.Who + ": " + text
+	}
+	if c.Fix != "" {
+		text += ". To fix: " + c.Fix
+	}
+	return text
+}

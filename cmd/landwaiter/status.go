@@ -1,0 +1,285 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// printedStatus is what status prints.
+type printedStatus struct {
+	Namespaces []printedNamespace `json:"namespaces"`
+	Resources  []printedAttention `json:"resources"`
+	Notes      []string           `json:"notes"`
+	NotShown   []string           `json:"notShown"`
+}
+
+type printedNamespace struct {
+	Namespace  string             `json:"namespace"`
+	Counts     map[string]int     `json:"counts"`
+	Running    []printedRunning   `json:"running"`
+	Denied     []printedDenied    `json:"denied"`
+	Exceptions []printedException `json:"exceptions"`
+	Resources  []printedAttention `json:"resources"`
+	Rules      []printedChoice    `json:"rules"`
+	Floors     []string           `json:"floors"`
+}
+
+type printedRunning struct {
+	Workload    string `json:"workload"`
+	Container   string `json:"container"`
+	Image       string `json:"image"`
+	Digest      string `json:"digest,omitempty"`
+	Result      string `json:"result"`
+	Policy      string `json:"policy"`
+	Reason      string `json:"reason"`
+	Remediation string `json:"remediation,omitempty"`
+	Since       string `json:"since,omitempty"`
+}
+
+type printedDenied struct {
+	Image       string   `json:"image"`
+	Count       int      `json:"count"`
+	First       string   `json:"first"`
+	Last        string   `json:"last"`
+	Policy      string   `json:"policy"`
+	Reason      string   `json:"reason"`
+	Remediation string   `json:"remediation,omitempty"`
+	TraceID     string   `json:"traceID,omitempty"`
+	Workloads   []string `json:"workloads"`
+	Matched     string   `json:"matched,omitempty"`
+	Note        string   `json:"note,omitempty"`
+}
+
+type printedException struct {
+	Exception string `json:"exception"`
+	Image     string `json:"image"`
+	Workload  string `json:"workload"`
+	Ends      string `json:"ends,omitempty"`
+}
+
+type printedAttention struct {
+	Source    printedRef `json:"source"`
+	Condition string     `json:"condition"`
+	Reason    string     `json:"reason"`
+	Message   string     `json:"message"`
+}
+
+func newStatus() *cobra.Command {
+	var person personFlags
+	var output format
+	var timeout time.Duration
+	var exitCode bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what runs although it would be denied, what was denied, and which rules hold",
+		Long: `Status reads reports and resources of a namespace, with your own rights, and changes
+nothing. It shows images that run and fail, images that were denied in the last seven
+days with the reason and what to do, exceptions in use and when they end, resources that
+are not ready, take no part or expire soon, and which level decides about each kind.
+
+Reports are written by serve --reports, and only those that nobody else has changed are
+believed. What you may not read is not shown, and named at the end.
+
+Exit codes: 0 everything could be read, 2 something could not, or, with --exit-code, 1 if
+anything needs attention; 64 the command line is wrong, 69 the Kubernetes API does not
+answer.`,
+		Example: `  landwaiter status
+  landwaiter status --namespace iris-green-web
+  landwaiter status -A -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, namespace, err := person.scope()
+			if err != nil {
+				return err
+			}
+			reader, err := live.New(config)
+			if err != nil {
+				return unavailable(err)
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			scope := live.Scope{All: namespace == verify.Cluster}
+			if !scope.All {
+				scope.Namespaces = []verify.Namespace{namespace}
+			}
+			status, err := reader.Status(ctx, scope, time.Now())
+			if err != nil {
+				return unreachable(err)
+			}
+			printed := printableStatus(status)
+			if err := output.print(cmd, printed, printed.print); err != nil {
+				return err
+			}
+			return statusExit(status, exitCode)
+		},
+	}
+	person.registerCluster(cmd)
+	person.registerNamespaces(cmd)
+	output.register(cmd)
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if anything needs attention")
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "time for everything")
+	return cmd
+}
+
+// statusExit ends the command: what needs attention is known, so it counts more than what
+// could not be read.
+func statusExit(status live.Status, exitCode bool) error {
+	switch {
+	case exitCode && status.NeedsAttention():
+		return &exitError{code: exitDenied}
+	case status.Unknown() || len(status.Missing) > 0:
+		return &exitError{code: exitUndecided}
+	}
+	return nil
+}
+
+func written(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func printableAttention(a live.Attention) printedAttention {
+	return printedAttention{Source: printedRef(a.Source), Condition: a.Condition, Reason: a.Reason, Message: a.Message}
+}
+
+func printableStatus(s live.Status) printedStatus {
+	printed := printedStatus{Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String)}
+	if s.NoReports {
+		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
+	}
+	for _, missing := range s.Missing {
+		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s does not exist", missing))
+	}
+	for _, n := range s.Namespaces {
+		printed.Namespaces = append(printed.Namespaces, printableNamespace(n))
+		switch {
+		case n.Ignored > 0:
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: reports that somebody else has written or changed are not shown: %d", n.Namespace, n.Ignored))
+		case !n.Reported && !n.Unread && !s.NoReports:
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s has no report yet", n.Namespace))
+		}
+		if n.LeftOut > 0 {
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results for which its reports have no room: %d", n.Namespace, n.LeftOut))
+		}
+	}
+	if printed.Namespaces == nil {
+		printed.Namespaces = []printedNamespace{}
+	}
+	return printed
+}
+
+func printableNamespace(n live.NamespaceStatus) printedNamespace {
+	same := func(s string) string { return s }
+	return printedNamespace{
+		Namespace: string(n.Namespace), Counts: n.Counts, Floors: n.Floors, Resources: mapped(n.Resources, printableAttention),
+		Running: mapped(n.Running, func(r live.Running) printedRunning {
+			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
+		}),
+		Denied: mapped(n.Denied, func(d live.Denial) printedDenied {
+			return printedDenied{Image: d.Image, Count: d.Count, First: written(d.First), Last: written(d.Last), Policy: d.Policy, Reason: d.Reason, Remediation: d.Remediation, TraceID: d.TraceID,
+				Workloads: mapped(d.Workloads, same), Matched: d.Matched, Note: d.Note}
+		}),
+		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedException {
+			return printedException{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
+		}),
+		Rules: mapped(n.Rules, func(c compile.Choice) printedChoice {
+			return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: plain(c.Why), Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}
+		}),
+	}
+}
+
+func (p printedStatus) print(out io.Writer) error {
+	for i, n := range p.Namespaces {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := n.print(out); err != nil {
+			return err
+		}
+	}
+	if len(p.Resources) > 0 {
+		fmt.Fprintln(out, "\nRESOURCES OF THE CLUSTER")
+		if err := printAttention(out, p.Resources); err != nil {
+			return err
+		}
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintln(out, "note:", note)
+	}
+	for _, missing := range p.NotShown {
+		fmt.Fprintln(out, "not shown:", missing)
+	}
+	return nil
+}
+
+func printAttention(out io.Writer, list []printedAttention) error {
+	w := newTable(out)
+	fmt.Fprintln(w, "RESOURCE\tCONDITION\tREASON\tMESSAGE")
+	for _, a := range list {
+		said := "not " + a.Condition
+		if a.Condition == v1alpha1.ConditionExpiresSoon {
+			said = a.Condition
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
+	}
+	return w.Flush()
+}
+
+func (n printedNamespace) print(out io.Writer) error {
+	fmt.Fprintf(out, "NAMESPACE %s\n", n.Namespace)
+	w := newTable(out)
+	var counts []string
+	for _, result := range []string{v1alpha1.ReportPass, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportError, v1alpha1.ReportFail} {
+		if count := n.Counts[result]; count > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", count, result))
+		}
+	}
+	fmt.Fprintf(w, "running\t%s\n", cmp.Or(strings.Join(counts, ", "), "-"))
+	for _, c := range n.Rules {
+		fmt.Fprintf(w, "%s\t%s: %s\n", c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
+	}
+	fmt.Fprintf(w, "floors\t%s\n", cmp.Or(strings.Join(n.Floors, ", "), "-"))
+	if len(n.Running) > 0 {
+		fmt.Fprintf(w, "\nRUNS\nRESULT\tWORKLOAD\tIMAGE\tSINCE\tREASON\n")
+	}
+	for _, r := range n.Running {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Result, cmp.Or(r.Workload, "-"), r.Image, cmp.Or(r.Since, "-"), toFix(r.Reason, r.Remediation))
+	}
+	if len(n.Denied) > 0 {
+		fmt.Fprintf(w, "\nDENIED IN THE LAST SEVEN DAYS (a dry run looks the same)\nIMAGE\tTIMES\tLAST\tWORKLOADS\tREASON\n")
+	}
+	for _, d := range n.Denied {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", cmp.Or(d.Image, "(others)"), d.Count, d.Last, cmp.Or(strings.Join(d.Workloads, ", "), "-"), toFix(d.Reason, d.Remediation))
+	}
+	if len(n.Exceptions) > 0 {
+		fmt.Fprintf(w, "\nEXCEPTIONS IN USE\nEXCEPTION\tENDS\tWORKLOAD\tIMAGE\n")
+	}
+	for _, e := range n.Exceptions {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Exception, cmp.Or(e.Ends, "-"), cmp.Or(e.Workload, "-"), e.Image)
+	}
+	if err := w.Flush(); err != nil || len(n.Resources) == 0 {
+		return err
+	}
+	fmt.Fprintln(out, "\nRESOURCES")
+	return printAttention(out, slices.Clone(n.Resources))
+}
+
+// toFix is a reason with what to do.
+func toFix(reason, remediation string) string {
+	return policy.Verdict{Reason: reason, Remediation: remediation}.Text()
+}

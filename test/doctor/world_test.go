@@ -1,0 +1,323 @@
+//go:build e2e
+
+// Package doctor plants everything that landwaiter doctor finds in a real installation, and
+// mends it with the commands that doctor prints: API server, Gatekeeper, Landwaiter and
+// kubectl are real. Helm renders instead of keeping releases, and the API server keeps
+// webhooks without calling them, so that they can name Services and be broken.
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
+)
+
+const (
+	root = "../.."
+	// settle bounds what is waited for.
+	settle = 45 * time.Second
+)
+
+var w *world
+
+type world struct {
+	*stack.Stack
+	binary, path, folder string
+	// ending is an authority that ends soon, lasting one that does not, key a public key.
+	ending, lasting *fixture.Authority
+	key             string
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "landwaiter-doctor-")
+	if err == nil {
+		err = start(dir)
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "doctor:", err)
+	} else {
+		code = m.Run()
+	}
+	if w != nil && w.Stack != nil {
+		w.Stop()
+	}
+	if code != 0 {
+		fmt.Fprintln(os.Stderr, "doctor: logs are kept in", filepath.Join(dir, "logs"))
+		return code
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "doctor:", err)
+	}
+	return code
+}
+
+func start(dir string) error {
+	tools := map[string]string{}
+	for _, name := range []string{"LANDWAITER_BINARY", "LANDWAITER_CLUSTER_TOOLS", "LANDWAITER_CHART_TOOLS"} {
+		if tools[name] = os.Getenv(name); tools[name] == "" {
+			return fmt.Errorf("%s is not set; run make e2e", name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	s, err := stack.Start(ctx, stack.Options{
+		Options: cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, WithoutWebhooks: true},
+		Root:    root, Binary: tools["LANDWAITER_BINARY"], ChartTools: tools["LANDWAITER_CHART_TOOLS"],
+		Values: map[string]any{"mutation": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}, "reports": map[string]any{"enabled": true}},
+	})
+	if err != nil {
+		return err
+	}
+	w = &world{Stack: s, binary: tools["LANDWAITER_BINARY"]}
+	chart, err := gatekeepersChart(ctx)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(w.standIns(dir, chart, tools), w.material(), w.redis(ctx)); err != nil {
+		return err
+	}
+	// Those of the stack have URLs, and Helm's have a Service.
+	if err := w.shell(ctx, "kubectl delete validatingwebhookconfigurations,mutatingwebhookconfigurations --all"); err != nil {
+		return err
+	}
+	if err := w.shell(ctx, "helm upgrade gatekeeper gatekeeper/gatekeeper --namespace gatekeeper-system --values config/gatekeeper/values.yaml"); err != nil {
+		return err
+	}
+	return w.certify(ctx)
+}
+
+// gatekeepersChart returns the folder of Gatekeeper's chart, which comes with its module.
+func gatekeepersChart(ctx context.Context) (string, error) {
+	list := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/open-policy-agent/gatekeeper/v3")
+	list.Dir = root + "/test/tools/cluster"
+	output, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("find Gatekeeper's chart: %w", err)
+	}
+	var module struct{ Dir string }
+	err = json.Unmarshal(output, &module)
+	return filepath.Join(module.Dir, "charts", "gatekeeper"), err
+}
+
+// standIns makes a folder with the commands that printed lines use. Its helm renders with
+// the values of the installation and what the line sets, and applies: the same objects, but
+// no release.
+func (w *world) standIns(dir, chart string, tools map[string]string) error {
+	folder := filepath.Join(dir, "commands")
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return err
+	}
+	kubectl, helm := filepath.Join(tools["LANDWAITER_CLUSTER_TOOLS"], "kubectl"), filepath.Join(tools["LANDWAITER_CHART_TOOLS"], "helm")
+	script := fmt.Sprintf(`#!/bin/sh
+set -eu
+[ "$1" = upgrade ] || exit 64
+release=$2 chart=$3; shift 3
+case $chart in
+gatekeeper/gatekeeper) chart=%q ;;
+charts/landwaiter) set -- "$@" --values %q ;;
+*) exit 64 ;;
+esac
+for arg; do
+  shift
+  case $arg in --install | --create-namespace | --reset-then-reuse-values) ;; *) set -- "$@" "$arg" ;; esac
+done
+%q template "$release" "$chart" "$@" --no-hooks --kube-version 1.36 | kubectl apply --server-side --force-conflicts --filename=- >&2
+`, chart, filepath.Join(dir, "values.yaml"), helm)
+	if err := os.WriteFile(filepath.Join(folder, "helm"), []byte(script), 0o700); err != nil {
+		return err
+	}
+	// A person's editor: it changes what a finding is about.
+	editor := "#!/bin/sh\nexec sed -i \"$EDIT\" \"$1\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "editor"), []byte(editor), 0o700); err != nil {
+		return err
+	}
+	w.path = folder + ":" + os.Getenv("PATH")
+	return os.Symlink(kubectl, filepath.Join(folder, "kubectl"))
+}
+
+// redis gives Redis an administrator, and lets Landwaiter's user ask for settings.
+func (w *world) redis(ctx context.Context) error {
+	w.Redis.Extra("--user", "admin", "on", ">"+w.Redis.Password, "~*", "&*", "+@all")
+	w.Redis.Kill()
+	if err := w.Redis.Restart(ctx); err != nil {
+		return err
+	}
+	return w.shell(ctx, `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter +info`)
+}
+
+// material makes keys and authorities, and a folder that has what a person's folder has:
+// the repository, and the file with the authority that follows one that ends.
+func (w *world) material() (err error) {
+	if w.ending, err = fixture.NewAuthorityWith("ending", fixture.CertificateOptions{NotAfter: time.Now().Add(5 * 24 * time.Hour)}); err != nil {
+		return err
+	}
+	if w.lasting, err = fixture.NewAuthorityWith("lasting", fixture.CertificateOptions{NotAfter: time.Now().Add(400 * 24 * time.Hour)}); err != nil {
+		return err
+	}
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	if err != nil {
+		return err
+	}
+	w.key = string(key.PEM)
+	w.folder = filepath.Join(filepath.Dir(w.LogDir()), "folder")
+	if err := os.MkdirAll(w.folder, 0o750); err != nil {
+		return err
+	}
+	for _, name := range []string{"charts", "config", "library"} {
+		path, err := filepath.Abs(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(path, filepath.Join(w.folder, name)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(w.folder, "new.pem"), w.lasting.CertificatePEM, 0o600)
+}
+
+// filled returns a line with the material in it.
+func (w *world) filled(line string) string {
+	quoted := func(text []byte) string { return strings.ReplaceAll(string(text), "\n", `\n`) }
+	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "REGISTRY", "localhost:"+w.registryPort(), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)
+}
+
+// registryPort is that of the registry of the tests.
+func (w *world) registryPort() string {
+	_, port, _ := strings.Cut(w.Registry.Host(), ":")
+	return port
+}
+
+// shell runs a line in the folder of the repository, as an administrator.
+func (w *world) shell(ctx context.Context, line string, env ...string) error {
+	command := exec.CommandContext(ctx, "sh", "-c", line)
+	command.Dir = w.folder
+	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor", "REDIS_URL="+strings.Replace(w.Redis.URL, "//landwaiter:", "//admin:", 1), "REDIS_USER=landwaiter"), env...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", line, err, output)
+	}
+	return nil
+}
+
+// certify stands in for Gatekeeper's own rotation: it gives its webhooks an authority.
+func (w *world) certify(ctx context.Context) error {
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("admissionregistration.k8s.io/v1")
+		list.SetKind(kind + "List")
+		if err := w.Client.List(ctx, list); err != nil {
+			return err
+		}
+		for _, object := range list.Items {
+			hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+			for _, hook := range hooks {
+				hook.(map[string]any)["clientConfig"].(map[string]any)["caBundle"] = encoded(w.lasting.CertificatePEM)
+			}
+			if err := unstructured.SetNestedSlice(object.Object, hooks, "webhooks"); err != nil {
+				return err
+			}
+			if err := w.Client.Update(ctx, &object); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// diagnosis is what doctor prints in JSON.
+type diagnosis struct {
+	Findings []struct {
+		ID, Severity, Message, Why, Command, Keep, Docs string
+		Object                                          struct{ Kind, Namespace, Name string }
+	}
+	Unchecked []struct {
+		IDs               []string
+		MissingRight, Why string
+	}
+	code int
+}
+
+// examine runs doctor with a kubeconfig.
+func (w *world) examine(ctx context.Context, kubeconfig string, args ...string) (diagnosis, error) {
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, w.binary, append([]string{"doctor", "--output=json", "--kubeconfig=" + kubeconfig}, args...)...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	var found diagnosis
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		found.code = exit.ExitCode()
+	} else if err != nil {
+		return found, err
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &found); err != nil {
+		return found, fmt.Errorf("exit code %d: %w: %s", found.code, err, stderr.String())
+	}
+	return found, nil
+}
+
+// ids are the IDs of findings.
+func (d diagnosis) ids() []string {
+	var ids []string
+	for _, f := range d.Findings {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+// String shows what was found.
+func (d diagnosis) String() string {
+	var b strings.Builder
+	for _, f := range d.Findings {
+		fmt.Fprintf(&b, "%s %s %s/%s: %s\n", f.ID, f.Object.Kind, f.Object.Namespace, f.Object.Name, f.Message)
+	}
+	return b.String()
+}
+
+// until examines until the findings are as wanted.
+func until(t *testing.T, wanted func(diagnosis) bool) diagnosis {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), settle)
+	defer cancel()
+	var last diagnosis
+	err := cluster.Until(ctx, func(ctx context.Context) error {
+		found, err := w.examine(ctx, w.Kubeconfig())
+		if err != nil {
+			return err
+		}
+		if last = found; !wanted(found) {
+			return errors.New("not as wanted")
+		}
+		return nil
+	})
+	require.NoError(t, err, "%s", last)
+	return last
+}
+
+// line runs a line as an administrator, as somebody who breaks the installation.
+func line(t *testing.T, text string, env ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), settle)
+	defer cancel()
+	require.NoError(t, w.shell(ctx, text, env...))
+}

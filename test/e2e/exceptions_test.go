@@ -1,0 +1,169 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/page"
+)
+
+// clusterException makes a ClusterException for the length of a test.
+func clusterException(t *testing.T, name string, until time.Time, spec string) {
+	t.Helper()
+	text := fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, %s}}", name, until.UTC().Format(time.RFC3339), spec)
+	apply(t, text)
+	t.Cleanup(func() { remove(t, text) })
+}
+
+// pattern is the pattern of an image's repository.
+func pattern(image string) string { return image[:strings.LastIndex(image, ":")] }
+
+func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
+	ns, other := namespace(t), namespace(t)
+	denied(t, ns, w.unsigned)
+	until := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	clusterException(t, "e2e-legacy", until, fmt.Sprintf("images: [%s], namespaces: [%s]", pattern(w.unsigned), ns))
+	admitted(t, ns, w.unsigned)
+	denied(t, other, w.unsigned)
+	condition(t, &v1alpha1.ClusterException{}, "", "e2e-legacy", metav1.ConditionTrue, "Valid")
+	two := pod(ns, "two", w.unsigned)
+	two.Spec.Containers = append(two.Spec.Containers, corev1.Container{Name: "other", Image: w.byTeamA})
+	require.NoError(t, deniedFor(w.Client.Create(within(t), two, client.DryRunAll), "image "+w.byTeamA), "the exception is for the other image of the pod")
+	two.Spec.Containers[1].Image = w.signed
+	require.NoError(t, w.Client.Create(within(t), two, client.DryRunAll))
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+		if err := deniedFor(try(ctx, ns, w.unsigned)); err != nil {
+			return err
+		}
+		if time.Now().Before(until) {
+			return fmt.Errorf("it was denied before the exception ended")
+		}
+		return nil
+	}), "although the verdict was cached")
+	effective(t, &v1alpha1.ClusterException{}, "", "e2e-legacy", metav1.ConditionFalse, "Ended")
+}
+
+func TestATeamsExceptionCountsAsFarAsItIsDelegated(t *testing.T) {
+	ns := namespace(t)
+	apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: Exception, metadata: {name: mine, namespace: %s}, spec: {until: %q, reason: r, images: ['**']}}", ns, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	condition(t, &v1alpha1.Exception{}, ns, "mine", metav1.ConditionFalse, "NotDelegated")
+	denied(t, ns, w.unsigned)
+	clusterException(t, "e2e-delegation", time.Now().Add(time.Hour), fmt.Sprintf("delegate: {images: [%s], namespaces: [%s]}", pattern(w.unsigned), ns))
+	admitted(t, ns, w.unsigned)
+	denied(t, ns, w.byTeamA)
+	condition(t, &v1alpha1.Exception{}, ns, "mine", metav1.ConditionTrue, "Valid")
+}
+
+// commands returns the blocks of the page on exceptions that change annotations, for a
+// namespace.
+func commands(t *testing.T, namespace string) (open, end string) {
+	t.Helper()
+	blocks, err := page.Read("../..", "docs/exceptions.md")
+	require.NoError(t, err)
+	var found []string
+	for _, b := range blocks {
+		if strings.HasPrefix(b.Text, "kubectl annotate namespace shop ") {
+			found = append(found, strings.Replace(b.Text, "namespace shop ", "namespace "+namespace+" ", 1))
+		}
+	}
+	require.Len(t, found, 2)
+	return found[0], found[1]
+}
+
+func TestBreakGlassOpensANamespaceForThePlatformAlone(t *testing.T) {
+	ns, other := namespace(t), namespace(t)
+	guardrails, err := os.ReadFile("../../config/guardrails/guardrails.yaml")
+	require.NoError(t, err)
+	var labels []string
+	for _, document := range strings.Split(string(guardrails), "\n---\n") {
+		if strings.Contains(document, "\n  name: landwaiter-tenant-labels\n") {
+			labels = append(labels, document)
+		}
+	}
+	require.Len(t, labels, 2)
+	apply(t, strings.Join(labels, "\n---\n"))
+	t.Cleanup(func() { remove(t, strings.Join(labels, "\n---\n")) })
+	// The team admin may change the namespace, which the role admin does not let him.
+	role := `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: e2e-namespaces}, rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, patch]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: e2e-namespaces}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: e2e-namespaces}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]}`
+	apply(t, role)
+	t.Cleanup(func() { remove(t, role) })
+	bob, err := w.NewClient(w.As("bob"))
+	require.NoError(t, err)
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	patch := func(key, value string) client.Patch {
+		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value))
+	}
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error { // RBAC, and then the guardrail
+		if err := bob.Patch(ctx, object.DeepCopy(), patch("example.com/mine", "x")); err != nil {
+			return err
+		}
+		err := bob.Patch(ctx, object.DeepCopy(), patch(v1alpha1.AnnotationBreakGlassUntil, "2030-01-01T00:00:00Z"), client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the platform may set or change "+v1alpha1.AnnotationBreakGlassUntil) {
+			return fmt.Errorf("the guardrail is not in force: %w", err)
+		}
+		return nil
+	}))
+	denied(t, ns, w.unsigned)
+	open, end := commands(t, ns)
+	shell(t, open)
+	admitted(t, ns, w.unsigned)
+	admitted(t, ns, w.byTeamA)
+	denied(t, other, w.unsigned)
+	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+		var events corev1.EventList
+		if err := w.Client.List(ctx, &events, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		count := map[string]int{}
+		for _, e := range events.Items {
+			if e.Reason == "BreakGlassUsed" && e.InvolvedObject.Name == ns && e.Type == corev1.EventTypeWarning {
+				count[e.Message[:strings.Index(e.Message, " until ")]]++
+			}
+		}
+		if len(count) != 2 || count["break-glass allows image "+w.unsigned+withDigest(events, w.unsigned)] != 1 {
+			return fmt.Errorf("its Events are %v", count)
+		}
+		return nil
+	}))
+	shell(t, end)
+	denied(t, ns, w.unsigned)
+}
+
+// withDigest is the digest that Events have behind an image, which they know once it is
+// resolved.
+func withDigest(events corev1.EventList, image string) string {
+	for _, e := range events.Items {
+		if _, behind, ok := strings.Cut(e.Message, image+"@"); ok {
+			digest, _, _ := strings.Cut(behind, " ")
+			return "@" + digest
+		}
+	}
+	return ""
+}
+
+// shell runs commands of a page as an administrator.
+func shell(t *testing.T, text string) {
+	t.Helper()
+	cmd := exec.CommandContext(within(t), "bash", "-ec", text)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("LANDWAITER_CLUSTER_TOOLS")+":"+os.Getenv("PATH"), "KUBECONFIG="+w.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", text, out)
+}

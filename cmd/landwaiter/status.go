@@ -31,7 +31,7 @@ type printedNamespace struct {
 	Counts     map[string]int     `json:"counts"`
 	Running    []printedRunning   `json:"running"`
 	Denied     []printedDenied    `json:"denied"`
-	Exceptions []printedExcused `json:"exceptions"`
+	Exceptions []printedExcused   `json:"exceptions"`
 	Resources  []printedAttention `json:"resources"`
 	Rules      []printedChoice    `json:"rules"`
 	Floors     []string           `json:"floors"`

@@ -123,7 +123,11 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 		return err
 	}
 	if reporter != nil {
-		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead})
+		facts, err := c.publisher(config, s, identity, log)
+		if err != nil {
+			return err
+		}
+		duties = append(duties, controller.Duty{Name: "write reports", Run: reporter.Lead}, controller.Duty{Name: "publish what doctor cannot see", Run: facts.Run})
 		options.Observers = append(options.Observers, reporter)
 	}
 	var server *provider.Server

@@ -1,9 +1,6 @@
 package doctor
 
 import (
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -11,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -30,10 +28,11 @@ const (
 	reportKind = "Report"
 	// factsSource is the source of the report; those of others are ignored.
 	factsSource = "landwaiter"
-	// authorityRule names the result whose message is the fingerprint of the authority.
-	authorityRule = "Authority"
-	resultPass    = "pass"
-	resultFail    = "fail"
+	// certificateRule names the result whose message is the certificate that is served.
+	certificateRule = "ServingCertificate"
+	aboutProperty   = "registry"
+	resultPass      = "pass"
+	resultFail      = "fail"
 )
 
 // reportVersion is the version of the kind of reports.
@@ -47,22 +46,16 @@ type Fact struct {
 	// Bad means that something is wrong, which Message says.
 	Bad     bool
 	Message string
+	// About is the registry, for a fact about one. Only those that ClusterStores list are
+	// looked at: a host that a team names is never published.
+	About string
 }
 
 // Facts are what the process published.
 type Facts struct {
-	// Authority is the fingerprint of the authority of the certificate that is served.
-	Authority string
-	List      []Fact
-}
-
-// x509Certificate shortens a signature.
-type x509Certificate = x509.Certificate
-
-// Fingerprint names a certificate.
-func Fingerprint(c *x509.Certificate) string {
-	sum := sha256.Sum256(c.Raw)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	// Certificate is the one that is served, in PEM; it is no secret.
+	Certificate string
+	List        []Fact
 }
 
 // factRow says what a fact means that is bad.
@@ -70,24 +63,54 @@ type factRow struct {
 	id       ID
 	severity Severity
 	why      string
-	command  func(*view) string
+	command  func(*view, Fact) string
 	keep     string
 }
 
+// redisCLI returns a command for an administrator of Redis, whose URL is in a variable: no
+// Secret is read.
+func redisCLI(line string) func(*view, Fact) string {
+	return func(*view, Fact) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
+}
+
 func factRows() []factRow {
-	restart := func(v *view) string {
-		if v.serve == nil {
-			return v.upgrade()
-		}
-		return "kubectl rollout restart " + v.serve.String()
-	}
 	return []factRow{
-		{RedisUnreachable, Warning, "replicas share no verdicts, so each verifies alone: denials and admissions take longer", restart, "the Secret with the URL of Redis, and the network to it"},
-		{RedisRights, Warning, "what the account may not do fails for each image, and the cache helps nobody", restart, "the account's rules in Redis: landwaiter tenant redis-acl prints those of a team"},
-		{RedisEviction, Warning, "a full Redis refuses new entries instead of dropping old ones", restart, "maxmemory-policy allkeys-lru in Redis"},
-		{ClockSkew, Warning, "signatures, certificates and exceptions end too early or too late", restart, "the time service of the nodes"},
-		{RegistryUnreachable, Error, "images of this registry are undecided, so pods with them are not admitted", restart, "the network from Landwaiter's pods, a proxy, or caBundle of the ClusterStore"},
+		{RedisUnreachable, Warning, "replicas share no verdicts, so each verifies alone: answers take longer", restartRedis, "the Secret with the URL of Redis, and the network to it"},
+		{RedisRights, Warning, "what the user may not do fails each time, and the cache helps less", redisCLI(`ACL SETUSER "$REDIS_USER" '~landwaiter:*' +set +getrange +scan +unlink`), "REDIS_USER is the user in Landwaiter's own URL, and REDIS_URL that of an administrator; ACL SAVE keeps it"},
+		{RedisEviction, Warning, "a full Redis refuses new entries instead of dropping old ones", redisCLI("CONFIG SET maxmemory-policy allkeys-lru"), "maxmemory-policy allkeys-lru in the configuration of Redis"},
+		{ClockSkew, Warning, "signatures, certificates and exceptions end too early or too late", restartServe, "the time service of the node that the pod runs on: restarting moves the pod, or shows that the node is mended"},
+		{RegistryUnreachable, Error, "images of this registry are undecided, so pods with them are not admitted", editStore, "the network from Landwaiter's pods, or caBundle and proxy of the ClusterStore"},
 	}
+}
+
+// restartRedis returns the command for the Redis of the chart; another one is nobody's here.
+func restartRedis(v *view, _ Fact) string {
+	for _, p := range programs(v.Landwaiters) {
+		if p.name == v.fullname()+"-redis" {
+			return "kubectl rollout restart " + p.String()
+		}
+	}
+	if v.serve == nil {
+		return v.upgrade()
+	}
+	return "kubectl edit " + v.serve.String()
+}
+
+func restartServe(v *view, _ Fact) string {
+	if v.serve == nil {
+		return v.upgrade()
+	}
+	return "kubectl rollout restart " + v.serve.String()
+}
+
+// editStore returns the command that opens the ClusterStore with the registry.
+func editStore(v *view, fact Fact) string {
+	for _, o := range v.Resources {
+		if store, ok := o.(*v1alpha1.ClusterStore); ok && slices.Contains(store.Spec.Registries, fact.About) {
+			return targetOf(store).edit()
+		}
+	}
+	return "kubectl get clusterstores.landwaiter.dev"
 }
 
 func factChecks() []check {
@@ -95,7 +118,7 @@ func factChecks() []check {
 	for _, row := range factRows() {
 		ids = append(ids, row.id)
 	}
-	return []check{{ids, []Source{SourceFacts}, badFacts}}
+	return []check{{ids, []Source{SourceFacts, SourceLandwaiter, SourceResources, SourceLease}, badFacts}}
 }
 
 func badFacts(v *view) []Finding {
@@ -110,7 +133,7 @@ func badFacts(v *view) []Finding {
 		}
 		row := factRows()[at]
 		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: reportKind, Namespace: v.Inventory.Namespace, Name: FactsName},
-			What: fact.Message, Why: row.why, Command: row.command(v), Keep: row.keep})
+			What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 	}
 	return found
 }
@@ -161,11 +184,12 @@ func factsOf(object *unstructured.Unstructured) *Facts {
 		rule, _, _ := unstructured.NestedString(m, "rule")
 		message, _, _ := unstructured.NestedString(m, "message")
 		result, _, _ := unstructured.NestedString(m, "result")
-		if rule == authorityRule {
-			facts.Authority = strings.TrimSpace(message)
+		if rule == certificateRule {
+			facts.Certificate = strings.TrimSpace(message)
 			continue
 		}
-		facts.List = append(facts.List, Fact{ID: ID(rule), Bad: result == resultFail, Message: message})
+		about, _, _ := unstructured.NestedString(m, "properties", aboutProperty)
+		facts.List = append(facts.List, Fact{ID: ID(rule), Bad: result == resultFail, Message: message, About: about})
 	}
 	return facts
 }

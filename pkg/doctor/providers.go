@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"net/url"
@@ -198,7 +199,7 @@ func providerAuthority(v *view) []Finding {
 	var found []Finding
 	for _, p := range v.ours() {
 		said, severity := endOf(p.bundle, v.Now)
-		if said == "" && v.Facts != nil && v.Facts.Authority != "" && !holds(p.bundle, v.Facts.Authority) {
+		if said == "" && v.Facts != nil && v.Facts.Certificate != "" && v.leaseHeld() && !vouches(p.bundle, v.Facts.Certificate) {
 			said, severity = "lacks the authority of the certificate that Landwaiter serves", Error
 		}
 		if said == "" {
@@ -217,10 +218,14 @@ func providerAuthority(v *view) []Finding {
 	return found
 }
 
-// holds reports whether a bundle has the certificate with a fingerprint.
-func holds(bundle []byte, fingerprint string) bool {
-	certificates, err := trust.ParseCertificates(bundle)
-	return err == nil && slices.ContainsFunc(certificates, func(c *x509Certificate) bool { return Fingerprint(c) == fingerprint })
+// vouches reports whether a bundle has the authority of a certificate.
+func vouches(bundle []byte, certificate string) bool {
+	served, err := trust.ParseCertificates([]byte(certificate))
+	if err != nil {
+		return true // nothing is known
+	}
+	authorities, err := trust.ParseCertificates(bundle)
+	return err == nil && slices.ContainsFunc(authorities, func(c *x509.Certificate) bool { return served[0].CheckSignatureFrom(c) == nil })
 }
 
 // endOf says when a bundle of authorities is of no use, empty if it is for a while.

@@ -297,6 +297,14 @@ func (s *Service) Outside() compile.Outside {
 // for others [Service.Apply] does so.
 func (s *Service) External() *external.Fetcher { return s.external }
 
+// LookAtRedis returns what Redis lets Landwaiter do, and false without one.
+func (s *Service) LookAtRedis(ctx context.Context) (cache.Condition, bool) {
+	if s.redis == nil {
+		return cache.Condition{}, false
+	}
+	return s.redis.Look(ctx), true
+}
+
 // RedisStats returns the counters of Redis commands, nil without Redis.
 func (s *Service) RedisStats() *cache.Stats {
 	if s.redis == nil {

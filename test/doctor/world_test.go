@@ -30,7 +30,7 @@ import (
 const (
 	root = "../.."
 	// settle bounds what is waited for.
-	settle = 20 * time.Second
+	settle = 45 * time.Second
 )
 
 var w *world
@@ -83,7 +83,7 @@ func start(dir string) error {
 	s, err := stack.Start(ctx, stack.Options{
 		Options: cluster.Options{Tools: tools["LANDWAITER_CLUSTER_TOOLS"], Dir: dir, Progress: os.Stderr, WithoutWebhooks: true},
 		Root:    root, Binary: tools["LANDWAITER_BINARY"], ChartTools: tools["LANDWAITER_CHART_TOOLS"],
-		Values: map[string]any{"mutation": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}},
+		Values: map[string]any{"mutation": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}, "reports": map[string]any{"enabled": true}},
 	})
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func start(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(w.standIns(dir, chart, tools), w.material()); err != nil {
+	if err := errors.Join(w.standIns(dir, chart, tools), w.material(), w.redis(ctx)); err != nil {
 		return err
 	}
 	// Those of the stack have URLs, and Helm's have a Service.
@@ -155,6 +155,16 @@ done
 	return os.Symlink(kubectl, filepath.Join(folder, "kubectl"))
 }
 
+// redis gives Redis an administrator, and lets Landwaiter's user ask for settings.
+func (w *world) redis(ctx context.Context) error {
+	w.Redis.Extra("--user", "admin", "on", ">"+w.Redis.Password, "~*", "&*", "+@all")
+	w.Redis.Kill()
+	if err := w.Redis.Restart(ctx); err != nil {
+		return err
+	}
+	return w.shell(ctx, `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter +info`)
+}
+
 // material makes keys and authorities, and a folder that has what a person's folder has:
 // the repository, and the file with the authority that follows one that ends.
 func (w *world) material() (err error) {
@@ -188,15 +198,22 @@ func (w *world) material() (err error) {
 // filled returns a line with the material in it.
 func (w *world) filled(line string) string {
 	quoted := func(text []byte) string { return strings.ReplaceAll(string(text), "\n", `\n`) }
-	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)
+	return strings.NewReplacer("ENDINGTEXT", quoted(w.ending.CertificatePEM), "ENDING", encoded(w.ending.CertificatePEM), "REGISTRY", "localhost:"+w.registryPort(), "KEY\"", quoted([]byte(w.key))+"\"").Replace(line)
+}
+
+// registryPort is that of the registry of the tests.
+func (w *world) registryPort() string {
+	_, port, _ := strings.Cut(w.Registry.Host(), ":")
+	return port
 }
 
 // shell runs a line in the folder of the repository, as an administrator.
 func (w *world) shell(ctx context.Context, line string, env ...string) error {
 	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir = w.folder
-	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor"), env...)
-	if output, err := command.CombinedOutput(); err != nil {
+	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor", "REDIS_URL="+strings.Replace(w.Redis.URL, "//landwaiter:", "//admin:", 1), "REDIS_USER=landwaiter"), env...)
+	output, err := command.CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("%s: %w: %s", line, err, output)
 	}
 	return nil

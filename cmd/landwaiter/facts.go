@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/doctor"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/serving"
+	"github.com/landwaiter/landwaiter/pkg/tenant"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+const (
+	// maxProbedRegistries bounds the registries that are asked.
+	maxProbedRegistries = 32
+	// registriesEvery is how often they are asked while no ClusterStore changes.
+	registriesEvery = 5 * time.Minute
+	// registryTimeout bounds one registry, so that one that hangs keeps no other from being asked.
+	registryTimeout = 3 * time.Second
+)
+
+// publisher returns what publishes the facts that doctor cannot see by itself.
+func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identity *serving.Identity, log *logrus.Logger) (*doctor.Publisher, error) {
+	clock, err := doctor.Clock(config, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := live.New(config)
+	if err != nil {
+		return nil, err
+	}
+	served := func() string {
+		certificate, err := identity.Certificate()
+		if err != nil || len(certificate.Certificate) == 0 {
+			return ""
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
+	}
+	stores := func(ctx context.Context) ([]string, error) {
+		var list v1alpha1.ClusterStoreList
+		if err := reader.Client().List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("list ClusterStores: %w", err)
+		}
+		return registriesOf(list.Items), nil
+	}
+	probed := &registryProbe{stores: stores, resolve: s.Resolve, now: time.Now}
+	return doctor.NewPublisher(config, c.ownNamespace, served, log, clock, redisProbe(s), probed.look)
+}
+
+// redisProbe looks at what Redis lets Landwaiter do.
+func redisProbe(s *service.Service) doctor.Probe {
+	return func(ctx context.Context) []doctor.Fact {
+		found, ok := s.LookAtRedis(ctx)
+		if !ok {
+			return nil
+		}
+		if found.Err != nil { // its text may have an address
+			return []doctor.Fact{{ID: doctor.RedisUnreachable, Bad: true, Message: "Redis does not answer"}}
+		}
+		facts := []doctor.Fact{{ID: doctor.RedisUnreachable, Message: "Redis answers"}, {ID: doctor.RedisRights, Message: "Redis takes every command that Landwaiter sends"}}
+		if len(found.Denied) > 0 {
+			facts[1] = doctor.Fact{ID: doctor.RedisRights, Bad: true, Message: "Redis does not let Landwaiter's user send " + strings.Join(found.Denied, ", ")}
+		}
+		switch {
+		case found.Full != "":
+			facts = append(facts, doctor.Fact{ID: doctor.RedisEviction, Bad: true, Message: "Redis has a limit of memory and maxmemory-policy " + found.Full})
+		case found.Memory:
+			facts = append(facts, doctor.Fact{ID: doctor.RedisEviction, Message: "Redis drops old entries when it is full, or has no limit"})
+		}
+		return facts
+	}
+}
+
+// registryProbe asks the registries that ClusterStores list by name.
+type registryProbe struct {
+	stores  func(context.Context) ([]string, error)
+	resolve func(context.Context, verify.Namespace, image.Reference) (image.Reference, error)
+	now     func() time.Time
+
+	hosts []string // asked last
+	at    time.Time
+	facts []doctor.Fact
+}
+
+// registriesOf returns the hosts of ClusterStores, without patterns.
+func registriesOf(stores []v1alpha1.ClusterStore) []string {
+	var hosts []string
+	for i := range stores {
+		for _, host := range stores[i].Spec.Registries {
+			if !strings.Contains(host, "*") {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	return hosts[:min(len(hosts), maxProbedRegistries)]
+}
+
+// look asks for an image that nobody has. A registry that says so is within reach. A fact
+// that is old is kept until it is time to ask again.
+func (p *registryProbe) look(ctx context.Context) []doctor.Fact {
+	hosts, err := p.stores(ctx)
+	if err != nil {
+		return p.facts
+	}
+	if slices.Equal(hosts, p.hosts) && p.now().Sub(p.at) < registriesEvery {
+		return p.facts
+	}
+	facts := make([]doctor.Fact, len(hosts))
+	var running sync.WaitGroup
+	for i, host := range hosts {
+		running.Go(func() { facts[i] = p.ask(ctx, host) })
+	}
+	running.Wait()
+	p.hosts, p.at = hosts, p.now()
+	p.facts = slices.DeleteFunc(facts, func(f doctor.Fact) bool { return f.ID == "" })
+	if len(p.facts) < len(hosts) || slices.ContainsFunc(p.facts, func(f doctor.Fact) bool { return f.Bad }) {
+		p.at = time.Time{} // what is not well is asked again soon
+	}
+	return p.facts
+}
+
+func (p *registryProbe) ask(ctx context.Context, host string) doctor.Fact {
+	ref, err := image.Parse(host + "/landwaiter-doctor/probe:none")
+	if err != nil {
+		return doctor.Fact{ID: doctor.RegistryUnreachable, Message: host + " is no host to ask", About: host}
+	}
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	defer cancel()
+	_, err = p.resolve(ctx, verify.Cluster, ref)
+	switch {
+	case errors.Is(err, tenant.ErrNotReady):
+		return doctor.Fact{}
+	case err == nil || verify.IsPermanent(err):
+		return doctor.Fact{ID: doctor.RegistryUnreachable, Message: "registry " + host + " answers", About: host}
+	}
+	return doctor.Fact{ID: doctor.RegistryUnreachable, Bad: true, Message: "registry " + host + " does not answer Landwaiter", About: host}
+}

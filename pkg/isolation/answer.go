@@ -49,7 +49,7 @@ func (a answer) refusedRightly(r request) bool {
 
 // Texts of Kubernetes. The API server has no other way to tell who refused.
 var (
-	policyText  = regexp.MustCompile(`^[^']* is forbidden: ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request`)
+	policyText  = regexp.MustCompile(`^[a-z0-9./-]+(?: "[^"]*")? is forbidden: ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request`)
 	webhookText = regexp.MustCompile(`^(?:[^:]* is forbidden: )?admission webhook "([^"]+)" denied the request`)
 	rightsText  = regexp.MustCompile(`^[^:]* is forbidden: User ".*" cannot [a-z]+ resource`)
 	grantText   = regexp.MustCompile(`^[^:]* is forbidden: user ".*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)

@@ -34,15 +34,8 @@ func (d dryRunOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 func harmless(r *http.Request) error {
 	query := r.URL.Query()
 	if r.Method == http.MethodGet {
-		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-		last := parts[len(parts)-1]
-		named := len(parts) > 1 && slices.Contains(readable(), parts[len(parts)-2])
-		if query.Has("watch") || !named && !slices.Contains(readable(), last) {
-			return fmt.Errorf("it reads something else than %s", strings.Join(readable(), ", "))
-		}
-		// namespaces/NAME/RESOURCE ends like a named namespace only if RESOURCE is left out.
-		if parts[0] != "api" && parts[0] != "apis" {
-			return fmt.Errorf("it is no request for a resource")
+		if query.Has("watch") || !slices.Contains(readable(), listed(r.URL.Path)) {
+			return fmt.Errorf("it is no list of %s", strings.Join(readable(), ", "))
 		}
 		return nil
 	}
@@ -54,4 +47,22 @@ func harmless(r *http.Request) error {
 		return fmt.Errorf("it is a deletion with options in its body")
 	}
 	return nil
+}
+
+// listed returns the resource that a URL lists, "" if it asks for anything else: one
+// object, a subresource or a proxy.
+func listed(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	version := map[string]int{"api": 2, "apis": 3}[parts[0]] // where the version ends
+	if version == 0 || len(parts) <= version {
+		return ""
+	}
+	parts = parts[version:]
+	if len(parts) == 3 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	if len(parts) != 1 {
+		return ""
+	}
+	return parts[0]
 }

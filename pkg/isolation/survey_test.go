@@ -1,0 +1,143 @@
+package isolation
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+func tenants(names ...string) []*v1alpha1.Tenant {
+	all := make([]*v1alpha1.Tenant, len(names))
+	for i, name := range names {
+		all[i] = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: name}}
+	}
+	return all
+}
+
+func TestEachTeamTriesToReachTheNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		tenants []*v1alpha1.Tenant
+		want    []string
+		err     string
+	}{
+		"all":                   {Options{}, tenants("a", "b", "c"), []string{"a>b", "b>c", "c>a"}, ""},
+		"one":                   {Options{Tenant: "b"}, tenants("a", "b", "c"), []string{"b>c"}, ""},
+		"two":                   {Options{Tenant: "b", Other: "a"}, tenants("a", "b", "c"), []string{"b>a"}, ""},
+		"all against one":       {Options{Other: "a"}, tenants("a", "b", "c"), []string{"b>a", "c>a"}, ""},
+		"nobody else":           {Options{}, tenants("a"), []string{"a>"}, ""},
+		"nobody":                {Options{}, nil, nil, ""},
+		"an unknown team":       {Options{Tenant: "x"}, tenants("a"), nil, "there is no Tenant x"},
+		"an unknown other team": {Options{Tenant: "a", Other: "x"}, tenants("a"), nil, "there is no Tenant x"},
+		"itself":                {Options{Tenant: "a", Other: "a"}, tenants("a"), nil, "its own other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chosen, err := choose(c.tenants, c.options)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				return
+			}
+			require.NoError(t, err)
+			var got []string
+			for _, pair := range chosen {
+				got = append(got, pair[0].Name+">"+nameOf(pair[1]))
+			}
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
+	tenant := tenants("a")[0]
+	tenant.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
+	tenant.Spec.People.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "dan"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
+	tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	bound := func(role string, subjects ...rbacv1.Subject) rbacv1.RoleBinding {
+		return rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: subjects}
+	}
+	var got []string
+	for _, p := range people(tenant, []rbacv1.RoleBinding{
+		bound("edit", rbacv1.Subject{Kind: "User", Name: "dan"}, rbacv1.Subject{Kind: "User", Name: "eve"}, rbacv1.Subject{Kind: "Group", Name: "system:masters"}),
+		bound("landwaiter-material", rbacv1.Subject{Kind: "User", Name: "nobody"}),
+	}) {
+		got = append(got, p.String())
+	}
+	require.Equal(t, []string{"admin Group admins", "developer User dan", "developer ServiceAccount ci/runner", "Git account ServiceAccount a/a", "bound User eve (by RoleBinding a-web/b)"}, got)
+}
+
+func TestAGuardrailIsInForceOnlyWithAPolicyAndABindingThatDenyEverywhere(t *testing.T) {
+	fail, ignore := admissionv1.Fail, admissionv1.Ignore
+	sound := func() *scene {
+		return &scene{
+			policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-namespace-names"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: &fail, ParamKind: &admissionv1.ParamKind{Kind: "Tenant"}, Validations: []admissionv1.Validation{{Expression: "false"}},
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{}}}}}},
+			bindings: []admissionv1.ValidatingAdmissionPolicyBinding{{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: "landwaiter-namespace-names", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}, ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{}}}}},
+		}
+	}
+	require.Empty(t, sound().weak("namespace-names"))
+	for name, c := range map[string]struct {
+		spoil func(*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)
+		says  string
+	}{
+		"fails open": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
+			p.Spec.FailurePolicy = &ignore
+		}, "failurePolicy Ignore"},
+		"says nothing": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
+			p.Spec.Validations = nil
+		}, "no validations"},
+		"matches nothing": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
+			p.Spec.MatchConstraints.ResourceRules = nil
+		}, "leaves resources out"},
+		"another name": {func(p *admissionv1.ValidatingAdmissionPolicy, _ *admissionv1.ValidatingAdmissionPolicyBinding) {
+			p.Name = "x"
+		}, "is missing"},
+		"only audits": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Audit}
+		}, "does not say Deny"},
+		"not bound": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.PolicyName = "x"
+		}, "Binding landwaiter-namespace-names is missing"},
+		"some namespaces": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.MatchResources = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
+		}, "matchResources"},
+		"for one Tenant": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.ParamRef = &admissionv1.ParamRef{Name: "a"}
+		}, "every Tenant"},
+		"for some Tenants": {func(_ *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) {
+			b.Spec.ParamRef.Selector.MatchLabels = map[string]string{"a": "b"}
+		}, "every Tenant"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sound()
+			c.spoil(&s.policies[0], &s.bindings[0])
+			require.Contains(t, s.weak("namespace-names"), c.says)
+		})
+	}
+}
+
+func TestEveryCaseHasAnIDOfItsOwnAndNamesWhatItShows(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range cases() {
+		require.False(t, seen[c.id], c.id)
+		seen[c.id] = true
+		require.NotEmpty(t, c.tries, c.id)
+		require.NotEmpty(t, c.shows, c.id)
+		require.NotEmpty(t, c.who, c.id)
+	}
+	require.Greater(t, len(seen), 25)
+}
+
+func TestAHoleIsWorseThanWhatWasNotTried(t *testing.T) {
+	held, not, hole := Result{Outcome: Held}, Result{Outcome: NotTried}, Result{Outcome: NotHeld}
+	require.Equal(t, NotTried, Worst(nil))
+	require.Equal(t, Held, Worst([]Result{held}))
+	require.Equal(t, NotTried, Worst([]Result{held, not, held}))
+	require.Equal(t, NotHeld, Worst([]Result{held, not, hole, not}))
+}

@@ -106,7 +106,7 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -race -buildvcs=false -tags '$(PLUGINLESS),$(CLOUDS)' -ldflags "$(STAMP)" -o bin/landwaiter-full-race ./cmd/landwaiter; \
 	tools=$$(test/tools/build.sh); \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_FULL_BINARY="$(CURDIR)/bin/landwaiter-full-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/doctor ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/metrics ./test/people ./test/policies ./test/reach ./test/reports ./test/signer ./test/soak ./test/teams ./test/trees
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/doctor ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/live ./test/metrics ./test/people ./test/policies ./test/reach ./test/reports ./test/signer ./test/soak ./test/teams ./test/trees
 	go test -count=1 -timeout 5m -tags e2e -run '^TestKnowsTheFieldsOfFlux$$' ./pkg/scaffold
 	go build -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile

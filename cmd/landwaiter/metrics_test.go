@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -25,8 +26,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/report"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/warm"
+	"github.com/landwaiter/landwaiter/pkg/workload"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
@@ -78,9 +81,45 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	require.NoError(t, err)
 	more, err := warming.Gather()
 	require.NoError(t, err)
-	for _, family := range more {
+	for _, family := range append(more, reported(t)...) {
 		families[family.GetName()] = family
 	}
+	return families
+}
+
+// reported returns the metrics of a reporter that leads and has read a report.
+func reported(t *testing.T) []*dto.MetricFamily {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("watch") != "" || !strings.HasSuffix(r.URL.Path, "/reports") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		results := make([]string, 0, 5)
+		for _, result := range []string{"pass", "fail", "warn", "error", "skip"} {
+			results = append(results, fmt.Sprintf(`{"policy":"x","result":%q,"resources":[{"kind":"Pod","name":"web"}],"properties":{"image":%q,"since":"2026-01-01T00:00:00Z"}}`, result, result))
+		}
+		fmt.Fprintf(w, `{"apiVersion":"openreports.io/v1alpha1","kind":"ReportList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"landwaiter-running","namespace":"team-a","labels":{"landwaiter.dev/report":"running"},
+			"managedFields":[{"manager":"landwaiter"}]},"source":"landwaiter","results":[%s]}]}`, strings.Join(results, ","))
+	}))
+	defer server.Close()
+	metrics := prometheus.NewRegistry()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	reporter, err := report.New(&rest.Config{Host: server.URL}, nobody{}, log, metrics)
+	require.NoError(t, err)
+	reporter.Attach(nobody{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- reporter.Lead(ctx) }()
+	var families []*dto.MetricFamily
+	require.Eventually(t, func() bool {
+		families, err = metrics.Gather()
+		return err == nil && len(families) > 0 && len(families[0].GetMetric()) == 5
+	}, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
 	return families
 }
 
@@ -94,6 +133,11 @@ func (nobody) Refresh(context.Context, verify.Namespace, image.Reference) verify
 	return verify.Result{}
 }
 func (nobody) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
+
+func (nobody) NamespaceLabel(namespace verify.Namespace) string         { return namespace.Label() }
+func (nobody) Namespaces() (found []verify.Namespace, synced bool)      { return nil, true }
+func (nobody) Running(verify.Namespace) []workload.Running              { return nil }
+func (nobody) Having(verify.Namespace, string, int) (of []workload.Ref) { return nil }
 
 func labelOf(m *dto.Metric, name string) string {
 	for _, label := range m.GetLabel() {

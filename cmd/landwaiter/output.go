@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -26,8 +27,10 @@ type printedResult struct {
 	Warning     string `json:"warning,omitempty"`
 	// Verified says that the image is allowed because of what was verified, and not
 	// because policies let it in without that.
-	Verified bool             `json:"verified"`
-	Findings []printedFinding `json:"findings"`
+	Verified bool `json:"verified"`
+	// Exception allows the image although the policy denies it.
+	Exception *printedException `json:"exception,omitempty"`
+	Findings  []printedFinding  `json:"findings"`
 	// Used lists the workloads that have the image, with -f.
 	Used []string `json:"used,omitempty"`
 }
@@ -37,6 +40,19 @@ type printedRef struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+}
+
+// printedException names an exception, or the Namespace whose break-glass it is.
+type printedException struct {
+	printedRef
+	Until string `json:"until"`
+}
+
+func printableException(r verify.Result) *printedException {
+	if r.Exception == (policy.ObjectRef{}) {
+		return nil
+	}
+	return &printedException{printedRef(r.Exception), r.ExceptionEnds.UTC().Format(time.RFC3339)}
 }
 
 type printedFinding struct {
@@ -110,7 +126,7 @@ func printable(arg string, r verify.Result) printedResult {
 	v := r.Verdict
 	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome.String(), Digest: r.Digest.String(),
 		Policy: printedRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
-		Findings: mapped(r.Findings, printableFinding)}
+		Exception: printableException(r), Findings: mapped(r.Findings, printableFinding)}
 }
 
 func printableFinding(f policy.Finding) printedFinding {

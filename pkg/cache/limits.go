@@ -29,6 +29,10 @@ const (
 	// maxBreakers bounds the masters that have a breaker: in a cluster whose servers are
 	// replaced all the time, the number of addresses only ever grows.
 	maxBreakers = 256
+	// lookBudget bounds a look at what Redis lets us do, lookLifetime is how long its key stays
+	// if it cannot be removed.
+	lookBudget   = 3 * time.Second
+	lookLifetime = 10 * time.Second
 	// forgetBudget bounds the removal of a namespace's keys, forgetBatch one step of it.
 	forgetBudget = time.Minute
 	forgetBatch  = 500

@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// lookLifetime is how long the probe's key stays if it cannot be removed.
-const lookLifetime = 10 * time.Second
 
 // lookKey is in no namespace: a namespace has no underscore.
 const lookKey = "landwaiter:_look:probe"
@@ -29,7 +25,7 @@ type Condition struct {
 
 // Look tries each command that Landwaiter sends, on a key of its own.
 func (r *Redis) Look(ctx context.Context) Condition {
-	ctx, cancel := context.WithTimeout(ctx, forgetBudget)
+	ctx, cancel := context.WithTimeout(ctx, lookBudget)
 	defer cancel()
 	var found Condition
 	for _, try := range []struct {

@@ -307,7 +307,8 @@ func (s *Snapshot) delegated(x *exception, from, in verify.Namespace, tenant str
 			}
 			continue
 		}
-		if len(x.exact) > 0 && !slices.ContainsFunc(x.exact, d.images.Has) {
+		// A delegated digest may be named by a pod, so only patterns can be compared here.
+		if len(x.exact) > 0 && len(d.images.Pinned) == 0 && !slices.ContainsFunc(x.exact, d.images.Has) {
 			if len(found) == 0 && resource.ReasonOf(err) == policy.ReasonNotDelegated {
 				err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("%s delegates none of spec.images to namespace %s; ask a cluster admin to add them there", by.source, from))
 			}

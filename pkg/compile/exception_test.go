@@ -54,12 +54,12 @@ func by(t *testing.T, s *compile.Snapshot, namespace verify.Namespace, name stri
 	t.Helper()
 	ref, err := image.Parse(name)
 	require.NoError(t, err)
-	verdict := verify.NewEngine(nil, func() time.Time { return now }, verify.Options{}).Verify(t.Context(), s.For(namespace), ref).Verdict
-	require.Equal(t, verdict.Exception.Name != "", verdict.Outcome == policy.Allowed, verdict.Reason)
-	if verdict.Exception.Name == "" {
+	got := verify.NewEngine(nil, func() time.Time { return now }, verify.Options{}).Verify(t.Context(), s.For(namespace), ref)
+	require.Equal(t, got.Exception.Name != "", got.Verdict.Outcome == policy.Allowed, got.Verdict.Reason)
+	if got.Exception.Name == "" {
 		return ""
 	}
-	return verdict.Exception.String()
+	return got.Exception.String()
 }
 
 const (
@@ -100,6 +100,7 @@ func TestAnExceptionCountsOnlyAsFarAsItIsDelegated(t *testing.T) {
 		"to its namespace":      {[]string{object("ClusterException", "", "d", terms(time.Hour, delegates))}, true, policy.ReasonValid, policy.ReasonInForce},
 		"to another":            {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [other]}"))}, false, policy.ReasonNotDelegated, policy.ReasonNotInForce},
 		"other images":          {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: [s.example.com/**], namespaces: [shop]}"))}, false, policy.ReasonValid, policy.ReasonInForce},
+		"a digest":              {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['r.example.com/app@sha256:"+strings.Repeat("0", 64)+"'], namespaces: [shop]}"))}, false, policy.ReasonValid, policy.ReasonInForce},
 		"for a shorter time":    {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 59m}"))}, false, policy.ReasonTooLong, policy.ReasonNotInForce},
 		"for long enough":       {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 1h}"))}, true, policy.ReasonValid, policy.ReasonInForce},
 		"by one that is broken": {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop]}\nfloors: true"))}, false, policy.ReasonNotDelegated, policy.ReasonNotInForce},

@@ -121,7 +121,7 @@ func (s *Snapshot) bind(own *level) binding {
 		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
 	}
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
-		b.broken, b.by, b.hidden = err.Error(), hiddenSource(verify.Cluster, v1alpha1.KindTenant), true
+		b.broken, b.by, b.hidden = err.Error(), tenantRef(resource.HiddenName), true
 	}
 	limits, ownQuota := s.cluster.quotas[b.account]
 	if !ownQuota && tenant != nil {

@@ -1,6 +1,7 @@
 package configdir
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -121,9 +122,10 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	case err != nil:
 	case known:
 		if scope != cluster && h.Metadata.Namespace == "" {
+			from.json, err = inNamespace(from.json, d.namespace)
 			h.Metadata.Namespace = d.namespace
 		}
-		err = h.validate(scope)
+		err = errors.Join(err, h.validate(scope))
 	case isList(h.GroupVersionKind):
 		err = fmt.Errorf("a %s within a list is not read; write its items into the outer list", h.Kind)
 	case h.foreign() && hasOurs(from.node):
@@ -151,6 +153,23 @@ func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 		e.source.Namespace = ""
 	}
 	r.entries = append(r.entries, e)
+}
+
+// inNamespace returns an object with a namespace, as it is if the namespace is empty.
+func inNamespace(text []byte, namespace string) ([]byte, error) {
+	if namespace == "" {
+		return text, nil
+	}
+	var object map[string]any
+	if err := utiljson.Unmarshal(text, &object); err != nil {
+		return nil, err
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return text, nil // it has no name either, which is an error of its own
+	}
+	metadata["namespace"] = namespace
+	return json.Marshal(object)
 }
 
 // content decodes an identified object.
@@ -181,9 +200,6 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 		created(made, d.now())
 	case *v1alpha1.ClusterException:
 		created(made, d.now())
-	}
-	if named, ok := object.(metav1.Object); ok && scope != cluster && named.GetNamespace() == "" {
-		named.SetNamespace(d.namespace)
 	}
 	return object, nil
 }

@@ -70,7 +70,7 @@ type factRow struct {
 // redisCLI returns a command for an administrator of Redis, whose URL is in a variable: no
 // Secret is read.
 func redisCLI(line string) func(*view, Fact) string {
-	return func(*view, Fact) string { return `redis-cli -u "$REDIS_URL" ` + line }
+	return func(*view, Fact) string { return `redis-cli -e -u "$REDIS_URL" ` + line }
 }
 
 func factRows() []factRow {

@@ -39,7 +39,7 @@ const (
 // Limits of what the process publishes.
 const (
 	// factsInterval is how often the process looks; it writes on change only.
-	factsInterval = 20 * time.Second
+	factsInterval = 10 * time.Second
 	// factsTimeout bounds one look at everything.
 	factsTimeout = 15 * time.Second
 	// maxFacts bounds the results of the report; an object may have 1.5 MiB.

@@ -58,8 +58,8 @@ func (r Row) To() Answer { return AnswerOf(r.After.Verdict) }
 // Unknown reports whether either answer is unknown.
 func (r Row) Unknown() bool { return r.From() == Unknown || r.To() == Unknown }
 
-// Breaks reports whether the image would be denied, and is not already.
-func (r Row) Breaks() bool { return r.To() == Denied && r.From() != Denied }
+// Breaks reports whether the image would be denied and is known not to be already.
+func (r Row) Breaks() bool { return r.To() == Denied && r.From() != Denied && r.From() != Unknown }
 
 // Judge decides about an image in a namespace.
 type Judge func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result

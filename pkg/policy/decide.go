@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Outcome is the result of a decision. The zero value is Denied.
@@ -45,11 +44,6 @@ type Verdict struct {
 	// Warning explains why the image would be denied if the policy were enforced.
 	// It is empty unless the outcome is Allowed.
 	Warning string
-	// Exception names the exception that allows the image although Policy denies it, and
-	// ExceptionEnds says until when. They are zero for every other verdict, and are never
-	// cached.
-	Exception     ObjectRef
-	ExceptionEnds time.Time
 	// Unverified marks an image that policies allow without verifying anything.
 	Unverified bool
 	// Doubtful marks a warning about evidence that could not be read. Like an

@@ -38,7 +38,7 @@ func (k distinctKey) outcome(decisions []decision) (KeyOutcome, string) {
 		return KeyInvalid, k.err.Error()
 	}
 	switch d := &decisions[k.target]; {
-	case d.known && d.allow && d.result.Verdict.Exception != (policy.ObjectRef{}):
+	case d.known && d.allow && d.result.Exception != (policy.ObjectRef{}):
 		return KeyExcepted, d.reason
 	case d.known && d.allow && d.result.Verdict.Warning != "":
 		return KeyWarned, d.reason

@@ -156,8 +156,8 @@ func (l requestLog) logKey(o *Observation, about *keyLine) {
 		fields["policy"] = policy
 	}
 	if k.Outcome == KeyExcepted {
-		fields["exception"] = k.Result.Verdict.Exception.String()
-		fields["until"] = k.Result.Verdict.ExceptionEnds.UTC().Format(time.RFC3339)
+		fields["exception"] = k.Result.Exception.String()
+		fields["until"] = k.Result.ExceptionEnds.UTC().Format(time.RFC3339)
 	}
 	if k.Reason != "" {
 		fields["reason"] = cut(k.Reason, maxReasonBytes)

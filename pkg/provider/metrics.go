@@ -105,7 +105,7 @@ func (m *metrics) Observe(_ context.Context, o Observation) {
 			m.imagesOverloaded.WithLabelValues(namespace).Inc()
 		}
 		if k.Outcome == KeyExcepted && o.Source == SourceAdmission { // an audit lets nothing in
-			m.exceptions.WithLabelValues(namespace, k.Result.Verdict.Exception.Kind).Inc()
+			m.exceptions.WithLabelValues(namespace, k.Result.Exception.Kind).Inc()
 		}
 		if k.Result.Decided() {
 			m.verdicts.WithLabelValues(namespace, origin(k.Result)).Inc()

@@ -76,8 +76,8 @@ func newValue(d *decision, traceID string, now time.Time, room int) *value {
 		Digest:          result.Digest.String(), Namespace: string(result.Namespace),
 		Policy: policyRef(result.Verdict.Policy), Reason: oneLine(result.Verdict.TextWithin(room)), Warning: cut(oneLine(result.Verdict.Warning), room),
 	}
-	if x := result.Verdict.Exception; x != (policy.ObjectRef{}) {
-		v.Exception = &exceptionRef{policyRef(x), result.Verdict.ExceptionEnds.UTC().Format(time.RFC3339)}
+	if x := result.Exception; x != (policy.ObjectRef{}) {
+		v.Exception = &exceptionRef{policyRef(x), result.ExceptionEnds.UTC().Format(time.RFC3339)}
 	}
 	subject := result.Reference.WithDigest(result.Digest).String()
 	for _, f := range reported(result.Findings) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,8 +69,8 @@ func isGone(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return true
 	}
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // requests return it unwrapped
-	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // noteWriter writes the notes of this replica.
@@ -129,14 +130,21 @@ func (w *noteWriter) save(ctx context.Context, p pending) error {
 		}
 		_, err = events.Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.ReportSource})
 		if !apierrors.IsNotFound(err) || isGone(err) {
-			return err //nolint:wrapcheck // isGone reads it
+			return wrapped(err)
 		}
 	}
 	_, err = events.Create(ctx, e, metav1.CreateOptions{FieldManager: v1alpha1.ReportSource})
 	if apierrors.IsAlreadyExists(err) { // an earlier answer was lost
 		return w.save(ctx, pending{note: p.note, namespace: p.namespace, account: p.account, written: cmp.Or(p.written, 1)})
 	}
-	return err //nolint:wrapcheck // isGone reads it
+	return wrapped(err)
+}
+
+func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("write an Event: %w", err)
 }
 
 // complaint says when the same failure may be logged again. The zero value is ready.

@@ -142,7 +142,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 
 // Verified learns how an image of a workload was verified.
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
-	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict} // what reports say
+	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds} // what reports say
 	r.mu.Lock()
 	images := r.known[namespace]
 	if images == nil {
@@ -152,7 +152,8 @@ func (r *Reporter) Verified(namespace verify.Namespace, image string, result ver
 	before, ok := images[image]
 	images[image] = finding{result, r.now()}
 	r.mu.Unlock()
-	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest {
+	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest &&
+		before.result.Exception == result.Exception && before.result.ExceptionEnds.Equal(result.ExceptionEnds) {
 		return
 	}
 	r.Changed(namespace)

@@ -26,14 +26,14 @@ type state struct {
 	doubted time.Time
 }
 
-// resultOf returns the word of reports for a verdict.
-func resultOf(v policy.Verdict) string {
-	switch {
+// resultOf returns the word of reports for a result.
+func resultOf(r verify.Result) string {
+	switch v := r.Verdict; {
 	case v.Outcome == policy.Undecided:
 		return v1alpha1.ReportError
 	case v.Outcome != policy.Allowed:
 		return v1alpha1.ReportFail
-	case v.Warning != "" || v.Exception != (policy.ObjectRef{}):
+	case v.Warning != "" || r.Exception != (policy.ObjectRef{}):
 		return v1alpha1.ReportWarn
 	case v.Unverified:
 		return v1alpha1.ReportSkip
@@ -58,7 +58,7 @@ func (s state) decided() (result string, since time.Time) {
 // allowed and is denied now.
 func (s state) next(result verify.Result, now time.Time) (after state, revoked bool) {
 	v := result.Verdict
-	word := resultOf(v)
+	word := resultOf(result)
 	if word == v1alpha1.ReportError {
 		return s.doubt(v, now), false
 	}
@@ -71,8 +71,8 @@ func (s state) next(result verify.Result, now time.Time) (after state, revoked b
 	if v.Warning != "" {
 		after.reason = clean(v.Warning, maxReasonBytes)
 	}
-	if v.Exception != (policy.ObjectRef{}) {
-		after.exception, after.exceptionEnds = clean(v.Exception.String(), maxNameBytes), v.ExceptionEnds
+	if result.Exception != (policy.ObjectRef{}) {
+		after.exception, after.exceptionEnds = clean(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
 	return after, word == v1alpha1.ReportFail && allows(former)
 }

@@ -18,6 +18,7 @@ func verdict(v policy.Verdict) verify.Result { return verify.Result{Digest: "sha
 var (
 	allowed   = verdict(policy.Verdict{Outcome: policy.Allowed})
 	denied    = verdict(policy.Verdict{Outcome: policy.Denied, Policy: policy.ObjectRef{Kind: "ClusterVerifier", Name: "release"}, Reason: "the key is not trusted", Remediation: "sign it"})
+	excepted  = verify.Result{Verdict: policy.Verdict{Outcome: policy.Allowed, Unverified: true}, Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: began.Add(time.Hour)}
 	undecided = verdict(policy.Verdict{Outcome: policy.Undecided, Reason: "the registry does not answer"})
 )
 
@@ -28,11 +29,11 @@ func TestVerdictsBecomeTheWordsOfReports(t *testing.T) {
 		"error": {Outcome: policy.Undecided},
 		"fail":  {},
 	} {
-		require.Equal(t, word, resultOf(v))
+		require.Equal(t, word, resultOf(verdict(v)))
 	}
-	require.Equal(t, "warn", resultOf(policy.Verdict{Outcome: policy.Allowed, Warning: "unsigned", Unverified: true}))
-	require.Equal(t, "warn", resultOf(policy.Verdict{Outcome: policy.Allowed, Exception: policy.ObjectRef{Kind: "Exception", Namespace: "team-a", Name: "x"}}))
-	require.Equal(t, "fail", resultOf(policy.Verdict{Outcome: policy.Outcome(9)}), "what nobody knows is not allowed")
+	require.Equal(t, "warn", resultOf(verdict(policy.Verdict{Outcome: policy.Allowed, Warning: "unsigned", Unverified: true})))
+	require.Equal(t, "warn", resultOf(excepted))
+	require.Equal(t, "fail", resultOf(verdict(policy.Verdict{Outcome: policy.Outcome(9)})), "what nobody knows is not allowed")
 }
 
 // follow returns the states after results, a minute apart.
@@ -99,11 +100,10 @@ func TestAnImageThatWasNeverDecidedIsAnErrorSoon(t *testing.T) {
 }
 
 func TestAnExceptionIsNamedWithItsEnd(t *testing.T) {
-	ends := at(60)
-	s, _ := state{}.next(verdict(policy.Verdict{Outcome: policy.Allowed, Exception: policy.ObjectRef{Kind: "ClusterException", Name: "hotfix"}, ExceptionEnds: ends}), began)
+	s, _ := state{}.next(excepted, began)
 	require.Equal(t, "warn", s.result)
 	require.Equal(t, "ClusterException hotfix", s.exception)
-	require.Equal(t, ends, s.exceptionEnds)
+	require.Equal(t, at(60), s.exceptionEnds)
 	s, revoked := s.next(denied, at(61))
 	require.True(t, revoked, "its end denies what it allowed")
 	require.Empty(t, s.exception)

@@ -166,7 +166,7 @@ func (t *term) flushDue(ctx context.Context) error {
 			t.mark(namespace, soon)
 		case isUndefined(err):
 			return err
-		case isGone(errors.Unwrap(err)):
+		case isGone(err):
 			t.forget(namespace)
 		default:
 			t.mark(namespace, retryAfter)
@@ -237,7 +237,7 @@ func (t *term) announce(ctx context.Context, namespace verify.Namespace, r revoc
 		}
 		return nil
 	}
-	return fmt.Errorf("write an Event: %w", err)
+	return wrapped(err)
 }
 
 // save writes the reports that differ from what is written, and deletes the others of ours.

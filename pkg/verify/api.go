@@ -199,9 +199,14 @@ type Result struct {
 	Reference image.Reference
 	Digest    digest.Digest // empty if it was not resolved
 	Verdict   policy.Verdict
-	Findings  []policy.Finding
-	Cached    bool
-	Stages    []Stage // in order of their end; empty for a verdict in memory
+	// Exception names the exception that allows the image although Verdict.Policy denies it
+	// (a Namespace for break-glass), and ExceptionEnds says until when. They are zero for
+	// every other result. They are no part of a verdict, because verdicts are cached.
+	Exception     policy.ObjectRef
+	ExceptionEnds time.Time
+	Findings      []policy.Finding
+	Cached        bool
+	Stages        []Stage // in order of their end; empty for a verdict in memory
 	// Overloaded says that too many images were in flight to begin the work.
 	Overloaded bool
 	// Looked says where evidence was looked for, layer by layer; empty for a cached result.

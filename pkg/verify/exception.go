@@ -119,6 +119,9 @@ var errLate = errors.New("its exceptions were not looked at in time, try again")
 // clock every time, and what comes out is never cached. asked is the image as it was asked
 // for.
 func (e *Engine) except(ctx context.Context, config *Config, asked image.Reference, result Result, how mode) Result {
+	if result.Verdict.Outcome == policy.Allowed {
+		return result
+	}
 	now := e.now()
 	if !config.liftable(result.Verdict, now) {
 		return result
@@ -144,6 +147,9 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 
 // exceptRecalled is except without waiting: false says that Verify has to be asked.
 func (e *Engine) exceptRecalled(config *Config, asked image.Reference, result Result) (Result, bool) {
+	if result.Verdict.Outcome == policy.Allowed {
+		return result, true
+	}
 	now := e.now()
 	if !config.liftable(result.Verdict, now) {
 		return result, true
@@ -209,9 +215,10 @@ func (x *Exception) within(result, floors Result) Result {
 func (x *Exception) allow(result Result) Result {
 	was := result.Verdict
 	until := x.Until.UTC().Format(time.RFC3339)
-	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true, Exception: x.Source, ExceptionEnds: x.Until,
+	result.Verdict = policy.Verdict{Outcome: policy.Allowed, Policy: was.Policy, Unverified: true,
 		Reason:  fmt.Sprintf("%s allows it until %s (%s) although: %s", x.describe(), until, x.Why, was.Reason),
 		Warning: fmt.Sprintf("%s allows it until %s (%s); after that: %s", x.describe(), until, x.Why, was.Text())}
+	result.Exception, result.ExceptionEnds = x.Source, x.Until
 	return result
 }
 

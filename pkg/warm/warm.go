@@ -299,7 +299,7 @@ func (w *Watcher) serve(ctx context.Context, j *job) time.Duration {
 	w.images.WithLabelValues(outcome).Inc()
 	w.log.WithFields(logrus.Fields{"namespace": j.namespace, "image": j.image, "outcome": outcome, "renewed": j.renew}).Debug("image verified for warm-up")
 	w.sink.Verified(j.namespace, j.image, result)
-	w.ends.set(j.target, result.Verdict.ExceptionEnds)
+	w.ends.set(j.target, result.ExceptionEnds)
 	if result.Decided() {
 		return 0
 	}

@@ -258,6 +258,17 @@ func TestWorkloadsAreReadOnlyForTheWarmUp(t *testing.T) {
 	}
 }
 
+func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *testing.T) {
+	args := func(sets ...string) []string {
+		objects := render(t, sets...)
+		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+	}
+	require.NotContains(t, strings.Join(args(), " "), "break-glass")
+	require.NotContains(t, strings.Join(args(), " "), "--max-exception")
+	set := args("--set", "exceptions.maxDuration=720h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
+	require.Subset(t, set, []string{"--max-exception=720h", "--break-glass", "--max-break-glass=4h"})
+}
+
 func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
 	objects := render(t, "--values", "testdata/everything.yaml")
 	args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
@@ -291,6 +302,7 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		"clientCA.insecureNoClientAuth contradicts":                   {"clientCA.insecureNoClientAuth=true"},
 		"tls.rotate is false, so tls.caBundle must be given":          {"tls.rotate=false"},
 		"tls.rotate needs provider.create":                            {"provider.create=false"},
+		"breakGlass.enabled needs guardrails.enabled":                 {"breakGlass.enabled=true"},
 		"operator.enabled needs guardrails.enabled":                   {"operator.enabled=true"},
 		"operator.mutation needs mutation.enabled":                    {"operator.enabled=true", "guardrails.enabled=true", "operator.mutation=true"},
 		"mutation.enabled needs provider.create":                      {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},

@@ -28,6 +28,7 @@ func followed() map[string]string {
 		"docs/tenants.md":             "TestTheCommandsOfThePageOnTeamsWork",
 		"docs/gitops.md":              "TestTheCommandsOfThePageOnGitOpsWork",
 		"docs/air-gap.md":             "TestTheCommandsOfThePageOnSitesWithoutANetworkWork",
+		"docs/preview.md":             "TestTheCommandsOfThePageOnPreviewsWork",
 		"docs/cold-start.md":          "TestEveryCommandOfThePageIsTestedOrNeedsGatekeepersRepository",
 	}
 }

@@ -24,7 +24,7 @@ type planted struct {
 	// the printed command.
 	then func(*testing.T)
 	// process breaks what no line can.
-	process func()
+	process func(*testing.T)
 }
 
 const (
@@ -84,17 +84,18 @@ func rounds() map[string][]planted {
 		"gatekeeper":  {{id: doctor.NoGatekeeper, plant: "kubectl delete validatingwebhookconfiguration gatekeeper-validating-webhook-configuration", then: certified}},
 		"authority": {{id: doctor.WebhookAuthority, then: certified,
 			plant: fmt.Sprintf(validating, add("/webhooks/0/clientConfig/caBundle", `"ENDING"`))}},
-		"lease": {{id: doctor.LeaseStale, then: restarted, process: func() { w.Current().Kill() },
+		"lease": {{id: doctor.LeaseStale, then: restarted, process: func(*testing.T) { w.Current().Kill() },
 			plant: `kubectl patch lease landwaiter --namespace=landwaiter-system --type=merge --patch='{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}'`}},
 		"process": {
-			{id: doctor.RedisEviction, plant: `redis-cli -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
-			{id: doctor.RedisRights, plant: `redis-cli -u "$REDIS_URL" ACL SETUSER default -set -unlink`},
+			{id: doctor.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
+			{id: doctor.RedisRights, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
 			{id: doctor.RegistryUnreachable, edit: "s/127.0.0.1:9/REGISTRY/",
 				plant: apply(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
 		// The printed command opens the Deployment: only its owner knows where that Redis is.
-		"redis": {{id: doctor.RedisUnreachable, edit: "", plant: `redis-cli -u "$REDIS_URL" CLIENT PAUSE 600000`,
-			then: func(t *testing.T) { line(t, `redis-cli -u "$REDIS_URL" CLIENT UNPAUSE`) }}},
+		"redis": {{id: doctor.RedisUnreachable, plant: "true", process: func(t *testing.T) { t.Helper(); require.NoError(t, w.Redis.Pause()) },
+			then: func(t *testing.T) { t.Helper(); require.NoError(t, w.Redis.Resume()) }}},
+		"template": {{id: doctor.NoTemplate, plant: "kubectl delete constrainttemplate verifiedimages", then: constrained}},
 		"trust": {
 			{id: doctor.TrustWithinReach, plant: team("team-a", "Secret") + apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: devs, namespace: team-a}, rules: [{apiGroups: [""], resources: [secrets], verbs: [update]}]}`) +
 				"\nkubectl create rolebinding devs --namespace=team-a --role=devs --group=devs" +
@@ -142,6 +143,12 @@ func certified(t *testing.T) {
 	require.NoError(t, w.certify(t.Context()))
 }
 
+// constrained makes the constraint again, which went with its template.
+func constrained(t *testing.T) {
+	t.Helper()
+	line(t, "kubectl wait --for=jsonpath='{.status.created}'=true constrainttemplate/verifiedimages --timeout=30s && kubectl apply --filename=library/verified-images/samples/constraint.yaml")
+}
+
 // restarted stands in for nodes: it runs the pod that the printed command has replaced.
 func restarted(t *testing.T) {
 	t.Helper()
@@ -164,7 +171,7 @@ func breaks(t *testing.T, round []planted) {
 	var ids []string
 	for _, p := range round {
 		if p.process != nil {
-			p.process()
+			p.process(t)
 		}
 		line(t, w.filled(p.plant))
 		ids = append(ids, string(p.id))

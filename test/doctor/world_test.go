@@ -93,7 +93,7 @@ func start(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(w.standIns(dir, chart, tools), w.material()); err != nil {
+	if err := errors.Join(w.standIns(dir, chart, tools), w.material(), w.redis(ctx)); err != nil {
 		return err
 	}
 	// Those of the stack have URLs, and Helm's have a Service.
@@ -155,6 +155,16 @@ done
 	return os.Symlink(kubectl, filepath.Join(folder, "kubectl"))
 }
 
+// redis gives Redis an administrator, and lets Landwaiter's user ask for settings.
+func (w *world) redis(ctx context.Context) error {
+	w.Redis.Extra("--user", "admin", "on", ">"+w.Redis.Password, "~*", "&*", "+@all")
+	w.Redis.Kill()
+	if err := w.Redis.Restart(ctx); err != nil {
+		return err
+	}
+	return w.shell(ctx, `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter +info`)
+}
+
 // material makes keys and authorities, and a folder that has what a person's folder has:
 // the repository, and the file with the authority that follows one that ends.
 func (w *world) material() (err error) {
@@ -201,8 +211,9 @@ func (w *world) registryPort() string {
 func (w *world) shell(ctx context.Context, line string, env ...string) error {
 	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir = w.folder
-	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor", "REDIS_URL="+w.Redis.URL, "REDIS_USER=default"), env...)
-	if output, err := command.CombinedOutput(); err != nil {
+	command.Env = append(append(os.Environ(), "PATH="+w.path, "KUBECONFIG="+w.Kubeconfig(), "KUBE_EDITOR=editor", "REDIS_URL="+strings.Replace(w.Redis.URL, "//landwaiter:", "//admin:", 1), "REDIS_USER=landwaiter"), env...)
+	output, err := command.CombinedOutput()
+	if err != nil {
 		return fmt.Errorf("%s: %w: %s", line, err, output)
 	}
 	return nil

@@ -63,7 +63,7 @@ func targets() (namespaced, clusterWide []target) {
 		{"rules", in(ours, "v1alpha1", "truststores"), "TrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
 		{"wishes", in(ours, "v1alpha1", "stores"), "Store", mine, "spec: {registries: [example.com]}"},
 		{"wishes", in(ours, "v1alpha1", "verificationpolicies"), "VerificationPolicy", mine, deny},
-		{"wishes", in(ours, "v1alpha1", "exceptions"), "Exception", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a]}"},
+		{"rules", in(ours, "v1alpha1", "exceptions"), "Exception", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a]}"},
 		{"secrets", in("", "v1", "secrets"), "Secret", mine, "stringData: {a: b}"},
 		{"team", in("", "v1", "configmaps"), "ConfigMap", mine, "data: {a: b}"},
 		{"team", in("", "v1", "serviceaccounts"), "ServiceAccount", mine, ""},

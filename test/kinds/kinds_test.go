@@ -262,6 +262,29 @@ func TestRolesForPeopleGrantNothingElse(t *testing.T) {
 	}
 }
 
+// Whoever previews reads and writes nothing, and reads no Secret.
+func TestTheRolesForPreviewsOnlyReadAndHaveNoSecrets(t *testing.T) {
+	var ours []string
+	for _, kind := range v1alpha1.Kinds() {
+		ours = append(ours, kind.Plural)
+	}
+	for _, name := range []string{"previewer", "cluster-previewer"} {
+		role := readTree(t).roles[service+"-"+name]
+		require.NotEmpty(t, role.Rules, name)
+		for _, rule := range role.Rules {
+			require.ElementsMatch(t, []string{"get", "list", "watch"}, rule.Verbs, name)
+			require.NotContains(t, rule.Resources, "secrets", name)
+			require.NotContains(t, rule.Resources, "*", name)
+			if name == "previewer" && rule.APIGroups[0] == v1alpha1.Group {
+				require.ElementsMatch(t, ours, rule.Resources)
+			}
+		}
+		for label := range role.Labels {
+			require.False(t, strings.HasPrefix(label, "rbac.authorization.k8s.io/"), "%s has the label %s", name, label)
+		}
+	}
+}
+
 // bogus is a kind of which there is nothing but its type.
 type bogus struct {
 	metav1.TypeMeta

@@ -216,8 +216,12 @@ func TestVerifyAndExplainAskTheClusterWithTheRightsOfWhoAsks(t *testing.T) {
 	r = ada.runs(t, "", "verify", "-n", "team-b", w.image("shared/web:v1"))
 	require.Equal(t, 2, r.code, "%s%s", r.stdout, r.stderr)
 	require.Contains(t, strings.Join(strings.Fields(r.stdout), " "), "you may not list")
-	r = ada.runs(t, "", "verify", "-n", "nowhere", w.image("shared/web:v1"))
-	require.Contains(t, r.stderr, "namespace nowhere")
+	everywhere := somebody(t, "eve", map[string][]string{"": {"landwaiter-previewer"}})
+	r = everywhere.runs(t, "", "verify", "-n", "nowhere", w.image("shared/base:v1"))
+	require.Equal(t, 0, r.code, r.stdout)
+	require.Contains(t, r.stderr, "warning: namespace nowhere does not exist, so only cluster resources apply")
+	r = everywhere.runs(t, "", "verify", "--strict", "-n", "nowhere", w.image("shared/base:v1"))
+	require.Equal(t, 64, r.code)
 }
 
 // manifests are what kustomize prints: several documents, and namespaces on some.

@@ -90,6 +90,7 @@ func emptyWhenHealthy() map[string]map[string]string {
 		// No image is undecided as long as registries answer.
 		"Undecided, by namespace A": {`landwaiter_provider_keys_total{outcome="undecided",namespace="team-a",source="admission"}`: "0+60x10"},
 		// The warm-up watches workloads in a cluster.
+		"Images that run, by result A":       {`landwaiter_running_images{namespace="team-a",outcome="pass"}`: "5x10"},
 		"Images verified before admission A": {`landwaiter_warm_images_total{outcome="allowed"}`: "0+60x10"},
 	}
 }

@@ -120,6 +120,12 @@ func scenarios() map[string][]scenario {
 			{"forty days are left", map[string]string{trustEnds("ClusterTrustStore", "-"): "3456000x120"}, "90m", nil, ""},
 			{"a team's", map[string]string{trustEnds("TrustStore", "team-a"): "60x120"}, "90m", nil, ""},
 		},
+		"LandwaiterRunningImagesDenied": {
+			{"two of a team's", map[string]string{`landwaiter_running_images{namespace="team-a",outcome="fail"}`: "2x40", `landwaiter_running_images{namespace="team-b",outcome="pass"}`: "9x40"}, "20m",
+				map[string]string{"namespace": "team-a"}, "2 images that run in team-a would be denied now"},
+			{"all pass", map[string]string{`landwaiter_running_images{namespace="team-a",outcome="pass"}`: "2x40", `landwaiter_running_images{namespace="team-a",outcome="fail"}`: "0x40"}, "20m", nil, ""},
+			{"until a rollout ends", map[string]string{`landwaiter_running_images{namespace="team-a",outcome="fail"}`: "2x10 0x30"}, "20m", nil, ""},
+		},
 		"LandwaiterDown": {
 			{"nothing is scraped", map[string]string{"up": "1x30"}, "6m", none, "No replica of Landwaiter is scraped"},
 			{"one of two replicas is left", map[string]string{`landwaiter_build_info{instance="a"}`: "1 _x30", `landwaiter_build_info{instance="b"}`: "1x30"}, "20m", nil, ""},

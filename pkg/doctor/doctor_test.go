@@ -1,0 +1,194 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/doctor"
+	"github.com/landwaiter/landwaiter/pkg/provider"
+)
+
+func TestASoundInstallationHasNoFindings(t *testing.T) {
+	report := doctor.Examine(sound(t))
+	require.Empty(t, report.Findings)
+	require.Len(t, report.Unchecked, 1)
+	require.True(t, report.Unchecked[0].Unpublished, "what nobody published is not known")
+}
+
+// Each case breaks a sound installation in one place. The command is what a person runs.
+func TestFindsWhatIsBroken(t *testing.T) {
+	const hook, manager, constraint = "kubectl patch validatingwebhookconfiguration theirs --type=json --patch=", "kubectl patch deployment gatekeeper-manager --namespace=policy --type=json --patch=",
+		"kubectl patch verifiedimages.constraints.gatekeeper.sh verified-images --type="
+	guard := func(i *doctor.Inventory) *admissionv1.ValidatingWebhook { return &i.Validating[0].Webhooks[1] }
+	spec := func(t *testing.T, i *doctor.Inventory, text string) {
+		i.Constraints[0].Object["spec"] = object(t, text).Object
+	}
+	for name, c := range map[string]struct {
+		change  func(*testing.T, *doctor.Inventory)
+		want    doctor.ID
+		command string
+	}{
+		"no webhook":                {func(_ *testing.T, i *doctor.Inventory) { i.Validating, i.Exempt = nil, []string{"policy"} }, doctor.NoGatekeeper, "helm upgrade gatekeeper gatekeeper/gatekeeper --install"},
+		"a webhook that fails open": {func(_ *testing.T, i *doctor.Inventory) { guard(i).FailurePolicy = pointer(admissionv1.Ignore) }, doctor.WebhookFailsOpen, hook + `'[{"op":"test","path":"/webhooks/1/name","value":"validation.gatekeeper.sh"},{"op":"add","path":"/webhooks/1/failurePolicy","value":"Fail"}]'`},
+		"a label that fails open": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Validating[0].Webhooks[2].FailurePolicy = pointer(admissionv1.Ignore)
+		}, doctor.WebhookFailsOpen, "/webhooks/2/failurePolicy"},
+		"a webhook as short as Gatekeeper waits": {func(_ *testing.T, i *doctor.Inventory) { guard(i).TimeoutSeconds = pointer(int32(3)) }, doctor.WebhookTimeout, `"/webhooks/1/timeoutSeconds","value":4}]`},
+		"no ephemeral containers":                {func(_ *testing.T, i *doctor.Inventory) { guard(i).Rules[0].Resources = []string{"*"} }, doctor.WebhookRules, "/webhooks/1/rules/-"},
+		"no updates": {func(_ *testing.T, i *doctor.Inventory) {
+			guard(i).Rules[0].Operations = []admissionv1.OperationType{"CREATE"}
+		}, doctor.WebhookRules, "/webhooks/1/rules/-"},
+		"cluster scope": {func(_ *testing.T, i *doctor.Inventory) { guard(i).Rules[0].Scope = pointer(admissionv1.ClusterScope) }, doctor.WebhookRules, "/webhooks/1/rules/-"},
+		"a namespace by its name": {func(_ *testing.T, i *doctor.Inventory) {
+			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: []string{"team-a"}}}}
+		}, doctor.WebhookNamespaces, `"values":["kube-node-lease","kube-system","landwaiter-system","policy"]`},
+		"namespaces without a label": {func(_ *testing.T, i *doctor.Inventory) {
+			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"verify": "yes"}}
+		}, doctor.WebhookNamespaces, "/webhooks/1/namespaceSelector"},
+		"pods by label": {func(_ *testing.T, i *doctor.Inventory) {
+			guard(i).ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"verify": "yes"}}
+		}, doctor.WebhookObjects, `"/webhooks/1/objectSelector","value":{}`},
+		"a condition of somebody": {func(_ *testing.T, i *doctor.Inventory) {
+			guard(i).MatchConditions = []admissionv1.MatchCondition{{Name: "x", Expression: "false"}}
+		}, doctor.WebhookConditions, `"/webhooks/1/matchConditions","value":[]`},
+		"an authority that ends": {func(t *testing.T, i *doctor.Inventory) {
+			guard(i).ClientConfig.CABundle = authority(t, 29*24*time.Hour)
+		}, doctor.WebhookAuthority, "kubectl delete secret gatekeeper-webhook-server-cert --namespace=policy"},
+		"an ignored namespace": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Namespaces[1].Labels = map[string]string{"admission.gatekeeper.sh/ignore": ""}
+		}, doctor.NamespaceIgnored, "kubectl label namespace team-a admission.gatekeeper.sh/ignore-"},
+		"a long cache": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec = container("--external-data-provider-response-cache-ttl", "1h")
+		}, doctor.CacheTTL, manager + `'[{"op":"test","path":"/spec/template/spec/containers/0/args/1","value":"1h"},{"op":"replace","path":"/spec/template/spec/containers/0/args/1","value":"10s"}]'`},
+		"Gatekeeper's own cache": {func(_ *testing.T, i *doctor.Inventory) { i.Gatekeepers[0].Spec = container("--log-level=INFO") }, doctor.CacheTTL, `"op":"add","path":"/spec/template/spec/containers/0/args/-"`},
+		"external data off": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--enable-external-data=false")
+		}, doctor.ExternalDataDisabled, "--enable-external-data=true"},
+		"an exemptable suffix": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace-suffix", "a")
+		}, doctor.ExemptableNamespaces, `"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace"`},
+		"no audit": {func(_ *testing.T, i *doctor.Inventory) { i.Gatekeepers[0].Spec.Replicas = pointer(int32(0)) }, doctor.AuditOff, "kubectl scale deployment gatekeeper-manager --namespace=policy --replicas=1"},
+		"a Config that excludes": {func(t *testing.T, i *doctor.Inventory) {
+			i.Configs = []unstructured.Unstructured{object(t, `{metadata: {namespace: policy, name: config}, spec: {match: [{processes: [webhook], excludedNamespaces: ["team-*", kube-system]}, {processes: [audit], excludedNamespaces: [team-a]}]}}`)}
+		}, doctor.ConfigIgnores, `[{"excludedNamespaces":["kube-system"],"processes":["webhook"]},{"excludedNamespaces":["team-a"],"processes":["audit"]}]`},
+		"a short Provider": {func(_ *testing.T, i *doctor.Inventory) { set(i, 2, "timeout") }, doctor.ProviderTimeout, `{"spec":{"timeout":3}}`},
+		"a slow Landwaiter": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[2], guard(i).TimeoutSeconds = "--verify-timeout=4s", nil
+		}, doctor.ProviderTimeout, `{"spec":{"timeout":5}}`},
+		"plain HTTP": {func(_ *testing.T, i *doctor.Inventory) { set(i, "http://landwaiter/v1/verify", "url") }, doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
+		"a Provider that mutates": {func(_ *testing.T, i *doctor.Inventory) {
+			set(i, "https://landwaiter.landwaiter-system.svc:443/v1/mutate", "url")
+		}, doctor.ProviderURL, `svc:443/v1/verify`},
+		"another Service": {func(_ *testing.T, i *doctor.Inventory) { set(i, "https://landwaiter.team-a.svc:443/v1/verify", "url") }, doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
+		"no authority":    {func(_ *testing.T, i *doctor.Inventory) { set(i, "", "caBundle") }, doctor.ProviderAuthority, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
+		"another authority than served": {func(t *testing.T, i *doctor.Inventory) {
+			i.Facts = &doctor.Facts{Certificate: string(authority(t, time.Hour))}
+		}, doctor.ProviderAuthority, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verify`},
+		"a Provider that is not there": {func(t *testing.T, i *doctor.Inventory) { spec(t, i, `{parameters: {provider: nowhere}}`) }, doctor.ProviderMissing, `{"spec":{"parameters":{"provider":"landwaiter-verify"}}}`},
+		"no template":                  {func(_ *testing.T, i *doctor.Inventory) { i.Templates = nil }, doctor.NoTemplate, "library/verified-images/template.yaml"},
+		"no constraint":                {func(_ *testing.T, i *doctor.Inventory) { i.Constraints = nil }, doctor.NoConstraint, "library/verified-images/samples/constraint.yaml"},
+		"a rehearsal":                  {func(t *testing.T, i *doctor.Inventory) { spec(t, i, `{enforcementAction: dryrun}`) }, doctor.NothingDenied, constraint + `merge --patch='{"spec":{"enforcementAction":"deny","scopedEnforcementActions":null}}'`},
+		"denied by the audit only": {func(t *testing.T, i *doctor.Inventory) {
+			spec(t, i, `{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}`)
+		}, doctor.NothingDenied, constraint},
+		"Deployments only": {func(t *testing.T, i *doctor.Inventory) {
+			spec(t, i, `{match: {kinds: [{apiGroups: [apps], kinds: ["*"]}]}}`)
+		}, doctor.ConstraintKinds, `"/spec/match/kinds/-"`},
+		"an excluded namespace": {func(t *testing.T, i *doctor.Inventory) { spec(t, i, `{match: {excludedNamespaces: [policy, team-a]}}`) }, doctor.ConstraintExempt, constraint + `json --patch='[{"op":"replace","path":"/spec/match/excludedNamespaces","value":["policy"]}]'`},
+		"chosen namespaces": {func(t *testing.T, i *doctor.Inventory) {
+			spec(t, i, `{match: {namespaces: [team-a], labelSelector: {matchLabels: {a: b}}}}`)
+		}, doctor.ConstraintExempt, `[{"op":"remove","path":"/spec/match/namespaces"},{"op":"remove","path":"/spec/match/labelSelector"}]`},
+		"nobody who answers": {func(_ *testing.T, i *doctor.Inventory) { i.Landwaiters = nil }, doctor.NoLandwaiter, "helm upgrade landwaiter charts/landwaiter --install"},
+		"one replica":        {func(_ *testing.T, i *doctor.Inventory) { i.Landwaiters[0].Spec.Replicas = nil }, doctor.SingleReplica, "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=2"},
+		"any client": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[3] = "--insecure-no-client-auth"
+		}, doctor.NoClientAuth, `"--client-ca-secret=policy/gatekeeper-webhook-server-cert"`},
+		"no definition":              {func(_ *testing.T, i *doctor.Inventory) { i.Definitions = i.Definitions[1:] }, doctor.DefinitionsMissing, "--kustomize=config/crd"},
+		"a lease that nobody renews": {func(_ *testing.T, i *doctor.Inventory) { i.Lease.Spec.RenewTime.Time = now().Add(-2 * time.Minute) }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
+		"no lease":                   {func(_ *testing.T, i *doctor.Inventory) { i.Lease = nil }, doctor.LeaseStale, "kubectl rollout restart deployment landwaiter"},
+		"a clock that differs": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Facts = &doctor.Facts{List: []doctor.Fact{{ID: doctor.ClockSkew, Bad: true, Message: "x"}}}
+		}, doctor.ClockSkew, "kubectl rollout restart deployment landwaiter"},
+		"everybody": {func(_ *testing.T, i *doctor.Inventory) {
+			i.ClusterRoles = []rbacv1.ClusterRole{{ObjectMeta: named("", "all"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}}}
+			i.ClusterRoleBindings = []rbacv1.ClusterRoleBinding{{ObjectMeta: named("", "open"), RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "all"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "ops"}, {Kind: "Group", Name: "system:authenticated"}}}}
+		}, doctor.BroadAccess, `kubectl patch clusterrolebinding open --type=json --patch='[{"op":"test","path":"/subjects/1/name","value":"system:authenticated"},{"op":"remove","path":"/subjects/1"}]'`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := sound(t)
+			c.change(t, i)
+			report := doctor.Examine(i)
+			var found []doctor.ID
+			for _, f := range report.Findings {
+				found = append(found, f.ID)
+				require.NotEmpty(t, f.What)
+				require.NotEmpty(t, f.Why)
+			}
+			require.Equal(t, []doctor.ID{c.want}, found)
+			require.Contains(t, report.Findings[0].Command, c.command)
+		})
+	}
+}
+
+// set changes a field of the Provider.
+func set(i *doctor.Inventory, value any, field string) {
+	if n, ok := value.(int); ok {
+		value = int64(n)
+	}
+	_ = unstructured.SetNestedField(i.Providers[0].Object, value, "spec", field) // its spec is a map
+}
+
+func TestTheDefaultsOfServeAreKnown(t *testing.T) {
+	i := sound(t)
+	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verify")
+	set(i, int(provider.DefaultVerifyTimeout/time.Second), "timeout")
+	require.Equal(t, doctor.ProviderTimeout, doctor.Examine(i).Findings[0].ID)
+	set(i, int(provider.DefaultVerifyTimeout/time.Second)+1, "timeout")
+	require.Empty(t, doctor.Examine(i).Findings)
+}
+
+func TestNothingThatWasNotReadIsSound(t *testing.T) {
+	for _, source := range []doctor.Source{doctor.SourceWebhooks, doctor.SourceProviders, doctor.SourceTemplates, doctor.SourceConstraints, doctor.SourceConfigs, doctor.SourceGatekeeper, doctor.SourceLandwaiter,
+		doctor.SourceNamespaces, doctor.SourceResources, doctor.SourceGuardrails, doctor.SourceDefinitions, doctor.SourceRights, doctor.SourceLease, doctor.SourceFacts} {
+		t.Run(string(source), func(t *testing.T) {
+			i := sound(t)
+			i.Unread[source] = doctor.Unread{Missing: "list x", Why: "you may not list x"}
+			report := doctor.Examine(i)
+			require.Empty(t, report.Findings)
+			require.Equal(t, "list x", report.Unchecked[0].Missing)
+			require.NotEmpty(t, report.Unchecked[0].IDs)
+		})
+	}
+}
+
+// Names and labels in a cluster are anybody's: they neither reach a terminal as they are nor
+// become more than a word of a command.
+func TestWhatOthersWroteIsShownAsText(t *testing.T) {
+	i := sound(t)
+	hostile := "a'; rm -rf /\n\x1b[31m\u202e"
+	i.Namespaces[1].Labels = map[string]string{"admission.gatekeeper.sh/ignore": hostile}
+	i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace="+hostile)
+	trust := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
+	trust.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "AccessDenied",
+		Message: "grant it with: kubectl create rolebinding x --clusterrole=cluster-admin --group=everybody" + strings.Repeat("x", 1000)}}
+	i.Resources = []v1alpha1.Object{trust}
+	report := doctor.Examine(i)
+	require.Len(t, report.Findings, 3)
+	for _, f := range report.Findings {
+		for _, text := range []string{f.What, f.Why, f.Command} {
+			require.NotRegexp(t, `[\x00-\x1f\x7f\x{202e}]`, text)
+			require.NotContains(t, f.Command, "cluster-admin")
+			require.Less(t, len(f.What), 500)
+		}
+		require.NotContains(t, strings.ReplaceAll(f.Command, `'\''`, ""), "a'; rm")
+	}
+}

@@ -29,7 +29,7 @@ type printedResult struct {
 	// because policies let it in without that.
 	Verified bool `json:"verified"`
 	// Exception allows the image although the policy denies it.
-	Exception *printedLifter `json:"exception,omitempty"`
+	Exception *printedException `json:"exception,omitempty"`
 	Findings  []printedFinding  `json:"findings"`
 	// Used lists the workloads that have the image, with -f.
 	Used []string `json:"used,omitempty"`
@@ -42,17 +42,17 @@ type printedRef struct {
 	Name      string `json:"name"`
 }
 
-// printedLifter names the exception that allows an image, or the Namespace whose break-glass it is.
-type printedLifter struct {
+// printedException names the exception that allows an image, or the Namespace whose break-glass it is.
+type printedException struct {
 	printedRef
 	Until string `json:"until"`
 }
 
-func printableLifter(r verify.Result) *printedLifter {
+func printableException(r verify.Result) *printedException {
 	if r.Exception == (policy.ObjectRef{}) {
 		return nil
 	}
-	return &printedLifter{printedRef(r.Exception), r.ExceptionEnds.UTC().Format(time.RFC3339)}
+	return &printedException{printedRef(r.Exception), r.ExceptionEnds.UTC().Format(time.RFC3339)}
 }
 
 type printedFinding struct {
@@ -126,7 +126,7 @@ func printable(arg string, r verify.Result) printedResult {
 	v := r.Verdict
 	return printedResult{Image: arg, Namespace: string(r.Namespace), Outcome: v.Outcome.String(), Digest: r.Digest.String(),
 		Policy: printedRef(v.Policy), Reason: v.Reason, Remediation: v.Remediation, Warning: v.Warning, Verified: v.Outcome == policy.Allowed && !v.Unverified,
-		Exception: printableLifter(r), Findings: mapped(r.Findings, printableFinding)}
+		Exception: printableException(r), Findings: mapped(r.Findings, printableFinding)}
 }
 
 func printableFinding(f policy.Finding) printedFinding {

@@ -29,8 +29,8 @@ type printedResult struct {
 	// because policies let it in without that.
 	Verified bool `json:"verified"`
 	// Exception allows the image although the policy denies it.
-	Exception *printedLifter `json:"exception,omitempty"`
-	Findings  []printedFinding  `json:"findings"`
+	Exception *printedLifter   `json:"exception,omitempty"`
+	Findings  []printedFinding `json:"findings"`
 	// Used lists the workloads that have the image, with -f.
 	Used []string `json:"used,omitempty"`
 }

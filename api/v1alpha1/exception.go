@@ -22,12 +22,13 @@ const (
 
 // ExceptionTerms are what every exception says of itself.
 type ExceptionTerms struct {
-	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. It may be at most
-	// --max-exception after the object was created; what ends later is not in force.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Format=date-time
+	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. With images it may be
+	// at most --max-exception after the object was created; what ends later is not in force.
+	// It is a text, because an API server accepts times that Go does not read, and one object
+	// that cannot be read would hold up the watch of all.
 	// +kubebuilder:validation:MaxLength=64
-	Until metav1.Time `json:"until"`
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
+	Until string `json:"until"`
 
 	// Reason says why, for those who read reports and logs.
 	// +kubebuilder:validation:MinLength=1
@@ -125,10 +126,9 @@ type ExceptionDelegation struct {
 	// MaxDuration is how long after its creation an Exception may end, such as 168h. The
 	// default is --max-exception, which it cannot exceed.
 	// +optional
-	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(s|m|h))+$`
-	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	MaxDuration string `json:"maxDuration,omitempty"`
 }
 
 // ExceptionStatus is the observed state of an Exception or ClusterException.

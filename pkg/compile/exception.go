@@ -105,17 +105,21 @@ func weightOf(spec v1alpha1.ClusterExceptionSpec) int {
 }
 
 func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLimits) (*exception, error) {
-	x := &exception{source: e.source, created: e.created, until: e.spec.Until.Time, floors: e.spec.Floors}
+	x := &exception{source: e.source, created: e.created, floors: e.spec.Floors}
 	spec := e.spec
 	switch {
 	case e.err() != nil:
 		return nil, e.err()
-	case spec.Until.IsZero():
+	case spec.Until == "":
 		return nil, errors.New("spec.until is missing: an exception has to end; write a time such as 2026-12-31T18:00:00Z")
 	case strings.TrimSpace(spec.Reason) == "":
 		return nil, errors.New("spec.reason is empty; say why the exception is needed")
 	case (len(spec.Images) == 0) == (spec.Delegate == nil):
 		return nil, errors.New("spec must have exactly one of images and delegate, and not empty")
+	}
+	var err error
+	if x.until, err = time.Parse(time.RFC3339, spec.Until); err != nil {
+		return nil, fmt.Errorf("spec.until is %.40q, it must be a time such as 2026-12-31T18:00:00Z", spec.Until)
 	}
 	x.why = why(spec.ExceptionTerms)
 	if spec.Delegate != nil {
@@ -124,7 +128,6 @@ func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLi
 	if err := x.lasts(limits.max(), "--max-exception"); err != nil {
 		return nil, err
 	}
-	var err error
 	if x.images, x.exact, err = excepted("spec.images", spec.Images); err != nil {
 		return nil, err
 	}
@@ -187,11 +190,12 @@ func (x *exception) delegate(spec v1alpha1.ClusterExceptionSpec, limits Exceptio
 	if err := areNamespaces("spec.delegate.namespaces", d.namespaces); err != nil {
 		return err
 	}
-	if most := spec.Delegate.MaxDuration; most != nil {
-		if most.Duration <= 0 {
-			return fmt.Errorf("spec.delegate.maxDuration is %s, it must be more than 0", most.Duration)
+	if text := spec.Delegate.MaxDuration; text != "" {
+		most, err := time.ParseDuration(text)
+		if err != nil || most <= 0 {
+			return fmt.Errorf("spec.delegate.maxDuration is %.40q, it must be a duration of more than 0, such as 168h", text)
 		}
-		d.most = min(d.most, most.Duration)
+		d.most = min(d.most, most)
 	}
 	var err error
 	d.images, _, err = excepted("spec.delegate.images", spec.Delegate.Images)

@@ -205,9 +205,10 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 }
 
 // created gives an exception that does not say when it was created the time at which it is
-// read: how long it may last is counted from then, as if it were applied now.
+// read: how long it may last is counted from then, as if it were applied now. So does one
+// that says a time to come, which would let it last longer.
 func created(object metav1.Object, now time.Time) {
-	if at := object.GetCreationTimestamp(); at.IsZero() {
+	if at := object.GetCreationTimestamp(); at.IsZero() || at.After(now) {
 		object.SetCreationTimestamp(metav1.NewTime(now).Rfc3339Copy())
 	}
 }

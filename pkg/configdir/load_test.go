@@ -86,12 +86,12 @@ spec: {namespaces: [team-a], maxInFlight: 32}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: Exception
-metadata: {name: x, namespace: team-a}
+metadata: {name: x, namespace: team-a, creationTimestamp: "2090-01-01T00:00:00Z"}
 spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a]}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterException
-metadata: {name: x, creationTimestamp: "2026-12-30T18:00:00Z"}
+metadata: {name: x, creationTimestamp: "2026-01-30T18:00:00Z"}
 spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a], namespaces: [team-a]}
 ---
 apiVersion: landwaiter.dev/v1alpha1
@@ -125,7 +125,7 @@ spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}]}}}
 		case *v1alpha1.Exception:
 			require.WithinDuration(t, time.Now(), x.CreationTimestamp.Time, time.Hour, "it counts as created when it is read")
 		case *v1alpha1.ClusterException:
-			require.Equal(t, "2026-12-30T18:00:00Z", x.CreationTimestamp.UTC().Format(time.RFC3339), "the file says when it was created")
+			require.Equal(t, "2026-01-30T18:00:00Z", x.CreationTimestamp.UTC().Format(time.RFC3339), "the file says when it was created")
 		}
 	}
 	require.Equal(t, "u1", string(o.Namespaces[0].UID))

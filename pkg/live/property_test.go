@@ -155,7 +155,7 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 		x := &v1alpha1.ClusterException{ObjectMeta: meta("exception")}
 		x.CreationTimestamp = metav1.NewTime(began())
 		x.Spec.Images, x.Spec.Namespaces, x.Spec.Floors = []string{strings.TrimSuffix(l.images[0], ":v1")}, []string{team}, some("floors")
-		x.Spec.Reason, x.Spec.Until = "a test", metav1.NewTime(began().Add(time.Hour*48))
+		x.Spec.Reason, x.Spec.Until = "a test", began().Add(time.Hour*48).UTC().Format(time.RFC3339)
 		w.add(x)
 	}
 	if level != "" && rapid.IntRange(0, 3).Draw(t, level+" store") == 0 {

@@ -85,6 +85,14 @@ func (f *serviceFlags) registerFiles(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
 }
 
+// oneImage refuses arguments that are not one image, unless -f has the images.
+func (f *serviceFlags) oneImage(cmd *cobra.Command, args []string) error {
+	if len(f.files) > 0 && len(args) == 0 {
+		return nil
+	}
+	return oneImage(cmd, args)
+}
+
 // questions returns the images of the command line, or those of the files of -f.
 func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question, error) {
 	if len(f.files) == 0 {

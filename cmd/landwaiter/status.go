@@ -27,14 +27,14 @@ type printedStatus struct {
 }
 
 type printedNamespace struct {
-	Namespace  string             `json:"namespace"`
-	Counts     map[string]int     `json:"counts"`
-	Running    []printedRunning   `json:"running"`
-	Denied     []printedDenied    `json:"denied"`
+	Namespace  string                `json:"namespace"`
+	Counts     map[string]int        `json:"counts"`
+	Running    []printedRunning      `json:"running"`
+	Denied     []printedDenied       `json:"denied"`
 	Exceptions []printedExceptionUse `json:"exceptions"`
-	Resources  []printedAttention `json:"resources"`
-	Rules      []printedChoice    `json:"rules"`
-	Floors     []string           `json:"floors"`
+	Resources  []printedAttention    `json:"resources"`
+	Rules      []printedChoice       `json:"rules"`
+	Floors     []string              `json:"floors"`
 }
 
 type printedRunning struct {

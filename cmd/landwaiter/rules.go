@@ -25,8 +25,7 @@ import (
 type rules struct {
 	*service.Service
 
-	namespace verify.Namespace
-	state     *live.State // nil for files
+	state *live.State // nil for files
 }
 
 // verify decides about an image in a namespace.
@@ -151,12 +150,12 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules
 	}
 	if f.configDir != "" {
 		s, err := f.load(cmd, namespace)
-		return rules{Service: s, namespace: namespace}, err
+		return rules{Service: s}, err
 	}
 	config, _, err := f.person.config()
 	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
 		s, err := f.load(cmd, namespace)
-		return rules{Service: s, namespace: namespace}, err
+		return rules{Service: s}, err
 	}
 	if err != nil {
 		return rules{}, err // defaultNamespace has found it
@@ -182,7 +181,7 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules
 		s.Close()
 		return rules{}, err
 	}
-	return rules{Service: s, namespace: namespace, state: &state}, nil
+	return rules{Service: s, state: &state}, nil
 }
 
 // sayProblems prints what is wrong with the resources of a cluster, of which conditions say

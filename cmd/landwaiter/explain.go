@@ -34,11 +34,14 @@ func newExplain() *cobra.Command {
 	var timeout time.Duration
 	var compare bool
 	cmd := &cobra.Command{
-		Use:   "explain [--config-dir DIR] [--namespace NS] IMAGE",
+		Use:   "explain [--config-dir DIR] [--namespace NS] {IMAGE | -f FILE}",
 		Short: "Show which resources apply to an image, what was found, and how long it took",
-		Long: `Explain verifies IMAGE as the server would for a pod of the namespace and shows,
-with the resources of your cluster or from files, kind by kind, which resources apply and from which level; every place where evidence
-was looked for; every signature that was checked; and the stages with their timings.
+		Long: `Explain verifies IMAGE as the server would for a pod of the namespace, with the
+resources of your cluster or from files as verify does. It shows, kind by kind, which
+resources apply and from which level; every place where evidence was looked for; every
+signature that was checked; and the stages with their timings.
+
+With -f it explains each image of the Pods and workloads in files, one after the other.
 
 With --compare-origin it also asks the registry that IMAGE names, with the same
 credentials, and says what mirrors and evidence repositories lack. That changes no
@@ -47,13 +50,9 @@ verdict.
 Exit codes are those of verify.`,
 		Example: `  landwaiter explain --namespace team-a registry.example.com/team-a/app:v1
   landwaiter explain --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
-		Args: oneImage,
+		Args: flags.oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			questions, err := flags.questions(cmd, args)
-			if err != nil {
-				return err
-			}
-			ref, err := image.Parse(args[0])
 			if err != nil {
 				return err
 			}
@@ -62,19 +61,52 @@ Exit codes are those of verify.`,
 				return err
 			}
 			defer r.Close()
-			e, result := explainImage(cmd, r, r.namespace, ref, timeout, compare)
-			e.Image = args[0]
-			if err := output.print(cmd, e, e.print); err != nil {
+			all := explanations{Explanations: []explanation{}}
+			var results []verify.Result
+			for _, q := range questions {
+				ref, err := image.Parse(q.image)
+				if err != nil {
+					return fmt.Errorf("%s: %w", used(q.use), err)
+				}
+				e, result := explainImage(cmd, r, q.namespace, ref, timeout, compare)
+				e.Image, e.Used = q.image, q.use.Owners
+				all.Explanations, results = append(all.Explanations, e), append(results, result)
+			}
+			if err := all.show(cmd, &output, len(flags.files) > 0); err != nil {
 				return err
 			}
-			return exitFor([]verify.Result{result})
+			return exitFor(results)
 		},
 	}
 	flags.registerRules(cmd, "namespace to explain for (empty: that of the context, or with --config-dir cluster resources only)")
+	flags.registerFiles(cmd)
 	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification of one image")
 	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
 	return cmd
+}
+
+// explanations is what explain prints of the images of files.
+type explanations struct {
+	Explanations []explanation `json:"explanations"`
+}
+
+// show prints one explanation as it is, and those of files as a list.
+func (x explanations) show(cmd *cobra.Command, output *format, list bool) error {
+	if !list {
+		return output.print(cmd, x.Explanations[0], x.Explanations[0].print)
+	}
+	return output.print(cmd, x, func(out io.Writer) error {
+		for i, e := range x.Explanations {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			if err := e.print(out); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // explainImage verifies one image and returns how it was decided.

@@ -20,17 +20,50 @@ type printedResolution struct {
 	Resolved  string `json:"resolved"`
 }
 
+// resolutions is what resolve prints of the images of files.
+type resolutions struct {
+	Resolutions []printedResolution `json:"resolutions"`
+}
+
+func (r resolutions) print(out io.Writer) error {
+	for _, resolved := range r.Resolutions {
+		if _, err := fmt.Fprintln(out, resolved.Resolved); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolveImage asks for the digest of one image.
+func resolveImage(ctx context.Context, by rules, q question) (printedResolution, error) {
+	ref, err := image.Parse(q.image)
+	if err != nil {
+		return printedResolution{}, &exitError{code: exitDenied, err: fmt.Errorf("%s: %w", used(q.use), err)}
+	}
+	pinned, err := by.Resolve(ctx, q.namespace, ref)
+	switch {
+	case verify.IsPermanent(err):
+		return printedResolution{}, &exitError{code: exitDenied, err: err}
+	case err != nil:
+		return printedResolution{}, &exitError{code: exitUndecided, err: err}
+	}
+	return printedResolution{Image: q.image, Namespace: string(q.namespace), Digest: pinned.Digest.String(), Resolved: pinned.String()}, nil
+}
+
 func newResolve() *cobra.Command {
 	flags := serviceFlags{anonymous: true}
 	var output format
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "resolve [--config-dir DIR] [--namespace NS] IMAGE",
+		Use:   "resolve [--config-dir DIR] [--namespace NS] {IMAGE | -f FILE}",
 		Short: "Print IMAGE with the digest that its tag names now",
 		Long: `Resolve asks the registry which digest the tag of IMAGE names, as mutation does.
 The Stores of the namespace, or of the cluster, give credentials and certificates:
 those of the cluster of your kubeconfig, or those below --config-dir. Where there is
 neither, the registry is asked anonymously over HTTPS.
+
+With -f it resolves the images of the Pods and workloads in files, and -o json has a
+list.
 
 The default output is the image alone, for scripts.
 
@@ -40,13 +73,9 @@ could not be asked, 64 the command line is wrong, or the resources cannot be use
 for verify), 69 the result cannot be written.`,
 		Example: `  landwaiter resolve docker.io/library/nginx:1.27
   landwaiter resolve --config-dir ./config/samples --namespace team-a registry.example.com/team-a/app:v1`,
-		Args: oneImage,
+		Args: flags.oneImage,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			questions, err := flags.questions(cmd, args)
-			if err != nil {
-				return err
-			}
-			ref, err := image.Parse(args[0])
 			if err != nil {
 				return err
 			}
@@ -55,24 +84,24 @@ for verify), 69 the result cannot be written.`,
 				return err
 			}
 			defer s.Close()
-			ns := s.namespace
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			pinned, err := s.Resolve(ctx, ns, ref)
-			switch {
-			case verify.IsPermanent(err):
-				return &exitError{code: exitDenied, err: err}
-			case err != nil:
-				return &exitError{code: exitUndecided, err: err}
-			}
-			return output.print(cmd, printedResolution{Image: args[0], Namespace: string(ns), Digest: pinned.Digest.String(), Resolved: pinned.String()},
-				func(out io.Writer) error {
-					_, err := fmt.Fprintln(out, pinned)
+			all := resolutions{Resolutions: []printedResolution{}}
+			for _, q := range questions {
+				resolved, err := resolveImage(ctx, s, q)
+				if err != nil {
 					return err
-				})
+				}
+				all.Resolutions = append(all.Resolutions, resolved)
+			}
+			if len(flags.files) > 0 {
+				return output.print(cmd, all, all.print)
+			}
+			return output.print(cmd, all.Resolutions[0], all.print)
 		},
 	}
 	flags.registerRules(cmd, "namespace whose Stores are used (empty: that of the context, or with --config-dir the cluster's)")
+	flags.registerFiles(cmd)
 	output.register(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "time for the registry to answer")
 	return cmd

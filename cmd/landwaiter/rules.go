@@ -25,8 +25,7 @@ import (
 type rules struct {
 	*service.Service
 
-	namespace verify.Namespace
-	state     *live.State // nil for files
+	state *live.State // nil for files
 }
 
 // verify decides about an image in a namespace.
@@ -83,6 +82,14 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
 // registerFiles declares -f.
 func (f *serviceFlags) registerFiles(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "file or directory with Pods and workloads, whose images are meant; - is standard input (repeatable)")
+}
+
+// oneImage refuses arguments that are not one image, unless -f has the images.
+func (f *serviceFlags) oneImage(cmd *cobra.Command, args []string) error {
+	if len(f.files) > 0 && len(args) == 0 {
+		return nil
+	}
+	return oneImage(cmd, args)
 }
 
 // questions returns the images of the command line, or those of the files of -f.
@@ -143,12 +150,12 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules
 	}
 	if f.configDir != "" {
 		s, err := f.load(cmd, namespace)
-		return rules{Service: s, namespace: namespace}, err
+		return rules{Service: s}, err
 	}
 	config, _, err := f.person.config()
 	if f.anonymous && clientcmd.IsEmptyConfig(errors.Unwrap(err)) {
 		s, err := f.load(cmd, namespace)
-		return rules{Service: s, namespace: namespace}, err
+		return rules{Service: s}, err
 	}
 	if err != nil {
 		return rules{}, err // defaultNamespace has found it
@@ -174,7 +181,7 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules
 		s.Close()
 		return rules{}, err
 	}
-	return rules{Service: s, namespace: namespace, state: &state}, nil
+	return rules{Service: s, state: &state}, nil
 }
 
 // sayProblems prints what is wrong with the resources of a cluster, of which conditions say

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,7 +109,7 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1alpha1.KindClusterVerifier:
-			return fmt.Errorf("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")
+			return errors.New("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")
 		case meta.IsNoMatchError(err): // of a later version than the cluster has: there are none
 		case apierrors.IsForbidden(err) && all:
 			for _, namespace := range r.scope {

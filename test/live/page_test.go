@@ -19,7 +19,9 @@ import (
 // The commands of docs/preview.md run in its order, as an admin copies them.
 func TestTheCommandsOfThePageOnPreviewsWork(t *testing.T) {
 	t.Cleanup(func() {
-		meta := func(namespace, name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+		meta := func(namespace, name string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Namespace: namespace, Name: name}
+		}
 		for _, made := range []client.Object{
 			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "landwaiter-previewers")}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "team-a-previewers")},
 			&rbacv1.RoleBinding{ObjectMeta: meta("team-a", "landwaiter-previewers")}, &rbacv1.RoleBinding{ObjectMeta: meta("team-a", "registry-login-reader")},

@@ -153,7 +153,7 @@ func (t *term) work(ctx context.Context) error {
 // flushDue writes what is due as far as the limits allow.
 func (t *term) flushDue(ctx context.Context) error {
 	for _, namespace := range t.takeDue(t.now()) {
-		if t.all.TokensAt(t.now()) < 1 || ctx.Err() != nil {
+		if t.all.TokensAt(t.now()) < 1 {
 			return nil
 		}
 		t.begin(namespace)

@@ -263,6 +263,11 @@ func TestDenialsOfManyImagesAreBounded(t *testing.T) {
 	results := s.all()[0].Results
 	require.Equal(t, "r.example.com/app:204", results[0].Properties["image"], "the last one comes first")
 	require.Equal(t, "5", results[len(results)-1].Properties["leftOut"])
+	again := noteAt("r0-0", 2, began)
+	again.Image = "r.example.com/app:0"
+	changed, _ := s.fold(again, at(11))
+	require.False(t, changed, "an old note does not push out a newer one")
+	require.Equal(t, 5, s.leftOut)
 }
 
 func TestAResultThatDoesNotFitIsLeftOutAlone(t *testing.T) {

@@ -36,7 +36,7 @@ func parseNote(text string, now time.Time) (note, bool) {
 	if len(text) > maxNoteBytes || json.Unmarshal([]byte(text), &n) != nil {
 		return note{}, false
 	}
-	if !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount ||
+	if n.First.Before(now.Add(-10*keepDenials)) || !counterName.MatchString(n.Counter) || !traceName.MatchString(n.TraceID) || n.Count < 1 || n.Count > maxCount ||
 		n.Last.Before(n.First) || n.Last.After(now.Add(maxAhead)) || now.Sub(n.Last) > keepDenials {
 		return note{}, false
 	}

@@ -123,6 +123,7 @@ func TestForgedNotesAreRefusedOrBounded(t *testing.T) {
 		"less than nothing":    func(n *note) { n.Count = -1 },
 		"more than there is":   func(n *note) { n.Count = maxCount + 1 },
 		"ends before it began": func(n *note) { n.First = at(2) },
+		"no beginning":         func(n *note) { n.First = time.Time{} },
 		"in the future":        func(n *note) { n.Last = at(2).Add(2 * maxAhead) },
 		"long ago":             func(n *note) { n.First, n.Last = n.First.Add(-2*keepDenials), n.Last.Add(-2*keepDenials) },
 		"large":                func(n *note) { n.Reason = strings.Repeat("x", maxNoteBytes) },

@@ -124,7 +124,7 @@ func (w *noteWriter) save(ctx context.Context, p pending) error {
 	}
 	events := w.clients.CoreV1().Events(string(p.namespace))
 	if p.written > 0 {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": e.Annotations}, "message": e.Message, "count": e.Count, "lastTimestamp": e.LastTimestamp})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": e.Annotations, "labels": e.Labels}, "reason": e.Reason, "type": e.Type, "message": e.Message, "count": e.Count, "lastTimestamp": e.LastTimestamp})
 		if err != nil {
 			return fmt.Errorf("write a note: %w", err)
 		}

@@ -124,17 +124,62 @@ func (t *term) load(ctx context.Context) error {
 	}
 }
 
-// followNotes folds the Events of all replicas until ctx ends.
+// followNotes folds the Events of all replicas until ctx ends. Whoever may write Events can
+// make large ones, so it reads a few at a time and keeps none, unlike an informer.
 func (t *term) followNotes(ctx context.Context) {
-	events := cache.NewFilteredListWatchFromClient(t.clients.CoreV1().RESTClient(), "events", metav1.NamespaceAll, func(o *metav1.ListOptions) {
-		o.LabelSelector, o.FieldSelector = v1alpha1.LabelReport+"="+v1alpha1.ReportDenied, "reason="+v1alpha1.EventImageDenied
-	})
-	cache.NewReflector(events, &corev1.Event{}, &told{put: t.noted}, 0).RunWithContext(ctx)
+	var failed complaint
+	for ctx.Err() == nil {
+		if err := t.readNotes(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
+			t.log.WithError(err).Warn("cannot read Events about denials, will try again")
+		}
+		pause := time.NewTimer(soon)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+// readNotes folds the Events that there are, and then those that come until the watch ends.
+func (t *term) readNotes(ctx context.Context) error {
+	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
+	selected := metav1.ListOptions{LabelSelector: v1alpha1.LabelReport + "=" + v1alpha1.ReportDenied, FieldSelector: "reason=" + v1alpha1.EventImageDenied}
+	paged := selected
+	paged.Limit = pageSize
+	for {
+		list, err := events.List(ctx, paged)
+		if err != nil {
+			return fmt.Errorf("list Events: %w", err)
+		}
+		for i := range list.Items {
+			t.noted(&list.Items[i])
+		}
+		if paged.Continue = list.Continue; paged.Continue == "" {
+			selected.ResourceVersion = list.ResourceVersion
+			break
+		}
+	}
+	changes, err := events.Watch(ctx, selected)
+	if err != nil {
+		return fmt.Errorf("watch Events: %w", err)
+	}
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		switch change.Type {
+		case watch.Error:
+			return fmt.Errorf("watch Events: %w", apierrors.FromObject(change.Object))
+		case watch.Added, watch.Modified:
+			t.noted(change.Object)
+		case watch.Deleted, watch.Bookmark:
+		}
+	}
+	return nil
 }
 
 // noted takes over the note of an Event. Whoever may write Events in a namespace can forge
 // one, about that namespace.
-func (t *term) noted(object any) {
+func (t *term) noted(object runtime.Object) {
 	e, ok := object.(*corev1.Event)
 	if !ok || e.Reason != v1alpha1.EventImageDenied {
 		return

@@ -11,6 +11,10 @@ const (
 	runningBytes = 2 << 20
 	deniedBytes  = 256 << 10
 	minBytes     = 16 << 10
+	// maxResultBytes bounds one result: what is larger is left out alone. minResultBytes is
+	// less than any result takes, to know early that no more fit.
+	maxResultBytes = 32 << 10
+	minResultBytes = 256
 	// maxDenials is how many images a namespace's report on denials has: the ones that were
 	// denied last.
 	maxDenials = 200
@@ -43,7 +47,7 @@ const (
 	goneFor = 2 * time.Minute
 
 	// Bounds of texts that strangers chose, in bytes.
-	maxImageBytes       = 512
+	maxImageBytes       = 1024 // as long as a reference may be
 	maxReasonBytes      = 700
 	maxRemediationBytes = 500
 	maxNameBytes        = 256

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/rand"
+
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -84,7 +86,7 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 	if p == nil {
 		n.made++
 		p = &pending{namespace: namespace, account: account}
-		p.First, p.Counter = now, n.replica+"-"+strconv.Itoa(n.made)
+		p.First, p.Counter = now, n.replica+"-"+strconv.Itoa(n.made)+"-"+rand.String(8) // nobody can guess the next name
 		if n.of[namespace] == nil {
 			n.of[namespace] = map[string]*pending{}
 		}

@@ -31,7 +31,8 @@ type having func(image string) []workload.Ref
 // render returns the reports of a namespace. bytes bound what runs and what was denied.
 func (s *space) render(namespace verify.Namespace, having having, running, denied int) []*openreports.Report {
 	var reports []*openreports.Report
-	for i, results := range split(s.runningResults(namespace), running) {
+	rows := s.runningRows()
+	for i, results := range split(v1alpha1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, running) {
 		name := v1alpha1.ReportNameRunning
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
@@ -42,7 +43,7 @@ func (s *space) render(namespace verify.Namespace, having having, running, denie
 	if s.leftOut > 0 {
 		results = append(results, leftOut(v1alpha1.ReportDenied, s.leftOut))
 	}
-	for _, results := range split(results, min(denied, maxObjectBytes)) {
+	for _, results := range split(v1alpha1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(denied, maxObjectBytes)) {
 		reports = append(reports, newReport(namespace, v1alpha1.ReportNameDenied, v1alpha1.ReportDenied, results))
 	}
 	return reports
@@ -69,9 +70,8 @@ func newReport(namespace verify.Namespace, name, about string, results []openrep
 	return r
 }
 
-// runningResults returns a result for each image of each container of a workload, the worst
-// first.
-func (s *space) runningResults(namespace verify.Namespace) []openreports.ReportResult {
+// runningRows returns the images of the containers that have a result, the worst first.
+func (s *space) runningRows() []workload.Running {
 	rows := make([]workload.Running, 0, len(s.rows))
 	for row := range s.rows {
 		if s.images[row.Image].result != "" {
@@ -82,16 +82,17 @@ func (s *space) runningResults(namespace verify.Namespace) []openreports.ReportR
 		return cmp.Or(cmp.Compare(severityOrder(s.images[a.Image].result), severityOrder(s.images[b.Image].result)),
 			workload.Compare(a.Of, b.Of), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
 	})
-	results := make([]openreports.ReportResult, len(rows))
-	for i, row := range rows {
-		st := s.images[row.Image]
-		results[i] = newResult(v1alpha1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
-			v1alpha1.PropertyImage: row.Image, v1alpha1.PropertyDigest: st.digest, v1alpha1.PropertyContainer: row.Container, v1alpha1.PropertyPlace: string(row.Place),
-			v1alpha1.PropertyRemediation: st.remediation, v1alpha1.PropertySince: stamp(st.since), v1alpha1.PropertyLastResult: st.lastResult, v1alpha1.PropertyLastSince: stamp(st.lastSince),
-			v1alpha1.PropertyException: st.exception, v1alpha1.PropertyExceptionEnds: stamp(st.exceptionEnds),
-		})
-	}
-	return results
+	return rows
+}
+
+// runningResult returns the result for an image of a container.
+func (s *space) runningResult(namespace verify.Namespace, row workload.Running) openreports.ReportResult {
+	st := s.images[row.Image]
+	return newResult(v1alpha1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
+		v1alpha1.PropertyImage: row.Image, v1alpha1.PropertyDigest: st.digest, v1alpha1.PropertyContainer: row.Container, v1alpha1.PropertyPlace: string(row.Place),
+		v1alpha1.PropertyRemediation: st.remediation, v1alpha1.PropertySince: stamp(st.since), v1alpha1.PropertyLastResult: st.lastResult, v1alpha1.PropertyLastSince: stamp(st.lastSince),
+		v1alpha1.PropertyException: st.exception, v1alpha1.PropertyExceptionEnds: stamp(st.exceptionEnds),
+	})
 }
 
 // deniedResults returns a result for each image that was denied, the last one first.
@@ -157,21 +158,31 @@ func leftOut(rule string, n int) openreports.ReportResult {
 }
 
 // split shares results among objects of at most [maxObjectBytes] each and limit bytes in
-// all. The last result says how many are left out.
-func split(results []openreports.ReportResult, limit int) [][]openreports.ReportResult {
+// all. It makes a result when its turn comes, and one that does not fit is left out alone.
+// The last result says how many are left out.
+func split(rule string, count int, at func(i int) openreports.ReportResult, limit int) [][]openreports.ReportResult {
 	var parts [][]openreports.ReportResult
 	var part []openreports.ReportResult
-	size, total := 0, 0
-	for i := range results {
-		text, err := json.Marshal(&results[i])
-		if err != nil || total+len(text) > limit {
-			return append(parts, append(part, leftOut(results[i].Rule, len(results)-i)))
+	size, total, out := 0, 0, 0
+	for i := range count {
+		if total+minResultBytes > limit {
+			out += count - i
+			break
+		}
+		result := at(i)
+		text, err := json.Marshal(&result)
+		if err != nil || total+len(text) > limit || len(text) > maxResultBytes {
+			out++
+			continue
 		}
 		if size+len(text) > maxObjectBytes {
 			parts, part, size = append(parts, part), nil, 0
 		}
-		part = append(part, results[i])
+		part = append(part, result)
 		size, total = size+len(text), total+len(text)
+	}
+	if out > 0 {
+		part = append(part, leftOut(rule, out))
 	}
 	if len(part) > 0 {
 		parts = append(parts, part)

@@ -78,6 +78,9 @@ func (s *space) refresh(running []workload.Running, known map[string]finding, no
 func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
 	d := s.denials[n.Image]
 	if d == nil {
+		if len(s.denials) >= maxDenials && !n.Last.After(s.oldest().last) {
+			return false, false // there was no room for it before
+		}
 		d = &denial{image: n.Image}
 	}
 	fresh = d.last.IsZero()
@@ -86,13 +89,17 @@ func (s *space) fold(n note, now time.Time) (changed, fresh bool) {
 	}
 	s.denials[n.Image] = d
 	for len(s.denials) > maxDenials {
-		oldest := slices.MinFunc(slices.Collect(maps.Values(s.denials)), func(a, b *denial) int {
-			return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.image, b.image))
-		})
-		delete(s.denials, oldest.image)
+		delete(s.denials, s.oldest().image)
 		s.leftOut++
 	}
 	return true, fresh
+}
+
+// oldest returns the image that was denied the longest ago. There must be one.
+func (s *space) oldest() *denial {
+	return slices.MinFunc(slices.Collect(maps.Values(s.denials)), func(a, b *denial) int {
+		return cmp.Or(a.last.Compare(b.last), cmp.Compare(a.image, b.image))
+	})
 }
 
 // expire drops the denials that are too old.

@@ -263,4 +263,19 @@ func TestDenialsOfManyImagesAreBounded(t *testing.T) {
 	results := s.all()[0].Results
 	require.Equal(t, "r.example.com/app:204", results[0].Properties["image"], "the last one comes first")
 	require.Equal(t, "5", results[len(results)-1].Properties["leftOut"])
+	again := noteAt("r0-0", 2, began)
+	again.Image = "r.example.com/app:0"
+	changed, _ := s.fold(again, at(11))
+	require.False(t, changed, "an old note does not push out a newer one")
+	require.Equal(t, 5, s.leftOut)
+}
+
+func TestAResultThatDoesNotFitIsLeftOutAlone(t *testing.T) {
+	s := newSpace()
+	large := workload.Ref{Kind: "A", Name: strings.Repeat("x", 2*maxResultBytes)} // it sorts first
+	s.renew([]workload.Running{runs(large, "main", imageTwo), runs(web, "main", imageTwo)}, map[string]finding{imageTwo: {denied, began}}, began)
+	results := s.all()[0].Results
+	require.Len(t, results, 2)
+	require.Equal(t, "web", results[0].Subjects[0].Name)
+	require.Equal(t, "1", results[1].Properties["leftOut"])
 }

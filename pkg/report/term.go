@@ -41,10 +41,13 @@ type term struct {
 	each       *limiters
 	events     *limiters
 	complaints complaint
+	// unannounced are the names of Events that could not be written, and have taken their
+	// token already.
+	unannounced map[string]bool
 }
 
 func newTerm(r *Reporter) *term {
-	return &term{Reporter: r, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{},
+	return &term{Reporter: r, unannounced: map[string]bool{}, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{},
 		all: rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce), each: newLimiters(accountWritesPerMinute, accountWritesAtOnce),
 		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce)}
 }
@@ -153,7 +156,7 @@ func (t *term) work(ctx context.Context) error {
 // flushDue writes what is due as far as the limits allow.
 func (t *term) flushDue(ctx context.Context) error {
 	for _, namespace := range t.takeDue(t.now()) {
-		if t.all.TokensAt(t.now()) < 1 || ctx.Err() != nil {
+		if t.all.TokensAt(t.now()) < 1 {
 			return nil
 		}
 		t.begin(namespace)
@@ -223,15 +226,16 @@ func (t *term) share(namespace verify.Namespace, bytes int) int {
 // announce writes the Event of a revocation, within the limits of the account: the report
 // says what Events leave out.
 func (t *term) announce(ctx context.Context, namespace verify.Namespace, r revocation, now time.Time) error {
-	if !t.events.allow(t.accounts.Account(namespace), now) {
-		return nil
-	}
 	var about workload.Ref
 	if of := t.pods.Having(namespace, r.image, 1); len(of) > 0 {
 		about = of[0]
 	}
 	e := newRevoked(namespace, r, about, now)
+	if !t.unannounced[e.Name] && !t.events.allow(t.accounts.Account(namespace), now) {
+		return nil
+	}
 	_, err := t.clients.CoreV1().Events(string(namespace)).Create(ctx, e, metav1.CreateOptions{FieldManager: v1alpha1.ReportSource})
+	delete(t.unannounced, e.Name)
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -241,6 +245,7 @@ func (t *term) announce(ctx context.Context, namespace verify.Namespace, r revoc
 		}
 		return nil
 	}
+	t.unannounced[e.Name] = true // tokens bound how many there are
 	return wrapped(err)
 }
 

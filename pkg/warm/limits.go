@@ -13,7 +13,7 @@ const (
 	maxImages = 64
 	// maxUses is how many containers and volumes of one object are looked at: their images
 	// may all be the same.
-	maxUses = 256
+	maxUses = 64
 	// workers is the warm-up concurrency. It is low on purpose: warm-up only uses spare
 	// capacity.
 	workers = 2

@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/client-go/tools/cache"
@@ -47,14 +48,13 @@ func (w *Watcher) Running(namespace verify.Namespace) []workload.Running {
 // Having returns the workloads of a namespace that have an image in the template of their
 // pods or in a pod, in the order of their names, at most limit.
 func (w *Watcher) Having(namespace verify.Namespace, image string, limit int) []workload.Ref {
-	var found []workload.Ref
+	seen := map[workload.Ref]struct{}{}
 	for _, informer := range w.informers {
 		for _, r := range recordsBy(informer, byImage, string(namespace)+"/"+image) {
-			if of := w.top(r); !slices.Contains(found, of) {
-				found = append(found, of)
-			}
+			seen[w.top(r)] = struct{}{}
 		}
 	}
+	found := slices.Collect(maps.Keys(seen))
 	slices.SortFunc(found, workload.Compare)
 	return found[:min(len(found), limit)]
 }

@@ -32,10 +32,20 @@ type Running struct {
 	Image     string // normalised
 }
 
-// Owner returns the controller of an object, the zero value if it has none.
+// maxOwnerBytes bounds each part of an owner. The API server bounds none, and objects that
+// exist have shorter ones.
+const maxOwnerBytes = 317
+
+func isPrintable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < '!' || r > '~' }) < 0
+}
+
+// Owner returns the controller of an object, the zero value if it has none, or one that no
+// object can be.
 func Owner(meta *metav1.ObjectMeta) Ref {
 	owner := metav1.GetControllerOfNoCopy(meta)
-	if owner == nil {
+	if owner == nil || len(owner.APIVersion) > maxOwnerBytes || len(owner.Kind) > maxOwnerBytes || len(owner.Name) > maxOwnerBytes || len(owner.UID) > maxOwnerBytes ||
+		!isPrintable(owner.APIVersion+owner.Kind+owner.Name+string(owner.UID)) {
 		return Ref{}
 	}
 	return Ref{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name, UID: owner.UID}

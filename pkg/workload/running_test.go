@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,8 @@ func TestAPodIsTracedToItsOwners(t *testing.T) {
 		"of a ReplicaSet of other names": {owned(&is, "ReplicaSet", "web-1", "5d4f"), Ref{"apps/v1", "ReplicaSet", "web-1", "1"}, ""},
 		"of a StatefulSet":               {owned(&is, "StatefulSet", "web-5d4f", "5d4f"), Ref{"apps/v1", "StatefulSet", "web-5d4f", "1"}, ""},
 		"owned but not controlled":       {owned(nil, "ReplicaSet", "web-5d4f", "5d4f"), Ref{}, ""},
+		"owned by what cannot exist":     {owned(&is, "ReplicaSet", strings.Repeat("x", 1<<20), ""), Ref{}, ""},
+		"owned by control characters":    {owned(&is, "A", "a\x01b", ""), Ref{}, ""},
 		"by itself":                      {&metav1.ObjectMeta{Name: "web"}, Ref{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,9 +56,10 @@ func TestManyPodsAtRestCostFewWritesAndLittleMemory(t *testing.T) {
 		require.NoError(t, err)
 	}
 	c := gather(t, pods/podsEach)
-	interval, window := time.Second, 6*time.Second
+	// The binary of make e2e has the race detector, which takes several times the memory.
+	interval, window, limit := time.Second, 6*time.Second, int64(4*mostMemory)
 	if pods > 2000 {
-		interval, window = time.Minute, 2*time.Minute
+		interval, window, limit = time.Minute, 2*time.Minute, mostMemory
 	}
 	c.serve(t, "before")
 	time.Sleep(2 * time.Second) // what it has without a single pod: it settles by itself
@@ -79,7 +80,7 @@ func TestManyPodsAtRestCostFewWritesAndLittleMemory(t *testing.T) {
 	t.Logf("at rest: %.1f writes a minute; %d MiB more memory", wrote, grown>>20)
 	require.LessOrEqual(t, wrote, float64(mostWrites))
 	require.Zero(t, int(wrote), "nothing changes, so nothing is written")
-	require.LessOrEqual(t, grown, int64(mostMemory))
+	require.LessOrEqual(t, grown, limit)
 
 	store := &v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "keys"}}
 	require.NoError(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(store), store))
@@ -90,7 +91,7 @@ func TestManyPodsAtRestCostFewWritesAndLittleMemory(t *testing.T) {
 	began = time.Now()
 	c.reported(t, map[string]int{"fail": c.namespaces * imagesEach})
 	t.Logf("a revoked key made everything fail after %s; memory is %d MiB more", time.Since(began).Round(time.Second), (c.memory(t)-before)>>20)
-	require.LessOrEqual(t, c.memory(t)-before, int64(mostMemory))
+	require.LessOrEqual(t, c.memory(t)-before, limit)
 	revoked, err := c.clients.CoreV1().Events("crowd-0").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.EventImageNoLongerTrusted})
 	require.NoError(t, err)
 	require.Len(t, revoked.Items, imagesEach-1, "one for each image that was allowed")

@@ -66,7 +66,7 @@ func notReady(v *view) []Finding {
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
 			// Made from the installation, not from the message: that may be anybody's.
 			role := v.serve.last("material-role", "landwaiter-material")
-			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Inventory.Namespace+":"+v.serve.account))
+			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
 		}
 		found = append(found, f)
 	}

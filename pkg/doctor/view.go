@@ -102,7 +102,7 @@ func (v *view) asked() []hook {
 
 // exempt returns the namespaces that may be exempt.
 func (v *view) exempt() []string {
-	all := append([]string{"kube-system", "kube-node-lease", v.Inventory.Namespace, v.gatekeeperNamespace()}, v.Exempt...)
+	all := append([]string{"kube-system", "kube-node-lease", v.Namespace, v.gatekeeperNamespace()}, v.Exempt...)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }

@@ -31,7 +31,7 @@ type printedNamespace struct {
 	Counts     map[string]int     `json:"counts"`
 	Running    []printedRunning   `json:"running"`
 	Denied     []printedDenied    `json:"denied"`
-	Exceptions []printedExceptionUse `json:"exceptions"`
+	Exceptions []printedExcused   `json:"exceptions"`
 	Resources  []printedAttention `json:"resources"`
 	Rules      []printedChoice    `json:"rules"`
 	Floors     []string           `json:"floors"`
@@ -63,7 +63,7 @@ type printedDenied struct {
 	Note        string   `json:"note,omitempty"`
 }
 
-type printedExceptionUse struct {
+type printedExcused struct {
 	Exception string `json:"exception"`
 	Image     string `json:"image"`
 	Workload  string `json:"workload"`
@@ -194,8 +194,8 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 			return printedDenied{Image: d.Image, Count: d.Count, First: written(d.First), Last: written(d.Last), Policy: d.Policy, Reason: d.Reason, Remediation: d.Remediation, TraceID: d.TraceID,
 				Workloads: mapped(d.Workloads, same), Matched: d.Matched, Note: d.Note}
 		}),
-		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExceptionUse {
-			return printedExceptionUse{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
+		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExcused {
+			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
 		}),
 		Rules: mapped(n.Rules, func(c compile.Choice) printedChoice {
 			return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: plain(c.Why), Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}

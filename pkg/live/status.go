@@ -50,6 +50,9 @@ type NamespaceStatus struct {
 	// Rules say which level decides about each kind, and Floors hold in any case.
 	Rules  []compile.Choice
 	Floors []string
+	// Hidden are the kinds of which the person may not read all that may apply, so that
+	// Rules and Floors are incomplete.
+	Hidden []string
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
 	// LeftOut how many results its reports had no room for.
 	Ignored, LeftOut int
@@ -137,7 +140,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			}
 		}
 		n := reports.of(name)
-		n.Resources, n.Rules, n.Floors = found[name], snapshot.Explain(name), floors(r.objects)
+		n.Resources, n.Rules, n.Floors, n.Hidden = found[name], snapshot.Explain(name), floors(r.objects), hiddenFrom(r.objects, name)
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}
@@ -191,6 +194,21 @@ func floors(o resource.Objects) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// hiddenFrom names the kinds that decide in a namespace and that the person may not read.
+// Without Tenants it is not known whether one has the namespace.
+func hiddenFrom(o resource.Objects, namespace verify.Namespace) []string {
+	kinds := []string{}
+	for _, h := range o.Hidden {
+		if h.Source.Namespace == "" || h.Source.Namespace == string(namespace) {
+			if !slices.Contains(kinds, h.Source.Kind) {
+				kinds = append(kinds, h.Source.Kind)
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }
 
 // finish sorts what was read.

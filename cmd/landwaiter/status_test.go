@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/isolation"
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// shopStatus is the example of docs/denied.md.
+func shopStatus() live.Status {
+	at := func(text string) time.Time {
+		t, _ := time.Parse(time.RFC3339, text)
+		return t
+	}
+	return live.Status{Namespaces: []live.NamespaceStatus{{
+		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
+		Rules: []compile.Choice{{Kind: v1alpha1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: at("2026-11-20T10:00:00Z"),
+			Reason: "no signature of a trusted key", Remediation: "sign it again"}},
+		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: at("2026-11-21T09:00:00Z"), Last: at("2026-11-21T17:04:00Z"), Workloads: []string{"Deployment/shop"},
+			Reason: "no signature was found", Remediation: "cosign sign --key KEY registry.example.com/iris/shop@sha256:…"}},
+	}}}
+}
+
+func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printableStatus(shopStatus()).print(&out))
+	page, err := os.ReadFile("../../docs/denied.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "\n```text\n"+out.String()+"```\n", "docs/denied.md should show:\n%s", out.String())
+}
+
+func TestStatusSaysWhatIsNotKnown(t *testing.T) {
+	status := shopStatus()
+	status.Namespaces[0].Hidden = []string{v1alpha1.KindTenant, v1alpha1.KindClusterVerificationPolicy}
+	status.Namespaces[0].Ignored = 2
+	status.NoReports = true
+	status.Rights = []live.Right{{Verb: "list"}}
+	var out bytes.Buffer
+	require.NoError(t, printableStatus(status).print(&out))
+	for _, text := range []string{"VerificationPolicy  not known", "floors              not known", "note: the cluster has no reports", "somebody else has written or changed are not shown: 2", "not shown: you may not list"} {
+		require.Contains(t, out.String(), text)
+	}
+}
+
+func TestStatusExitsByWhatItCouldReadAndOnWishByWhatNeedsAttention(t *testing.T) {
+	code := func(err error) int {
+		if err == nil {
+			return exitOK
+		}
+		var exit *exitError
+		require.ErrorAs(t, err, &exit)
+		return exit.code
+	}
+	calm := live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a"}}}
+	blind := live.Status{Rights: []live.Right{{Verb: "list"}}}
+	require.Equal(t, exitOK, code(statusExit(calm, true)))
+	require.Equal(t, exitOK, code(statusExit(shopStatus(), false)))
+	require.Equal(t, exitDenied, code(statusExit(shopStatus(), true)))
+	require.Equal(t, exitUndecided, code(statusExit(blind, true)))
+	require.Equal(t, exitUndecided, code(statusExit(live.Status{Missing: []verify.Namespace{"gone"}}, false)))
+}
+
+func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {
+	results := []isolation.Result{
+		{Case: "other-secrets", Tries: "read Secrets", Tenant: "a", Other: "b", Who: "admin Group x", Outcome: isolation.Held, By: []string{"RBAC"}},
+		{Case: "other-secrets", Tries: "read Secrets", Tenant: "a", Other: "b", Who: "viewer Group y", Outcome: isolation.NotHeld, Why: "may get secrets", Fix: "take it away"},
+		{Case: "own-labels", Tries: "change labels", Tenant: "a", Who: "admin Group x", Outcome: isolation.Held, By: []string{"RBAC"}},
+		{Case: "own-labels", Tries: "change labels", Tenant: "a", Who: "viewer Group y", Outcome: isolation.Held, By: []string{"RBAC", "guardrail g"}},
+		{Case: "team-people", Tenant: "a", Outcome: isolation.NotTried, Why: "nobody", Fix: "name somebody"},
+	}
+	var out bytes.Buffer
+	printed := printableCases(results)
+	require.NoError(t, printed.print(&out))
+	text := strings.Join(strings.Fields(out.String()), " ")
+	require.Contains(t, text, "other-secrets a > b NOT HELD viewer Group y: may get secrets. To fix: take it away")
+	require.Contains(t, text, "own-labels a held change labels: RBAC, guardrail g")
+	require.Contains(t, text, "team-people a not tried nobody. To fix: name somebody")
+	require.Contains(t, text, "3 held, 1 not held, 1 not tried; nothing was written")
+	require.Equal(t, []string{}, printed.Cases[4].By, "lists are never null")
+}
+
+func TestIsolationRefusesFlagsThatMeanNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags isolationFlags
+		says  string
+	}{
+		"a team without isolation":        {isolationFlags{tenant: "a"}, "mean nothing without --isolation"},
+		"a person of no team":             {isolationFlags{wanted: true, asUser: "dan"}, "need --tenant"},
+		"a team that is its own other":    {isolationFlags{wanted: true, tenant: "a", other: "a"}, "must differ"},
+		"a group without isolation":       {isolationFlags{asGroups: []string{"x"}}, "mean nothing without --isolation"},
+		"an other team, and no isolation": {isolationFlags{other: "a"}, "mean nothing without --isolation"},
+	} {
+		require.ErrorContains(t, c.flags.check(), c.says, name)
+	}
+	require.NoError(t, (&isolationFlags{}).check())
+	require.NoError(t, (&isolationFlags{wanted: true, tenant: "a", other: "b", asUser: "dan"}).check())
+}

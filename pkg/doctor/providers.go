@@ -121,9 +121,9 @@ func missingProviders(v *view) []Finding {
 		}
 		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
-		for _, p := range v.Providers {
-			if u, _, _ := unstructured.NestedString(p.Object, "spec", "url"); strings.HasSuffix(u, "/v1/verify") && p.GetName() != name {
-				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.GetName()}}}), "spec.parameters.provider of the constraint"
+		for _, p := range v.ours() {
+			if p.rotated && p.path() == "/v1/verify" { // any other may be somebody else's
+				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.name}}}), "spec.parameters.provider of the constraint"
 				break
 			}
 		}

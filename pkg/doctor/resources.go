@@ -85,6 +85,9 @@ func notEffective(v *view) []Finding {
 		case policy.ReasonUnsatisfiable:
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, Error, "every image that it is about is denied", targetOf(o).edit()
 		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
+			if o.GetNamespace() == "" {
+				continue // the next namespace may need it
+			}
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, Note, "it decides nothing, which its author may not know", "kubectl delete "+targetOf(o).String()
 		default:
 			continue

@@ -28,6 +28,8 @@ const (
 	maxProbedRegistries = 32
 	// registriesEvery is how often they are asked while no ClusterStore changes.
 	registriesEvery = 5 * time.Minute
+	// registryRetry is how soon they are asked again if one is not well.
+	registryRetry = time.Minute
 	// registryTimeout bounds one registry, so that one that hangs keeps no other from being asked.
 	registryTimeout = 3 * time.Second
 )
@@ -128,8 +130,11 @@ func (p *registryProbe) look(ctx context.Context) []doctor.Fact {
 	running.Wait()
 	p.hosts, p.at = hosts, p.now()
 	p.facts = slices.DeleteFunc(facts, func(f doctor.Fact) bool { return f.ID == "" })
-	if len(p.facts) < len(hosts) || slices.ContainsFunc(p.facts, func(f doctor.Fact) bool { return f.Bad }) {
-		p.at = time.Time{} // what is not well is asked again soon
+	switch {
+	case len(p.facts) < len(hosts):
+		p.at = time.Time{} // rules are not in force yet
+	case slices.ContainsFunc(p.facts, func(f doctor.Fact) bool { return f.Bad }):
+		p.at = p.at.Add(registryRetry - registriesEvery)
 	}
 	return p.facts
 }

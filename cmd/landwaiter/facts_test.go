@@ -50,5 +50,8 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	at, answer = at.Add(registriesEvery), errors.New("connection refused")
 	require.True(t, p.look(t.Context())[0].Bad)
 	require.NotContains(t, p.look(t.Context())[0].Message, "refused")
-	require.Equal(t, 4, asked, "what is not well is asked again")
+	require.Equal(t, 3, asked, "a registry in trouble is left alone for a while")
+	at = at.Add(registryRetry)
+	require.True(t, p.look(t.Context())[0].Bad)
+	require.Equal(t, 4, asked, "what is not well is asked again sooner")
 }

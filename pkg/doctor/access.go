@@ -78,6 +78,10 @@ func (v *view) trusted(s rbacv1.Subject, namespace string) bool {
 	case rbacv1.GroupKind:
 		return s.Name == "system:masters" || s.Name == "system:nodes"
 	}
+	if account, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok { // an account by its user name
+		of, _, _ := strings.Cut(account, ":")
+		return slices.Contains(v.exempt(), of)
+	}
 	return strings.HasPrefix(s.Name, "system:") && s.Name != "system:anonymous"
 }
 

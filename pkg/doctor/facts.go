@@ -132,7 +132,7 @@ func badFacts(v *view) []Finding {
 			continue
 		}
 		row := factRows()[at]
-		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: reportKind, Namespace: v.Inventory.Namespace, Name: FactsName},
+		found = append(found, Finding{ID: row.id, Severity: row.severity, Object: policy.ObjectRef{Kind: reportKind, Namespace: v.Namespace, Name: FactsName},
 			What: fact.Message, Why: row.why, Command: row.command(v, fact), Keep: row.keep})
 	}
 	return found

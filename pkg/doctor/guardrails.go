@@ -117,7 +117,7 @@ func unlimited(m *admissionv1.MatchResources) bool {
 // comparable reports whether the expressions name the same account and namespace as the
 // embedded guardrails.
 func (v *view) comparable() bool {
-	return v.serve != nil && v.fullname() == "landwaiter" && v.Inventory.Namespace == "landwaiter-system"
+	return v.serve != nil && v.fullname() == "landwaiter" && v.Namespace == "landwaiter-system"
 }
 
 // essence is what a policy decides, without what an API server fills in.

@@ -32,7 +32,7 @@ func installChecks() []check {
 
 // upgrade returns the command that changes a value of the chart.
 func (v *view) upgrade(values ...string) string {
-	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values", word(v.fullname()), word(v.Inventory.Namespace))
+	text := fmt.Sprintf("helm upgrade %s charts/landwaiter --install --namespace %s --reset-then-reuse-values", word(v.fullname()), word(v.Namespace))
 	for _, value := range values {
 		text += " --set " + word(value)
 	}
@@ -42,7 +42,7 @@ func (v *view) upgrade(values ...string) string {
 func deployment(v *view) []Finding {
 	p := v.serve
 	if p == nil {
-		return []Finding{{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Inventory.Namespace}, What: "no Deployment in it runs landwaiter serve",
+		return []Finding{{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter serve",
 			Why: "nobody answers Gatekeeper, so every image is denied", Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"}}
 	}
 	var found []Finding
@@ -94,7 +94,7 @@ func lease(v *view) []Finding {
 	if v.serve == nil || v.serve.last("leader-elect", "true") == "false" {
 		return nil
 	}
-	f := Finding{ID: LeaseStale, Severity: Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Inventory.Namespace, Name: leaseName},
+	f := Finding{ID: LeaseStale, Severity: Error, Object: policy.ObjectRef{Kind: "Lease", Namespace: v.Namespace, Name: leaseName},
 		Why: "nobody writes statuses or renews certificates: what the resources say of themselves may be old", Command: "kubectl rollout restart " + v.serve.String()}
 	switch {
 	case v.Lease == nil:

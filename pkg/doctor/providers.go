@@ -121,9 +121,9 @@ func missingProviders(v *view) []Finding {
 		}
 		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
-		for _, p := range v.Providers {
-			if u, _, _ := unstructured.NestedString(p.Object, "spec", "url"); strings.HasSuffix(u, "/v1/verify") && p.GetName() != name {
-				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.GetName()}}}), "spec.parameters.provider of the constraint"
+		for _, p := range v.ours() {
+			if p.rotated && p.path() == "/v1/verify" { // any other may be somebody else's
+				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.name}}}), "spec.parameters.provider of the constraint"
 				break
 			}
 		}
@@ -173,7 +173,7 @@ func providerURL(v *view) []Finding {
 
 // wrongURL says what is wrong with a Provider's URL, and which one is right.
 func (v *view) wrongURL(p provider, verifies bool) (said, good string) {
-	service, namespace := "landwaiter", v.Inventory.Namespace
+	service, namespace := "landwaiter", v.Namespace
 	if v.serve != nil {
 		service = v.serve.last("service-name", service)
 	}
@@ -205,14 +205,14 @@ func providerAuthority(v *view) []Finding {
 		if said == "" {
 			continue
 		}
-		secret := "landwaiter-tls"
+		kept := v.fullname() + "-tls" // the name of the Secret that the chart makes
 		if v.serve != nil {
-			secret = v.serve.last("tls-secret", secret)
+			kept = v.serve.last("tls-secret", kept)
 		}
 		found = append(found, Finding{ID: ProviderAuthority, Severity: severity, Object: p.ref(), What: "its caBundle " + said,
 			Why: "Gatekeeper does not believe Landwaiter then, so every image is denied",
 			Command: fmt.Sprintf(`kubectl get secret %s --namespace=%s --output=go-template='{"spec":{"caBundle":"{{index .data "ca.crt"}}"}}' | kubectl patch %s --type=merge --patch-file=/dev/stdin`,
-				word(secret), word(v.Inventory.Namespace), p.target()),
+				word(kept), word(v.Namespace), p.target()),
 			Keep: "the chart's value tls.rotate: true keeps it up to date; without it, tls.caBundle"})
 	}
 	return found

@@ -66,7 +66,7 @@ func notReady(v *view) []Finding {
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
 			// Made from the installation, not from the message: that may be anybody's.
 			role := v.serve.last("material-role", "landwaiter-material")
-			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Inventory.Namespace+":"+v.serve.account))
+			f.Command = fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s", word(role), word(o.GetNamespace()), word(role), word(v.Namespace+":"+v.serve.account))
 		}
 		found = append(found, f)
 	}
@@ -85,6 +85,9 @@ func notEffective(v *view) []Finding {
 		case policy.ReasonUnsatisfiable:
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnsatisfiable, Error, "every image that it is about is denied", targetOf(o).edit()
 		case policy.ReasonUnused, policy.ReasonAppliesNowhere:
+			if o.GetNamespace() == "" {
+				continue // the next namespace may need it
+			}
 			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, Note, "it decides nothing, which its author may not know", "kubectl delete "+targetOf(o).String()
 		default:
 			continue

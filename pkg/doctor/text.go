@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // shown replaces what shows nothing or reorders text, and shortens it: names and messages
@@ -35,10 +33,11 @@ func named(names []string) string {
 // word quotes one word of a command line. A name that came from the cluster is never more
 // than a word, and never shows anything but ASCII.
 func word(s string) string {
-	plain := s != "" && s[0] != '-' && strings.IndexFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@=,", r))
-	}) < 0
-	if plain {
+	special := strings.IndexFunc(s, func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune("-_./:@=,", r)
+	}) >= 0
+	if s != "" && s[0] != '-' && !special {
 		return s
 	}
 	return "'" + strings.ReplaceAll(ascii(s), "'", `'\''`) + "'"
@@ -102,6 +101,3 @@ func encoded(value any) string {
 	}
 	return strings.TrimSpace(b.String())
 }
-
-// isName reports whether s can be the name of an object, so that a command may contain it.
-func isName(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

@@ -102,7 +102,7 @@ func (v *view) asked() []hook {
 
 // exempt returns the namespaces that may be exempt.
 func (v *view) exempt() []string {
-	all := append([]string{"kube-system", "kube-node-lease", v.Inventory.Namespace, v.gatekeeperNamespace()}, v.Exempt...)
+	all := append([]string{"kube-system", "kube-node-lease", v.Namespace, v.gatekeeperNamespace()}, v.Exempt...)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
@@ -138,6 +138,17 @@ func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 		}
 	}
 	return names
+}
+
+// leftOut returns the namespaces that may be exempt and that a selector leaves out by name.
+func (v *view) leftOut(selector *metav1.LabelSelector) []string {
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(v.exempt(), func(name string) bool {
+		return compiled.Matches(labels.Set{"kubernetes.io/metadata.name": name})
+	})
 }
 
 // program is a container of a Deployment, with its arguments.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -201,8 +200,11 @@ func webhookNamespaces(v *view) []Finding {
 		if len(left) == 0 {
 			continue
 		}
-		selector := map[string]any{"matchExpressions": []any{map[string]any{"key": ignoreLabel, "operator": "DoesNotExist"},
-			map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": v.exempt()}}}
+		expressions := []any{map[string]any{"key": ignoreLabel, "operator": "DoesNotExist"}}
+		if kept := v.leftOut(h.namespaces); len(kept) > 0 { // what is verified stays verified
+			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
+		}
+		selector := map[string]any{"matchExpressions": expressions}
 		found = append(found, Finding{ID: WebhookNamespaces, Severity: Error, Object: h.ref(), What: fmt.Sprintf("webhook %s is not called for namespace %s", h.webhook, named(left)),
 			Why: "every image is admitted there", Command: h.set("namespaceSelector", selector),
 			Keep: "Gatekeeper's values validatingWebhookExemptNamespacesLabels and mutatingWebhookExemptNamespacesLabels"})
@@ -236,6 +238,3 @@ func ignoredNamespaces(v *view) []Finding {
 	}
 	return found
 }
-
-// seconds rounds up.
-func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -45,7 +45,7 @@ func connectors() map[string][]string {
 
 		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                         // Redis
 		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                         // OTLP
-		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/isolation", "pkg/web", "cmd/landwaiter"}, // the API server
+		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/doctor", "pkg/isolation", "pkg/web", "cmd/landwaiter"}, // the API server
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 const (
 	root = "../.."
 	// settle bounds what is waited for.
-	settle = 45 * time.Second
+	settle = 90 * time.Second
 )
 
 var w *world

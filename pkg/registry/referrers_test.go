@@ -130,24 +130,34 @@ func TestThePresenceOfTheReferrersAPISavesTheFallbackTag(t *testing.T) {
 		r, err := fixture.StartRegistry(fixture.RegistryOptions{NoReferrers: noReferrers})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, r.Close()) })
-		img, err := r.PushImage(t.Context(), "app", "v1")
+		first, err := r.PushImage(t.Context(), "app", "v1")
+		require.NoError(t, err)
+		next, err := r.PushImage(t.Context(), "app", "v2")
 		require.NoError(t, err)
 		client := registry.NewClient(registry.Options{})
 		t.Cleanup(client.Close)
-		list := func(namespace verify.Namespace) int {
+		list := func(namespace verify.Namespace, img fixture.Image) int {
 			r.Reset()
 			found, err := of(client, registry.Access{Namespace: namespace, Hosts: plain(r.Host())}).Referrers(t.Context(), img.Reference)
 			require.NoError(t, err)
 			require.Empty(t, found)
-			return r.Count()
+			asked := 0
+			for _, request := range r.Requests() {
+				if strings.Contains(request.Path, img.Descriptor.Digest.Encoded()) {
+					asked++
+				}
+			}
+			return asked
 		}
 		want := 2 // the .sig tag and the API
 		if noReferrers {
 			want = 3 // and the fallback tag, in parallel
 		}
-		require.LessOrEqual(t, list("team-a"), 3)
-		require.Equal(t, want, list("team-a"))
-		require.Equal(t, want, list("team-b"), "a cluster admin named the host, so what it has counts for all")
+		// The request for the fallback tag that the API's answer abandons may arrive late, so
+		// what follows is about another image.
+		require.LessOrEqual(t, list("team-a", first), 3)
+		require.Equal(t, want, list("team-a", next))
+		require.Equal(t, want, list("team-b", next), "a cluster admin named the host, so what it has counts for all")
 	}
 }
 

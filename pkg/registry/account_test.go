@@ -63,7 +63,7 @@ func TestNamespacesOfOneAccountShareItsPace(t *testing.T) {
 	t.Cleanup(c.Close)
 	reached := func(namespace verify.Namespace, account verify.Account) int {
 		before := len(h.Requests())
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		for range 5 {
 			fetchAs(ctx, t, c, h, Access{Namespace: namespace, Account: account})

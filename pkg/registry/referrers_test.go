@@ -141,13 +141,7 @@ func TestThePresenceOfTheReferrersAPISavesTheFallbackTag(t *testing.T) {
 			found, err := of(client, registry.Access{Namespace: namespace, Hosts: plain(r.Host())}).Referrers(t.Context(), img.Reference)
 			require.NoError(t, err)
 			require.Empty(t, found)
-			asked := 0
-			for _, request := range r.Requests() {
-				if strings.Contains(request.Path, img.Descriptor.Digest.Encoded()) {
-					asked++
-				}
-			}
-			return asked
+			return r.Asked(img.Descriptor.Digest.Encoded())
 		}
 		want := 2 // the .sig tag and the API
 		if noReferrers {

@@ -89,7 +89,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"a blob of negative size":      {"/blobs/", hostile.Stream(octets, 7), fetch(-1), policy.ReasonLimitExceeded, ""},
 		"a blob of other content":      {"/blobs/", hostile.Stream(octets, 7), fetch(7), policy.ReasonContentMismatch, ""},
 		"a shorter blob":               {"/blobs/", hostile.Stream(octets, 3), fetch(7), policy.ReasonContentMismatch, ""},
-		"a blob in drips":              {"/blobs/", hostile.Drip(octets, 1000, 50*time.Millisecond), fetch(1000), "transient", "did not answer in time"},
+		"a blob in drips":              {"/blobs/", hostile.Drip(octets, 1000, 500*time.Millisecond), fetch(1000), "transient", "did not answer in time"},
 		"a blob that hangs":            {"/blobs/", hostile.Hang, fetch(7), "transient", "did not answer in time"},
 		"a connection that drops":      {"/blobs/", hostile.Drop, fetch(7), "transient", "connection"},
 		"status 500":                   {"/blobs/", hostile.Status(500), fetch(7), "transient", "status 500"},
@@ -203,7 +203,7 @@ func TestAnAccountHasItsOwnPace(t *testing.T) {
 	t.Cleanup(client.Close)
 	reached := func(ns verify.Namespace, perSecond, n int) int {
 		before := len(h.Requests())
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		for range n {
 			_, err := of(client, registry.Access{Namespace: ns, Hosts: plain(h.Host()), PerSecond: perSecond}).Fetch(ctx, parse(t, h.Host()+"/app"), descriptor(7), 100)

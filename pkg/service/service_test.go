@@ -158,11 +158,11 @@ func TestAReplicaFindsWhatAnotherHasPutIntoRedis(t *testing.T) {
 	t.Cleanup(second.Close)
 	metrics := prometheus.NewRegistry()
 	second.Register(metrics)
-	before := e.Registry.Count()
+	before := e.Registry.Asked("/manifests/sha256:")
 	result := second.Verify(t.Context(), "team-a", pinned)
 	requireOutcome(t, policy.Allowed, result)
 	require.True(t, result.Cached)
-	require.Equal(t, before, e.Registry.Count())
+	require.Equal(t, before, e.Registry.Asked("/manifests/sha256:"))
 	require.EqualValues(t, 1, second.RedisStats().Hits.Load())
 	require.InDelta(t, 1, hits(t, metrics), 0)
 }

@@ -200,9 +200,9 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 	deployment.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "first", Image: unsigned.String()}}
 	require.NoError(t, w.Client.Update(t.Context(), deployment))
 	w.known(t, unsigned, policy.Denied)
-	asked := w.registry.Count()
+	asked := w.registry.Asked("/manifests/sha256:")
 	require.Equal(t, policy.Allowed, w.service.Verify(t.Context(), "team-a", next).Verdict.Outcome)
-	require.Equal(t, asked, w.registry.Count(), "an admission finds it")
+	require.Equal(t, asked, w.registry.Asked("/manifests/sha256:"), "an admission finds it")
 }
 
 func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {

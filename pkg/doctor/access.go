@@ -136,16 +136,17 @@ func inlined(f rights.Finding, resources []v1alpha1.Object) string {
 	into := target{kind.Plural + "." + v1alpha1.Group, f.Resource.Namespace, f.Resource.Name}
 	at := slices.IndexFunc(resources, func(o v1alpha1.Object) bool { return refOf(o) == f.Resource })
 	key := keyOf(resources[at], f.Field)
-	if key == "" {
+	if !isKey(key) {
 		return into.edit()
 	}
-	decoded := `(index .data ` + fmt.Sprintf("%q", key) + `)`
+	decoded := fmt.Sprintf("(index .data %q)", key)
 	if f.Object.Kind == "Secret" {
-		decoded = `(index .data ` + fmt.Sprintf("%q", key) + ` | base64decode)`
+		decoded = fmt.Sprintf("(index .data %q | base64decode)", key)
 	}
 	path := "/" + strings.ReplaceAll(parentOf(f.Field), ".", "/")
-	return fmt.Sprintf(`kubectl get %s %s --namespace=%s --output=go-template='[{"op":"replace","path":%q,"value":{"inline":{{printf "%%q" %s}}}}]' | kubectl patch %s --type=json --patch-file=/dev/stdin`,
-		strings.ToLower(f.Object.Kind), word(f.Object.Name), word(f.Object.Namespace), path, decoded, into)
+	template := fmt.Sprintf(`[{"op":"replace","path":%q,"value":{"inline":{{printf "%%q" %s}}}}]`, path, decoded)
+	return fmt.Sprintf("kubectl get %s %s --namespace=%s --output=go-template=%s | kubectl patch %s --type=json --patch-file=/dev/stdin",
+		strings.ToLower(f.Object.Kind), word(f.Object.Name), word(f.Object.Namespace), word(template), into)
 }
 
 // parentOf returns the field that has a reference and can have the material instead.

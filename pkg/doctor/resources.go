@@ -118,9 +118,10 @@ func ends(v *view) []Finding {
 	return found
 }
 
-// quotedFile makes JSON of the content of the file new.pem.
-func quotedFile(format string) string {
-	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template='" + fmt.Sprintf(format, `{{printf "%q" (index .data "new.pem")}}`) + "' | "
+// withFile returns a command that prints JSON with the content of the file new.pem, as a
+// text, between before and after.
+func withFile(before, after string) string {
+	return "kubectl create configmap new --from-file=new.pem --dry-run=client --output=go-template=" + word(before+`{{printf "%q" (index .data "new.pem")}}`+after)
 }
 
 // renewal returns the command that replaces the material of a trust store by that in new.pem.
@@ -137,16 +138,22 @@ func renewal(o v1alpha1.Object) string {
 		return ""
 	}
 	var into target
-	var format string
+	var before, after, key string
 	switch source := spec.Source; {
 	case source.Inline != "":
-		into, format = targetOf(o), `{"spec":{"source":{"inline":%s}}}`
+		into, before, after = targetOf(o), `{"spec":{"source":{"inline":`, `}}}`
 	case source.SecretKeyRef != nil:
-		into, format = target{"secret", source.SecretKeyRef.Namespace, source.SecretKeyRef.Name}, fmt.Sprintf(`{"stringData":{%q:%%s}}`, source.SecretKeyRef.Key)
+		into, before, key = target{"secret", source.SecretKeyRef.Namespace, source.SecretKeyRef.Name}, "stringData", source.SecretKeyRef.Key
 	case source.ConfigMapKeyRef != nil:
-		into, format = target{"configmap", source.ConfigMapKeyRef.Namespace, source.ConfigMapKeyRef.Name}, fmt.Sprintf(`{"data":{%q:%%s}}`, source.ConfigMapKeyRef.Key)
+		into, before, key = target{"configmap", source.ConfigMapKeyRef.Namespace, source.ConfigMapKeyRef.Name}, "data", source.ConfigMapKeyRef.Key
 	default:
 		return ""
 	}
-	return quotedFile(format) + "kubectl patch " + into.String() + " --type=merge --patch-file=/dev/stdin"
+	if after == "" {
+		if !isKey(key) {
+			return ""
+		}
+		before, after = fmt.Sprintf(`{%q:{%q:`, before, key), `}}`
+	}
+	return withFile(before, after) + " | kubectl patch " + into.String() + " --type=merge --patch-file=/dev/stdin"
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // shown replaces what shows nothing or reorders text, and shortens it: names and messages
@@ -42,6 +44,10 @@ func word(s string) string {
 	}
 	return "'" + strings.ReplaceAll(ascii(s), "'", `'\''`) + "'"
 }
+
+// isKey reports whether a Secret or ConfigMap can have the key. The key that a resource names
+// is free text, and becomes part of templates and JSON.
+func isKey(key string) bool { return len(validation.IsConfigMapKey(key)) == 0 }
 
 // ascii writes other characters, and those that control a terminal, as JSON has them.
 func ascii(s string) string {

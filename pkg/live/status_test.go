@@ -32,7 +32,7 @@ func reportOf(namespace, name, about, manager string, results ...any) *unstructu
 	r.SetNamespace(namespace)
 	r.SetName(name)
 	r.SetLabels(map[string]string{v1alpha1.LabelReport: about})
-	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}})
+	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}})
 	return r
 }
 

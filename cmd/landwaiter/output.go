@@ -42,7 +42,7 @@ type printedRef struct {
 	Name      string `json:"name"`
 }
 
-// printedException names an exception, or the Namespace whose break-glass it is.
+// printedException names the exception that allows an image, or the Namespace whose break-glass it is.
 type printedException struct {
 	printedRef
 	Until string `json:"until"`

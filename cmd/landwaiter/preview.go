@@ -96,7 +96,14 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, err
 	}
-	change, err := f.change(cmd, namespace)
+	_, own, err := f.service.person.config()
+	if err != nil {
+		return printedPreview{}, err
+	}
+	if namespace != verify.Cluster {
+		own = string(namespace)
+	}
+	change, err := f.change(cmd, verify.Namespace(own)) // as kubectl apply has it
 	if err != nil {
 		return printedPreview{}, err
 	}

@@ -34,12 +34,12 @@ type printedChange struct {
 
 // printedAnswer is the verdict on an image with the resources as they are or would be.
 type printedAnswer struct {
-	Answer      live.Answer `json:"answer"`
-	Policy      *printedRef `json:"policy,omitempty"`
-	Exception   *printedRef `json:"exception,omitempty"`
-	Reason      string      `json:"reason"`
-	Warning     string      `json:"warning,omitempty"`
-	Remediation string      `json:"remediation,omitempty"`
+	Answer      live.Answer       `json:"answer"`
+	Policy      *printedRef       `json:"policy,omitempty"`
+	Exception   *printedException `json:"exception,omitempty"`
+	Reason      string            `json:"reason"`
+	Warning     string            `json:"warning,omitempty"`
+	Remediation string            `json:"remediation,omitempty"`
 }
 
 // printedTotal counts the images of a namespace by answer.
@@ -74,7 +74,7 @@ func printableTotal(t live.Total) printedTotal {
 
 func printableAnswer(r verify.Result) printedAnswer {
 	v := r.Verdict
-	return printedAnswer{Answer: live.AnswerOf(v), Policy: printableRef(v.Policy), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
+	return printedAnswer{Answer: live.AnswerOf(v), Policy: printableRef(v.Policy), Exception: printableException(r), Reason: v.Reason, Warning: v.Warning, Remediation: v.Remediation}
 }
 
 // text returns the reason and what to do, for a table.

@@ -18,7 +18,7 @@ func noteAt(counter string, count int, last time.Time) note {
 // Replicas repeat notes, the watch repeats and reorders them, and terms of the lease begin
 // with what earlier ones have written: the sum is the same.
 func TestDenialsAreCountedOnceHoweverNotesArrive(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's order
+	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var notes []note
 		want := 0

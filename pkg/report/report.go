@@ -98,7 +98,7 @@ func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics pro
 // definition comes.
 func reportsClient(config *rest.Config) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
-	if err := openreports.AddToScheme(scheme); err != nil {
+	if err := openreports.Install(scheme); err != nil {
 		return nil, fmt.Errorf("register reports: %w", err)
 	}
 	version := schema.GroupVersion{Group: v1alpha1.ReportGroup, Version: v1alpha1.ReportVersion}

@@ -158,24 +158,28 @@ func (t *term) flushDue(ctx context.Context) error {
 		}
 		t.begin(namespace)
 		err := t.flush(ctx, namespace)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, errBusy):
-			t.mark(namespace, soon)
-		case isUndefined(err):
+		if isUndefined(err) {
 			return err
-		case isGone(err):
-			t.forget(namespace)
-		default:
-			t.mark(namespace, retryAfter)
-			if t.complaints.due(t.now()) {
-				t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write a report, will try again")
-			}
 		}
+		t.again(ctx, namespace, err)
 	}
 	return nil
+}
+
+// again marks a namespace that could not be flushed.
+func (t *term) again(ctx context.Context, namespace verify.Namespace, err error) {
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case errors.Is(err, errBusy):
+		t.mark(namespace, soon)
+	case isGone(err):
+		t.forget(namespace)
+	default:
+		t.mark(namespace, retryAfter)
+		if t.complaints.due(t.now()) {
+			t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write a report, will try again")
+		}
+	}
 }
 
 // flush brings the reports of a namespace up to date.

@@ -25,7 +25,9 @@ type hiddenError string
 func (e hiddenError) Error() string { return string(e) }
 
 // HiddenError returns an error that says why something is hidden.
-func HiddenError(why string) error { return hiddenError(why) }
+func HiddenError(why string) error {
+	return Reasoned(policy.ReasonUnreadable, hiddenError(why))
+}
 
 // IsHidden reports whether err only says that something is hidden. Whatever it makes
 // impossible is then unknown, and neither denied nor allowed.

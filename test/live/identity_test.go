@@ -106,7 +106,7 @@ spec: {type: PublicKeys, source: {kms: {uri: "URI"}}}
 		"AWS": "awskms:///alias/release", "Azure": "azurekms://canary.vault.azure.net/release", "Google Cloud": "gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k",
 	} {
 		t.Run(name, func(t *testing.T) {
-			printed, _, got := admin.previews(t, strings.ReplaceAll(rule, "URI", uri), "-n", "stranger")
+			printed, _, got := admin.previews(t, strings.ReplaceAll(rule, "URI", uri), "-n", "team-c")
 			require.Equal(t, 2, got.code, "%s%s", got.stdout, got.stderr)
 			require.Equal(t, "unknown", printed.Images[0].To.Answer)
 			require.Contains(t, printed.Images[0].To.Reason, "its own is never used")

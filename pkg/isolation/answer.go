@@ -27,11 +27,12 @@ const (
 
 // What refuses, besides guardrails and webhooks.
 const (
-	byRights   = "RBAC"
-	byQuota    = "a quota"
-	bySecurity = "Pod Security"
-	bySchema   = "the schema"
-	byConflict = "another object of the name"
+	byRights    = "RBAC"
+	byQuota     = "a quota"
+	bySecurity  = "Pod Security"
+	bySchema    = "the schema"
+	byGuardrail = "guardrail "
+	byConflict  = "another object of the name"
 )
 
 // answer is what the API server said to a request.
@@ -92,7 +93,7 @@ func classify(err error) answer {
 func forbidden(message, text string) answer {
 	switch {
 	case policyText.MatchString(message):
-		return answer{kind: refused, by: "guardrail " + policyText.FindStringSubmatch(message)[1], text: text}
+		return answer{kind: refused, by: byGuardrail + policyText.FindStringSubmatch(message)[1], text: text}
 	case webhookText.MatchString(message):
 		return answer{kind: refusedOtherwise, by: "webhook " + webhookText.FindStringSubmatch(message)[1], text: text}
 	case strings.Contains(message, "exceeded quota:"), strings.Contains(message, "failed quota:"):

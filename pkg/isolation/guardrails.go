@@ -88,6 +88,16 @@ func (s *scene) weak(name string) string {
 	case policy.Spec.MatchConstraints == nil || len(policy.Spec.MatchConstraints.ResourceRules) == 0 || len(policy.Spec.MatchConstraints.ExcludeResourceRules) > 0:
 		return "ValidatingAdmissionPolicy " + policy.Name + " leaves resources out"
 	}
+	for _, v := range policy.Spec.Validations {
+		if strings.TrimSpace(v.Expression) == "true" {
+			return "ValidatingAdmissionPolicy " + policy.Name + " has a validation that is always true"
+		}
+	}
+	for _, c := range policy.Spec.MatchConditions {
+		if strings.TrimSpace(c.Expression) == "false" {
+			return "ValidatingAdmissionPolicy " + policy.Name + " has a match condition that is never true"
+		}
+	}
 	problem := "ValidatingAdmissionPolicyBinding " + policy.Name + " is missing"
 	for i := range s.bindings {
 		b := &s.bindings[i]
@@ -135,6 +145,9 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 			return
 		}
 		r := t.try(ctx, who, requests)
+		if r.Outcome == Held && !slices.ContainsFunc(r.By, func(by string) bool { return strings.HasPrefix(by, byGuardrail) }) {
+			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "rights refused the controller, so the guardrail was never asked", "see case guardrail-"+id
+		}
 		r.Case, r.Tries, r.Shows, r.Tenant = "controller-"+id, tries+" with the rights of a controller of Kubernetes", []string{"T9"}, team.tenant.Name
 		results = append(results, r)
 	}
@@ -187,6 +200,12 @@ func (t *trial) accounts(ctx context.Context) []Result {
 			mayDo("get", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""), mayDo("create", group(rbacGroup, "v1", "roles"), "", ""))},
 	} {
 		r := t.try(ctx, c.who, c.requests)
+		if !slices.Contains(t.accountsThere, c.who.user) {
+			r = Result{Who: c.who.String(), Outcome: NotTried, Why: "there is no such ServiceAccount", Fix: "name Landwaiter's with --landwaiter-account"}
+		}
+		if c.id == "operator-account" && t.policy("operator-fence") == nil && r.Outcome == NotTried {
+			continue // the operator is not installed
+		}
 		r.Case, r.Tries, r.Shows = c.id, c.tries, c.shows
 		results = append(results, r)
 	}

@@ -26,6 +26,8 @@ type scene struct {
 	skipped    int // Tenants past maxTenants
 	policies   []admissionv1.ValidatingAdmissionPolicy
 	bindings   []admissionv1.ValidatingAdmissionPolicyBinding
+	// accountsThere are the users of the ServiceAccounts in Landwaiter's namespace.
+	accountsThere []string
 	// unread says why guardrails could not be read.
 	unread error
 }
@@ -90,6 +92,13 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	}
 	s := &scene{landwaiter: options.Landwaiter}
 	s.readGuardrails(ctx, api)
+	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
+	if err != nil {
+		return nil, err
+	}
+	for i := range accounts {
+		s.accountsThere = append(s.accountsThere, account(roleSystem, types.NamespacedName{Namespace: options.Landwaiter.Namespace, Name: accounts[i].Name}).user)
+	}
 	pointers := make([]*v1alpha1.Tenant, len(tenants))
 	for i := range tenants {
 		pointers[i] = &tenants[i]

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/pkg/isolation"
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
 // tryIsolation runs all cases of iris-green against iris-red, and the other way round.
@@ -39,7 +40,7 @@ func holes(results []isolation.Result) []string {
 func settled(t *testing.T, options isolation.Options, want ...string) []isolation.Result {
 	t.Helper()
 	var results []isolation.Result
-	eventually(t, "the cases show "+strings.Join(want, ", "), func(ctx context.Context) (err error) {
+	patiently(t, "the cases show "+strings.Join(want, ", "), func(ctx context.Context) (err error) {
 		if results, err = tryIsolation(ctx, options); err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.plant(t)
-			eventually(t, name, func(ctx context.Context) error {
+			patiently(t, name, func(ctx context.Context) error {
 				results, err := tryIsolation(ctx, isolation.Options{Tenant: c.tenant, Other: c.other})
 				if err != nil {
 					return err
@@ -172,7 +173,7 @@ func TestIsolationFindsEveryGuardrailThatIsGone(t *testing.T) {
 		rule := strings.TrimPrefix(policy.GetName(), "landwaiter-")
 		require.NoError(t, w.Client.Delete(within(t), policy.DeepCopy()))
 		var found []string
-		eventually(t, rule, func(ctx context.Context) error {
+		patiently(t, rule, func(ctx context.Context) error {
 			results, err := tryIsolation(ctx, isolation.Options{Tenant: "iris-green"})
 			if found = holes(results); err == nil && !slices.Contains(found, "guardrail-"+rule) {
 				err = fmt.Errorf("found are %v", found)
@@ -210,4 +211,19 @@ func TestIsolationNamesTheRightThatIsMissing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// patiently is eventually for runs that take seconds themselves.
+func patiently(t *testing.T, name string, try func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), settle)
+	defer cancel()
+	var last error
+	require.NoError(t, cluster.Until(ctx, func(ctx context.Context) error {
+		err := try(ctx)
+		if err != nil && ctx.Err() == nil {
+			last = err
+		}
+		return err
+	}), "%s: %v", name, last)
 }

@@ -41,6 +41,8 @@ type answer struct {
 	by   string // what refused
 	text string // what it said
 	fix  string // what to do about no answer
+	// named is the one object that a right is about.
+	named string
 }
 
 // refusedRightly reports whether what refused is what a request must be refused by.

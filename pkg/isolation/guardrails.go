@@ -63,6 +63,15 @@ func (t *trial) guardrails(ctx context.Context) []Result {
 		if why := t.weak(g.name); why != "" {
 			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
 		}
+		if policy := t.policy(g.name); r.Outcome == Held {
+			why, known := t.changed(policy)
+			switch {
+			case why != "":
+				r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
+			case !known:
+				r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, "its rules cannot be compared: this installation is not called landwaiter", "compare it with helm template by hand; other cases try what it refuses"
+			}
+		}
 		if t.unread != nil {
 			r.Outcome, r.By, r.Why, r.Fix = NotTried, nil, notReadable(t.unread), "ask for the right to read validatingadmissionpolicies and validatingadmissionpolicybindings"
 		}
@@ -87,16 +96,6 @@ func (s *scene) weak(name string) string {
 		return "ValidatingAdmissionPolicy " + policy.Name + " has no validations"
 	case policy.Spec.MatchConstraints == nil || len(policy.Spec.MatchConstraints.ResourceRules) == 0 || len(policy.Spec.MatchConstraints.ExcludeResourceRules) > 0:
 		return "ValidatingAdmissionPolicy " + policy.Name + " leaves resources out"
-	}
-	for _, v := range policy.Spec.Validations {
-		if strings.TrimSpace(v.Expression) == "true" {
-			return "ValidatingAdmissionPolicy " + policy.Name + " has a validation that is always true"
-		}
-	}
-	for _, c := range policy.Spec.MatchConditions {
-		if strings.TrimSpace(c.Expression) == "false" {
-			return "ValidatingAdmissionPolicy " + policy.Name + " has a match condition that is never true"
-		}
 	}
 	problem := "ValidatingAdmissionPolicyBinding " + policy.Name + " is missing"
 	for i := range s.bindings {

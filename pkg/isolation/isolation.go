@@ -77,11 +77,11 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{api: api, scene: found, usual: map[usualKey]string{}}
+	t := &trial{api: api, scene: found}
 	results := t.guardrails(ctx)
 	results = append(results, t.accounts(ctx)...)
 	if found.skipped > 0 {
-		results = append(results, Result{Case: "tenants", Tries: "act as somebody of every Tenant", Outcome: NotTried,
+		results = append(results, Result{Case: caseLeftOut, Tries: "act as somebody of every Tenant", Outcome: NotTried,
 			Why: fmt.Sprintf("%d more Tenants were not tried", found.skipped), Fix: "name them one by one with --tenant"})
 	}
 	for _, p := range found.pairs {
@@ -97,20 +97,17 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 type trial struct {
 	*scene
 	api *server
-	// usual are the rights of people in namespaces that others are compared with.
-	usual map[usualKey]string
 }
-
-// usualKey is somebody in a namespace.
-type usualKey struct{ who, namespace string }
 
 // pair tries what one team can do, to another one and elsewhere.
 func (t *trial) pair(ctx context.Context, p pair) []Result {
 	var results []Result
-	p.own = t.differing(ctx, p.team.people, p.team, p.team.member())
+	var left, reach int
+	p.own, left = t.differing(ctx, p.team.people, p.team, p.team.member())
 	if p.other != nil {
-		p.reach = t.differing(ctx, p.team.people, p.other, probeName)
+		p.reach, reach = t.differing(ctx, p.team.people, p.other, probeName)
 	}
+	results = append(results, p.leftOut(left+reach)...)
 	for _, c := range cases() {
 		if c.needsOther && p.other == nil {
 			results = append(results, Result{Case: c.id, Tries: c.tries, Shows: c.shows, Tenant: p.team.tenant.Name, Outcome: NotTried,
@@ -137,6 +134,22 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 	return results
 }
 
+// leftOut says what limits leave untried.
+func (p pair) leftOut(namespaces int) []Result {
+	var results []Result
+	for _, of := range []struct {
+		n         int
+		what, fix string
+	}{{p.team.left.people, "people", "name them one by one with --as-user and --as-group"}, {namespaces, "namespaces in which somebody has other rights", "take bindings away that are not needed"},
+		{p.team.left.objects, "objects of the platform", "none: objects of one kind are guarded alike"}} {
+		if of.n > 0 {
+			results = append(results, Result{Case: caseLeftOut, Tries: "try everything that was found", Tenant: p.team.tenant.Name, Outcome: NotTried,
+				Why: fmt.Sprintf("%d more %s were not tried", of.n, of.what), Fix: of.fix})
+		}
+	}
+	return results
+}
+
 // try makes the requests of one case as one person, and stops at the first that is not
 // refused as it must be.
 func (t *trial) try(ctx context.Context, who person, requests []request) Result {
@@ -155,6 +168,9 @@ func (t *trial) try(ctx context.Context, who person, requests []request) Result 
 				result.By = append(result.By, a.by)
 			}
 			continue
+		}
+		if a.named != "" {
+			r.name, r.does = a.named, r.does+", "+shown(a.named)
 		}
 		allowed := t.api.whyAllowed(ctx, who, r)
 		result.Outcome, result.By = NotHeld, nil

@@ -48,6 +48,8 @@ type team struct {
 	// spaces are the objects of the namespaces, by their names.
 	spaces map[string]corev1.Namespace
 	people []person
+	// left counts what was found and is not tried.
+	left struct{ people, objects int }
 	// owned are objects of the platform in home and in the first member.
 	owned []owned
 	// kustomization is one in home, and fluxKnown whether there is such a kind.
@@ -219,7 +221,7 @@ func (s *server) team(ctx context.Context, tenant *v1alpha1.Tenant, names []stri
 			return nil, err
 		}
 	}
-	t.people = people(tenant, bindings)
+	t.people, t.left.people = people(tenant, bindings)
 	return t, s.flux(ctx, t)
 }
 
@@ -230,6 +232,7 @@ func (s *server) owned(ctx context.Context, t *team, namespace string) error {
 		if err != nil {
 			return err
 		}
+		t.left.objects += max(0, len(found)-maxGuarded)
 		for _, object := range found[:min(len(found), maxGuarded)] {
 			t.owned = append(t.owned, owned{of, namespace, object.Name})
 		}

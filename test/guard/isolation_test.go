@@ -138,6 +138,10 @@ func TestIsolationFindsPlantedHoles(t *testing.T) {
 			[]string{"other-accounts", "other-limits", "other-reads", "other-rights", "other-rules", "other-secrets", "other-workloads"}, `RoleBinding "oops/iris-red-web"`},
 		"a developer in home": {"iris-green", "iris-red", func(t *testing.T) { planted(t, binding("iris-green", "oops", "edit", group("green-devs"))) },
 			[]string{"home-developers"}, `RoleBinding "oops/iris-green"`},
+		"a developer who may read one Secret of another team": {"iris-green", "iris-red", func(t *testing.T) {
+			planted(t, of("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: iris-red-web, name: one}, rules: [{apiGroups: [''], resources: [secrets], resourceNames: [keys], verbs: [get]}]}"))
+			planted(t, of("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: iris-red-web, name: one}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: one}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: green-devs}]}"))
+		}, []string{"other-secrets"}, `may get secrets in namespace iris-red-web, keys; RBAC: allowed by RoleBinding "one/iris-red-web"`},
 		"a viewer with the rights of a cluster admin": {"iris-green", "iris-red", func(t *testing.T) { planted(t, binding("", "oops", "cluster-admin", group("green-viewers"))) },
 			[]string{"cluster-guardrails", "cluster-landwaiter", "cluster-rights", "cluster-rules", "cluster-tenants", "member-viewers"}, `ClusterRoleBinding "oops"`},
 		"a team that reads Tenants": {"iris-red", "iris-green", func(t *testing.T) {

@@ -27,11 +27,12 @@ const (
 
 // What refuses, besides guardrails and webhooks.
 const (
-	byRights   = "RBAC"
-	byQuota    = "a quota"
-	bySecurity = "Pod Security"
-	bySchema   = "the schema"
-	byConflict = "another object of the name"
+	byRights    = "RBAC"
+	byQuota     = "a quota"
+	bySecurity  = "Pod Security"
+	bySchema    = "the schema"
+	byGuardrail = "guardrail "
+	byConflict  = "another object of the name"
 )
 
 // answer is what the API server said to a request.
@@ -40,6 +41,8 @@ type answer struct {
 	by   string // what refused
 	text string // what it said
 	fix  string // what to do about no answer
+	// named is the one object that a right is about.
+	named string
 }
 
 // refusedRightly reports whether what refused is what a request must be refused by.
@@ -92,7 +95,7 @@ func classify(err error) answer {
 func forbidden(message, text string) answer {
 	switch {
 	case policyText.MatchString(message):
-		return answer{kind: refused, by: "guardrail " + policyText.FindStringSubmatch(message)[1], text: text}
+		return answer{kind: refused, by: byGuardrail + policyText.FindStringSubmatch(message)[1], text: text}
 	case webhookText.MatchString(message):
 		return answer{kind: refusedOtherwise, by: "webhook " + webhookText.FindStringSubmatch(message)[1], text: text}
 	case strings.Contains(message, "exceeded quota:"), strings.Contains(message, "failed quota:"):

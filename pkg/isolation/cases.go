@@ -22,6 +22,9 @@ type isolationCase struct {
 // caseNobody is the ID of what a Tenant without people and account leaves untried.
 const caseNobody = "team-people"
 
+// caseLeftOut is the ID of what limits leave untried.
+const caseLeftOut = "left-out"
+
 // cases are those of teams, in the order in which they are printed.
 func cases() []isolationCase {
 	return slices.Concat(otherCases(), ownCases(), clusterCases())

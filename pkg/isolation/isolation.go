@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -76,9 +77,13 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{api: api, scene: found, usual: map[usualKey]string{}}
+	t := &trial{api: api, scene: found}
 	results := t.guardrails(ctx)
 	results = append(results, t.accounts(ctx)...)
+	if found.skipped > 0 {
+		results = append(results, Result{Case: caseLeftOut, Tries: "act as somebody of every Tenant", Outcome: NotTried,
+			Why: fmt.Sprintf("%d more Tenants were not tried", found.skipped), Fix: "name them one by one with --tenant"})
+	}
 	for _, p := range found.pairs {
 		results = append(results, t.pair(ctx, p)...)
 		if ctx.Err() != nil {
@@ -92,20 +97,17 @@ func Run(ctx context.Context, config *rest.Config, options Options) ([]Result, e
 type trial struct {
 	*scene
 	api *server
-	// usual are the rights of people in namespaces that others are compared with.
-	usual map[usualKey]string
 }
-
-// usualKey is somebody in a namespace.
-type usualKey struct{ who, namespace string }
 
 // pair tries what one team can do, to another one and elsewhere.
 func (t *trial) pair(ctx context.Context, p pair) []Result {
 	var results []Result
-	p.own = t.differing(ctx, p.team.people, p.team, p.team.member())
+	var left, reach int
+	p.own, left = t.differing(ctx, p.team.people, p.team, p.team.member())
 	if p.other != nil {
-		p.reach = t.differing(ctx, p.team.people, p.other, probeName)
+		p.reach, reach = t.differing(ctx, p.team.people, p.other, probeName)
 	}
+	results = append(results, p.leftOut(left+reach)...)
 	for _, c := range cases() {
 		if c.needsOther && p.other == nil {
 			results = append(results, Result{Case: c.id, Tries: c.tries, Shows: c.shows, Tenant: p.team.tenant.Name, Outcome: NotTried,
@@ -132,12 +134,28 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 	return results
 }
 
+// leftOut says what limits leave untried.
+func (p pair) leftOut(namespaces int) []Result {
+	var results []Result
+	for _, of := range []struct {
+		n         int
+		what, fix string
+	}{{p.team.left.people, "people", "name them one by one with --as-user and --as-group"}, {namespaces, "namespaces in which somebody has other rights", "take bindings away that are not needed"},
+		{p.team.left.objects, "objects of the platform", "none: objects of one kind are guarded alike"}} {
+		if of.n > 0 {
+			results = append(results, Result{Case: caseLeftOut, Tries: "try everything that was found", Tenant: p.team.tenant.Name, Outcome: NotTried,
+				Why: fmt.Sprintf("%d more %s were not tried", of.n, of.what), Fix: of.fix})
+		}
+	}
+	return results
+}
+
 // try makes the requests of one case as one person, and stops at the first that is not
 // refused as it must be.
 func (t *trial) try(ctx context.Context, who person, requests []request) Result {
 	result := Result{Who: who.String(), Outcome: Held}
 	for _, r := range requests {
-		a := t.api.ask(ctx, who, r)
+		a := t.ours(t.api.ask(ctx, who, r), r)
 		switch {
 		case a.kind == unanswered:
 			// A hole that a later request may find counts more.
@@ -151,12 +169,25 @@ func (t *trial) try(ctx context.Context, who person, requests []request) Result 
 			}
 			continue
 		}
+		if a.named != "" {
+			r.name, r.does = a.named, r.does+", "+shown(a.named)
+		}
 		allowed := t.api.whyAllowed(ctx, who, r)
 		result.Outcome, result.By = NotHeld, nil
 		result.Why, result.Fix = hole(r, a, allowed)
 		return result
 	}
 	return result
+}
+
+// ours takes the refusal of a policy for what it is: only guardrails count, and only where
+// rights are not enough. A company's own policy may be about something else.
+func (t *trial) ours(a answer, r request) answer {
+	name, isPolicy := strings.CutPrefix(a.by, byGuardrail)
+	if a.kind == refused && isPolicy && (r.guardrail == "" || !slices.Contains(t.guardrailNames(), name)) {
+		a.kind, a.by = refusedOtherwise, "policy "+name
+	}
+	return a
 }
 
 // hole says what went through, and what to do about it.

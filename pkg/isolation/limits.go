@@ -20,7 +20,7 @@ const (
 	maxText = 300
 	// requestTimeout bounds one request. Admission webhooks may take thirty seconds.
 	requestTimeout = 35 * time.Second
-	// perSecond and burst bound the load on the API server.
-	perSecond = 200
-	burst     = 400
+	// perSecond and burst bound the load on the API server, one request at a time.
+	perSecond = 500
+	burst     = 500
 )

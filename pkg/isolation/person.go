@@ -81,10 +81,10 @@ func (p person) same(other person) bool {
 
 // people returns whom a team's cases are tried as: those that the Tenant names, its
 // account, and others who are bound in its namespaces.
-func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) []person {
-	var all []person
+// left is how many more there are.
+func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) (all []person, left int) {
 	add := func(p person) {
-		if len(all) < maxPeople && !slices.ContainsFunc(all, p.same) {
+		if !slices.ContainsFunc(all, p.same) {
 			all = append(all, p)
 		}
 	}
@@ -119,7 +119,8 @@ func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) []person {
 			add(p)
 		}
 	}
-	return all
+	left = max(0, len(all)-maxPeople)
+	return all[:len(all)-left], left
 }
 
 // ownMembers are the namespaces of a pair's team without home, unless that is all there is.
@@ -132,21 +133,17 @@ func (p pair) ownMembers() []string {
 
 // differing returns the namespaces of a team in which to try cases: home and one member,
 // and each other one in which somebody has other rights than in the namespace like.
-func (t *trial) differing(ctx context.Context, people []person, of *team, like string) []string {
-	chosen := of.namespaces()
+func (t *trial) differing(ctx context.Context, people []person, of *team, like string) (chosen []string, left int) {
+	chosen = of.namespaces()
 	for _, namespace := range of.members[min(1, len(of.members)):] {
 		for _, who := range people {
-			there, all := t.api.rules(ctx, who, namespace)
-			usual, known := t.usual[usualKey{who.String(), like}]
-			if !known {
-				usual, _ = t.api.rules(ctx, who, like)
-				t.usual[usualKey{who.String(), like}] = usual
-			}
-			if !all || there != usual {
+			there, usual := t.api.rules(ctx, who, namespace), t.api.rules(ctx, who, like)
+			if !there.all || there.text() != usual.text() {
 				chosen = append(chosen, namespace)
 				break
 			}
 		}
 	}
-	return chosen[:min(len(chosen), maxNamespaces)]
+	left = max(0, len(chosen)-maxNamespaces)
+	return chosen[:len(chosen)-left], left
 }

@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,20 @@ import (
 )
 
 // server is the API server, reached only with dry runs.
-type server struct{ client *rest.RESTClient }
+type server struct {
+	client *rest.RESTClient
+	// known are the rules of people in namespaces, which are asked for often.
+	known map[ruleKey]knownRules
+}
+
+// ruleKey is somebody in a namespace.
+type ruleKey struct{ who, namespace string }
+
+// knownRules is what somebody may do; all says that it is everything.
+type knownRules struct {
+	rules []authorizationv1.ResourceRule
+	all   bool
+}
 
 // connect returns the server of a configuration.
 func connect(config *rest.Config) (*server, error) {
@@ -39,7 +53,7 @@ func connect(config *rest.Config) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the Kubernetes API: %w", err)
 	}
-	return &server{client: client}, nil
+	return &server{client: client, known: map[ruleKey]knownRules{}}, nil
 }
 
 // as makes a request act as a person.
@@ -91,7 +105,32 @@ func (s *server) review(ctx context.Context, who person, r request) answer {
 	case status.Allowed:
 		return answer{kind: accepted}
 	}
+	// A right by name is no answer to a question without one.
+	if name := s.byName(ctx, who, r); name != "" {
+		return answer{kind: accepted, named: name}
+	}
 	return answer{kind: refused, by: byRights}
+}
+
+// byName returns an object on which a person has a right that a request asks for in
+// general, "" if there is none.
+func (s *server) byName(ctx context.Context, who person, r request) string {
+	if r.name != "" || r.verb == "bind" { // a platform may let admins bind the roles that it names
+		return ""
+	}
+	resource := r.Resource
+	if r.subresource != "" {
+		resource += "/" + r.subresource
+	}
+	covers := func(list []string, value string) bool {
+		return slices.Contains(list, value) || slices.Contains(list, "*")
+	}
+	for _, rule := range s.rules(ctx, who, cmp.Or(r.namespace, probeName)).rules {
+		if len(rule.ResourceNames) > 0 && covers(rule.Verbs, r.verb) && covers(rule.APIGroups, r.Group) && covers(rule.Resources, resource) {
+			return rule.ResourceNames[0]
+		}
+	}
+	return ""
 }
 
 func (s *server) mayIt(ctx context.Context, who person, r request) (authorizationv1.SubjectAccessReviewStatus, error) {
@@ -112,26 +151,35 @@ func (s *server) mayIt(ctx context.Context, who person, r request) (authorizatio
 	return review.Status, nil
 }
 
-// rules returns what a person may do in a namespace, as text to compare, and whether that
-// is all.
-func (s *server) rules(ctx context.Context, who person, namespace string) (string, bool) {
+// rules returns what a person may do in a namespace.
+func (s *server) rules(ctx context.Context, who person, namespace string) knownRules {
+	key := ruleKey{who.user + " " + strings.Join(who.groups, ","), namespace}
+	if found, ok := s.known[key]; ok {
+		return found
+	}
 	review := authorizationv1.SelfSubjectRulesReview{TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectRulesReview"},
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	body, err := json.Marshal(review)
 	if err != nil {
-		return "", false
+		return knownRules{}
 	}
 	text, err := raw(as(s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"), who).Param("dryRun", metav1.DryRunAll).Body(body).Do(ctx))
 	if err != nil || json.Unmarshal(text, &review) != nil {
-		return "", false
+		return knownRules{} // asked again next time
 	}
-	// The order is that in which the API server finds bindings.
+	s.known[key] = knownRules{review.Status.ResourceRules, !review.Status.Incomplete}
+	return s.known[key]
+}
+
+// text returns rules to compare. Their order is that in which the API server finds
+// bindings.
+func (k knownRules) text() string {
 	var lines []string
-	for _, rule := range review.Status.ResourceRules {
+	for _, rule := range k.rules {
 		lines = append(lines, fmt.Sprint(rule))
 	}
 	slices.Sort(lines)
-	return strings.Join(lines, "\n"), !review.Status.Incomplete
+	return strings.Join(lines, "\n")
 }
 
 // raw returns the body of an answer. Unlike Result.Raw, its errors say what the server said.

@@ -26,6 +26,8 @@ type scene struct {
 	skipped    int // Tenants past maxTenants
 	policies   []admissionv1.ValidatingAdmissionPolicy
 	bindings   []admissionv1.ValidatingAdmissionPolicyBinding
+	// accountsThere are the users of the ServiceAccounts in Landwaiter's namespace.
+	accountsThere []string
 	// unread says why guardrails could not be read.
 	unread error
 }
@@ -46,6 +48,8 @@ type team struct {
 	// spaces are the objects of the namespaces, by their names.
 	spaces map[string]corev1.Namespace
 	people []person
+	// left counts what was found and is not tried.
+	left struct{ people, objects int }
 	// owned are objects of the platform in home and in the first member.
 	owned []owned
 	// kustomization is one in home, and fluxKnown whether there is such a kind.
@@ -90,6 +94,13 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	}
 	s := &scene{landwaiter: options.Landwaiter}
 	s.readGuardrails(ctx, api)
+	accounts, err := list[metav1.PartialObjectMetadata](ctx, api, listing(core("serviceaccounts"), options.Landwaiter.Namespace), "")
+	if err != nil {
+		return nil, err
+	}
+	for i := range accounts {
+		s.accountsThere = append(s.accountsThere, account(roleSystem, types.NamespacedName{Namespace: options.Landwaiter.Namespace, Name: accounts[i].Name}).user)
+	}
 	pointers := make([]*v1alpha1.Tenant, len(tenants))
 	for i := range tenants {
 		pointers[i] = &tenants[i]
@@ -210,7 +221,7 @@ func (s *server) team(ctx context.Context, tenant *v1alpha1.Tenant, names []stri
 			return nil, err
 		}
 	}
-	t.people = people(tenant, bindings)
+	t.people, t.left.people = people(tenant, bindings)
 	return t, s.flux(ctx, t)
 }
 
@@ -221,6 +232,7 @@ func (s *server) owned(ctx context.Context, t *team, namespace string) error {
 		if err != nil {
 			return err
 		}
+		t.left.objects += max(0, len(found)-maxGuarded)
 		for _, object := range found[:min(len(found), maxGuarded)] {
 			t.owned = append(t.owned, owned{of, namespace, object.Name})
 		}

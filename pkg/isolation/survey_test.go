@@ -1,12 +1,14 @@
 package isolation
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
@@ -61,10 +63,12 @@ func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 		return rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: subjects}
 	}
 	var got []string
-	for _, p := range people(tenant, []rbacv1.RoleBinding{
+	found, left := people(tenant, []rbacv1.RoleBinding{
 		bound("edit", rbacv1.Subject{Kind: "User", Name: "dan"}, rbacv1.Subject{Kind: "User", Name: "eve"}, rbacv1.Subject{Kind: "Group", Name: "system:masters"}),
 		bound("landwaiter-material", rbacv1.Subject{Kind: "User", Name: "nobody"}),
-	}) {
+	})
+	require.Zero(t, left)
+	for _, p := range found {
 		got = append(got, p.String())
 	}
 	require.Equal(t, []string{"admin Group admins", "developer User dan", "developer ServiceAccount ci/runner", "Git account ServiceAccount a/a", "bound User eve (by RoleBinding a-web/b)"}, got)
@@ -140,4 +144,68 @@ func TestAHoleIsWorseThanWhatWasNotTried(t *testing.T) {
 	require.Equal(t, Held, Worst([]Result{held}))
 	require.Equal(t, NotTried, Worst([]Result{held, not, held}))
 	require.Equal(t, NotHeld, Worst([]Result{held, not, hole, not}))
+}
+
+func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
+	tenant := tenants("a")[0]
+	for i := range 30 {
+		tenant.Spec.People.Admins = append(tenant.Spec.People.Admins, v1alpha1.TenantSubject{Kind: v1alpha1.SubjectUser, Name: fmt.Sprint("u", i)})
+	}
+	some, left := people(tenant, nil)
+	require.Len(t, some, maxPeople)
+	require.Equal(t, 30-maxPeople, left)
+	p := pair{team: &team{tenant: tenant}}
+	require.Empty(t, p.leftOut(0))
+	p.team.left.people, p.team.left.objects = 6, 2
+	results := p.leftOut(3)
+	require.Len(t, results, 3)
+	for i, says := range []string{"6 more people", "3 more namespaces", "2 more objects"} {
+		require.Equal(t, NotTried, results[i].Outcome)
+		require.Contains(t, results[i].Why, says)
+		require.NotEmpty(t, results[i].Fix)
+	}
+}
+
+func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
+	try := &trial{scene: &scene{policies: []admissionv1.ValidatingAdmissionPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-tenant-labels"}}, {ObjectMeta: metav1.ObjectMeta{Name: "company-labels"}}}}}
+	by := func(name string) answer { return answer{kind: refused, by: byGuardrail + name} }
+	guarded := request{guardrail: "tenant-labels"}
+	require.True(t, try.ours(by("landwaiter-tenant-labels"), guarded).refusedRightly(guarded))
+	require.False(t, try.ours(by("company-labels"), guarded).refusedRightly(guarded), "a policy of the company")
+	require.False(t, try.ours(by("landwaiter-tenant-labels"), request{}).refusedRightly(request{}), "rights let it pass")
+	require.True(t, try.ours(answer{kind: refused, by: byRights}, request{}).refusedRightly(request{}))
+}
+
+func TestAGuardrailWithOtherRulesThanThisVersionsIsSeen(t *testing.T) {
+	all, err := shippedPolicies("elsewhere")
+	require.NoError(t, err)
+	require.Contains(t, all["landwaiter-tokens"].Spec.MatchConditions[0].Expression, "system:serviceaccount:elsewhere:landwaiter")
+	s := &scene{landwaiter: types.NamespacedName{Namespace: "elsewhere", Name: "landwaiter"}}
+	for _, g := range shipped() {
+		p := all["landwaiter-"+g.name]
+		require.NotNil(t, p, g.name)
+		why, known := s.changed(p.DeepCopy())
+		require.True(t, known, g.name)
+		require.Empty(t, why, g.name)
+		for name, spoil := range map[string]func(*admissionv1.ValidatingAdmissionPolicy){
+			"a validation that is always true": func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "1 == 1" },
+			"a validation less":                func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations = p.Spec.Validations[1:] },
+			"a condition that is never true": func(p *admissionv1.ValidatingAdmissionPolicy) {
+				p.Spec.MatchConditions = append(p.Spec.MatchConditions, admissionv1.MatchCondition{Name: "never", Expression: "false"})
+			},
+			"fewer resources": func(p *admissionv1.ValidatingAdmissionPolicy) {
+				p.Spec.MatchConstraints.ResourceRules[0].Resources = []string{"x"}
+			},
+			"some namespaces": func(p *admissionv1.ValidatingAdmissionPolicy) {
+				p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			},
+		} {
+			changed := p.DeepCopy()
+			spoil(changed)
+			why, _ := s.changed(changed)
+			require.Contains(t, why, "other rules", "%s: %s", g.name, name)
+		}
+	}
+	_, known := (&scene{landwaiter: types.NamespacedName{Namespace: "a", Name: "lw"}}).changed(all["landwaiter-tokens"])
+	require.False(t, known, "another release cannot be compared")
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -98,7 +99,8 @@ func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 // may write reports in the namespace can imitate that.
 func (r *report) believable() bool {
 	about := r.Labels[v1alpha1.LabelReport]
-	running := strings.HasPrefix(r.Name, v1alpha1.ReportNameRunning) && about == v1alpha1.ReportRunning
+	runningName := regexp.MustCompile("^" + v1alpha1.ReportNameRunning + "(-[1-9][0-9]{0,3})?$")
+	running := runningName.MatchString(r.Name) && about == v1alpha1.ReportRunning
 	if !running && (r.Name != v1alpha1.ReportNameDenied || about != v1alpha1.ReportDenied) || r.Source != v1alpha1.ReportSource || len(r.Results) > maxResults {
 		return false
 	}

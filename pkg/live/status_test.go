@@ -32,7 +32,7 @@ func reportOf(namespace, name, about, manager string, results ...any) *unstructu
 	r.SetNamespace(namespace)
 	r.SetName(name)
 	r.SetLabels(map[string]string{v1alpha1.LabelReport: about})
-	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}})
+	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}})
 	return r
 }
 
@@ -126,10 +126,11 @@ func TestStatusBelievesNoReportThatSomebodyElseHasWritten(t *testing.T) {
 	nameless := reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "forged", "", deniedAt("r/x", today())))
 	nameless.SetManagedFields(nil)
 	for name, forged := range map[string]*unstructured.Unstructured{
-		"another writer":       reportOf("team", "landwaiter-running", "running", "kubectl", resultOf("fail", "forged", "x", runsAs("r/x"))),
-		"another name":         reportOf("team", "mine", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
-		"another label's name": reportOf("team", "landwaiter-denied", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
-		"no writer":            nameless,
+		"another writer":               reportOf("team", "landwaiter-running", "running", "kubectl", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"another name":                 reportOf("team", "mine", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"another label's name":         reportOf("team", "landwaiter-denied", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"a name that begins like ours": reportOf("team", "landwaiter-running-x", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"no writer":                    nameless,
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := statusOf(t, reads(t, nil, forged), one("team")).Namespaces[0]

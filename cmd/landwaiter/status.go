@@ -35,6 +35,8 @@ type printedNamespace struct {
 	Resources  []printedAttention `json:"resources"`
 	Rules      []printedChoice    `json:"rules"`
 	Floors     []string           `json:"floors"`
+	// Hidden are kinds that the person may not read, so that rules and floors are incomplete.
+	Hidden []string `json:"hidden"`
 }
 
 type printedRunning struct {
@@ -186,7 +188,7 @@ func printableStatus(s live.Status) printedStatus {
 func printableNamespace(n live.NamespaceStatus) printedNamespace {
 	same := func(s string) string { return s }
 	return printedNamespace{
-		Namespace: string(n.Namespace), Counts: n.Counts, Floors: n.Floors, Resources: mapped(n.Resources, printableAttention),
+		Namespace: string(n.Namespace), Counts: n.Counts, Floors: n.Floors, Hidden: mapped(n.Hidden, same), Resources: mapped(n.Resources, printableAttention),
 		Running: mapped(n.Running, func(r live.Running) printedRunning {
 			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
 		}),
@@ -251,21 +253,22 @@ func (n printedNamespace) print(out io.Writer) error {
 	}
 	fmt.Fprintf(w, "running\t%s\n", cmp.Or(strings.Join(counts, ", "), "-"))
 	for _, c := range n.Rules {
+		if n.unknown(c.Kind) {
+			fmt.Fprintf(w, "%s\tnot known: you may not read all that may apply\n", c.Kind)
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%s: %s\n", c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
 	}
-	fmt.Fprintf(w, "floors\t%s\n", cmp.Or(strings.Join(n.Floors, ", "), "-"))
-	if len(n.Running) > 0 {
-		fmt.Fprintf(w, "\nRUNS\nRESULT\tWORKLOAD\tIMAGE\tSINCE\tREASON\n")
+	floors := cmp.Or(strings.Join(n.Floors, ", "), "-")
+	if slices.Contains(n.Hidden, v1alpha1.KindClusterVerificationPolicy) {
+		floors = "not known"
 	}
-	for _, r := range n.Running {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Result, cmp.Or(r.Workload, "-"), r.Image, cmp.Or(r.Since, "-"), toFix(r.Reason, r.Remediation))
+	fmt.Fprintf(w, "floors\t%s\n", floors)
+	if err := w.Flush(); err != nil {
+		return err
 	}
-	if len(n.Denied) > 0 {
-		fmt.Fprintf(w, "\nDENIED IN THE LAST SEVEN DAYS (a dry run looks the same)\nIMAGE\tTIMES\tLAST\tWORKLOADS\tREASON\n")
-	}
-	for _, d := range n.Denied {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", cmp.Or(d.Image, "(others)"), d.Count, d.Last, cmp.Or(strings.Join(d.Workloads, ", "), "-"), toFix(d.Reason, d.Remediation))
-	}
+	n.printImages(out)
+	w = newTable(out)
 	if len(n.Exceptions) > 0 {
 		fmt.Fprintf(w, "\nEXCEPTIONS IN USE\nEXCEPTION\tENDS\tWORKLOAD\tIMAGE\n")
 	}
@@ -279,7 +282,44 @@ func (n printedNamespace) print(out io.Writer) error {
 	return printAttention(out, slices.Clone(n.Resources))
 }
 
-// toFix is a reason with what to do.
-func toFix(reason, remediation string) string {
-	return policy.Verdict{Reason: reason, Remediation: remediation}.Text()
+// unknown reports whether the level that decides about a kind depends on what the person may
+// not read.
+func (n printedNamespace) unknown(kind string) bool {
+	kind = strings.TrimPrefix(kind, "Cluster")
+	return slices.ContainsFunc(n.Hidden, func(hidden string) bool {
+		return hidden == v1alpha1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
+	})
+}
+
+// printImages prints images in blocks: what to do is often a command to copy.
+func (n printedNamespace) printImages(out io.Writer) {
+	if len(n.Running) > 0 {
+		fmt.Fprintf(out, "\nRUNS\n")
+	}
+	for _, r := range n.Running {
+		fmt.Fprintf(out, "%s %s: %s\n", r.Result, cmp.Or(r.Workload, "-"), r.Image)
+		printLines(out, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
+	}
+	if len(n.Denied) > 0 {
+		fmt.Fprintf(out, "\nDENIED IN THE LAST SEVEN DAYS (a dry run looks the same)\n")
+	}
+	for _, d := range n.Denied {
+		fmt.Fprintln(out, cmp.Or(d.Image, "(other images)"))
+		when := amount(d.Count, "time") + ", last " + d.Last
+		if len(d.Workloads) > 0 {
+			when += "; in " + strings.Join(d.Workloads, ", ")
+		}
+		printLines(out, when, d.Reason, d.Remediation)
+	}
+}
+
+// printLines prints what is known of an image below it.
+func printLines(out io.Writer, when, reason, remediation string) {
+	fmt.Fprintln(out, "    "+when)
+	if reason != "" {
+		fmt.Fprintln(out, "    "+reason)
+	}
+	if remediation != "" {
+		fmt.Fprintln(out, "    To fix: "+remediation)
+	}
 }

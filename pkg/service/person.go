@@ -65,4 +65,3 @@ func united(a, b []external.Source) []external.Source {
 	}
 	return all
 }
-

@@ -19,7 +19,7 @@ const (
 	evidenceLayer  = 2 // this and below must not import Kubernetes, except for resources
 	resources      = "pkg/resource"
 	rights         = "pkg/rights" // reads what resources say, and nothing else of Kubernetes
-	maxMeanImports = 3.7 // cmd/landwaiter, which wires all of them, has 25
+	maxMeanImports = 3.7          // cmd/landwaiter, which wires all of them, has 25
 	maxDepth       = 7
 )
 

@@ -60,10 +60,11 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 	}
 	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing}
 	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing}
-	for _, state := range []*State{&before, &after} {
-		if err := r.fill(ctx, &state.Objects); err != nil {
-			return before, after, err
-		}
+	if err := r.fill(ctx, &before.Objects, nil); err != nil {
+		return before, after, err
+	}
+	if err := r.fill(ctx, &after.Objects, change.Delete); err != nil {
+		return before, after, err
 	}
 	before.Rights, after.Rights = r.rights, r.rights
 	return before, after, nil
@@ -214,10 +215,13 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 }
 
 // fill adds what resources name to o, twice: pull secrets of ServiceAccounts are known only
-// once these are.
-func (r *reading) fill(ctx context.Context, o *resource.Objects) error {
+// once these are. What is gone from o is not read from the cluster, which still has it.
+func (r *reading) fill(ctx context.Context, o *resource.Objects, gone []policy.ObjectRef) error {
 	for range 2 {
 		have := presentIn(*o)
+		for _, source := range gone {
+			have[source] = true
+		}
 		for _, sources := range compile.References(*o) {
 			for i, source := range sources {
 				if have[source] {

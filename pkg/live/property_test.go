@@ -302,7 +302,7 @@ func (l *lab) previewed(t *rapid.T) {
 			made[key] = drawn[key]
 		}
 	}
-	change := Change{At: began()}
+	change := Change{At: began(), SendSecrets: true}
 	for _, o := range made {
 		require.NoError(t, change.Objects.Add(o))
 	}

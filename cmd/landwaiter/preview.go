@@ -25,6 +25,7 @@ type previewFlags struct {
 	service serviceFlags
 	deleted []string
 	all     bool
+	send    bool
 	timeout time.Duration
 }
 
@@ -51,7 +52,9 @@ of -n. Objects that an API server would refuse are an error.
 Registries are asked from your machine. Flags of the server that change verdicts have
 to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint, --max-exception,
 --break-glass and --max-break-glass. Neither the cloud identity of your machine nor
-its docker login or Vault token is ever used.
+its docker login or Vault token is ever used. A Secret of the cluster is not used where
+the change would send it to a server that does not get it now, unless you trust the
+change and say --send-secrets: what depends on it is unknown.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command
@@ -77,6 +80,7 @@ written.`,
 	cmd.Flags().StringArrayVarP(&flags.service.files, "filename", "f", nil, "file or directory with the objects as they would be; - is standard input (repeatable)")
 	cmd.Flags().StringArrayVar(&flags.deleted, "delete", nil, "KIND/NAME or KIND/NAMESPACE/NAME of an object that would be removed (repeatable)")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "print the images whose verdict stays, too")
+	cmd.Flags().BoolVar(&flags.send, "send-secrets", false, "trust the change: let it send Secrets of the cluster to servers that do not get them now")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 10*time.Minute, "time for all images together; what is not decided then is unknown")
 	output.register(cmd)
 	return cmd
@@ -153,6 +157,7 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 		}
 		change = read
 	}
+	change.SendSecrets = f.send
 	for _, text := range f.deleted {
 		ref, err := live.ParseDeletion(text, namespace)
 		if err != nil {

@@ -71,6 +71,7 @@ type decoder struct {
 	// namespace is that of objects that need one and name none; empty means that this is an
 	// error.
 	namespace string
+	accounts  bool // whether ServiceAccounts without pull secrets are read, too
 }
 
 func newDecoder(keep bool) (*decoder, error) {
@@ -116,8 +117,9 @@ func unreadable(name string, err error) parsedFile {
 func (d *decoder) object(r *parsedFile, doc document, from parsedObject) {
 	h, err := parseHeader(from.json)
 	scope, known := scopes()[h.GroupVersionKind]
-	// Repositories have many ServiceAccounts. What is used of one is its pull secrets.
-	known = known && (h.Kind != "ServiceAccount" || value(from.node, "imagePullSecrets") != nil)
+	// Repositories have many ServiceAccounts. What is used of one is its pull secrets; one
+	// without any may replace one that has some.
+	known = known && (h.Kind != "ServiceAccount" || d.accounts || value(from.node, "imagePullSecrets") != nil)
 	switch {
 	case err != nil:
 	case known:

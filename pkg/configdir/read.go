@@ -110,7 +110,7 @@ func ReadIn(namespace string, paths []string, stdin io.Reader) (Files, error) {
 	if err != nil {
 		return Files{}, err
 	}
-	d.namespace = namespace
+	d.namespace, d.accounts = namespace, namespace != ""
 	texts, total := map[string][]byte{}, 0
 	for _, name := range paths {
 		found, err := readPath(name, stdin)

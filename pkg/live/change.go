@@ -21,6 +21,9 @@ type Change struct {
 	Delete  []policy.ObjectRef
 	// At is when the objects would be made: the older one of two Tenants counts.
 	At time.Time
+	// SendSecrets lets the change send Secrets of the cluster to servers that do not get
+	// them now.
+	SendSecrets bool
 }
 
 // applied returns o with the change. Neither is modified.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -301,16 +302,15 @@ func (l *lab) previewed(t *rapid.T) {
 			made[key] = drawn[key]
 		}
 	}
-	change := Change{At: began()}
+	change := Change{At: began(), SendSecrets: true}
 	for _, o := range made {
 		require.NoError(t, change.Objects.Add(o))
 	}
 	var deleted []string
 	for _, key := range slices.Sorted(maps.Keys(now)) {
-		ours, ok := now[key].(v1alpha1.Object)
-		if ok && made[key] == nil && rapid.IntRange(0, 5).Draw(t, "deleted "+key) == 0 {
+		if made[key] == nil && rapid.IntRange(0, 5).Draw(t, "deleted "+key) == 0 {
 			deleted = append(deleted, key)
-			change.Delete = append(change.Delete, resource.RefOf(ours))
+			change.Delete = append(change.Delete, refOf(now[key]))
 		}
 	}
 	before, after := l.answers(t, l.person(now), change)
@@ -326,6 +326,15 @@ func (l *lab) previewed(t *rapid.T) {
 			l.weaker(t, right, image, after[image], a[image])
 		}
 	}
+}
+
+// refOf returns the reference to an object of any kind that a change has.
+func refOf(o client.Object) policy.ObjectRef {
+	if ours, ok := o.(v1alpha1.Object); ok {
+		return resource.RefOf(ours)
+	}
+	kind := fmt.Sprintf("%T", o)
+	return policy.ObjectRef{Kind: kind[strings.LastIndex(kind, ".")+1:], Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // weaker checks that somebody without a right knows the same, or nothing.

@@ -60,10 +60,11 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 	}
 	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing}
 	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing}
-	for _, state := range []*State{&before, &after} {
-		if err := r.fill(ctx, &state.Objects); err != nil {
-			return before, after, err
-		}
+	if err := r.fill(ctx, &before.Objects, before.Objects, Change{}); err != nil {
+		return before, after, err
+	}
+	if err := r.fill(ctx, &after.Objects, before.Objects, change); err != nil {
+		return before, after, err
 	}
 	before.Rights, after.Rights = r.rights, r.rights
 	return before, after, nil
@@ -214,16 +215,33 @@ func (r *reading) namespace(ctx context.Context, name verify.Namespace) error {
 }
 
 // fill adds what resources name to o, twice: pull secrets of ServiceAccounts are known only
-// once these are.
-func (r *reading) fill(ctx context.Context, o *resource.Objects) error {
+// once these are. What change deletes is not read from the cluster, which still
+// has it, and what it would send elsewhere than before is hidden: a change is previewed
+// before anybody trusts it.
+func (r *reading) fill(ctx context.Context, o *resource.Objects, before resource.Objects, change Change) error {
+	touched := presentIn(change.Objects)
+	for _, source := range change.Delete {
+		touched[source] = true
+	}
 	for range 2 {
 		have := presentIn(*o)
+		for _, source := range change.Delete {
+			have[source] = true
+		}
+		sent := map[policy.ObjectRef]policy.ObjectRef{}
+		if !change.SendSecrets {
+			sent = compile.NewlySent(before, *o, touched)
+		}
 		for _, sources := range compile.References(*o) {
 			for i, source := range sources {
 				if have[source] {
 					continue
 				}
 				have[source] = true
+				if by, newly := sent[source]; newly {
+					o.Hidden = append(o.Hidden, resource.Hidden{Source: source, Why: unsent(source, by)})
+					continue
+				}
 				if i >= maxReferences {
 					o.Broken = append(o.Broken, resource.Broken{Source: source, Reason: policy.ReasonUnreadable,
 						Err: fmt.Errorf("the resources of the namespace name more than %d Secrets, ConfigMaps and ServiceAccounts", maxReferences)})
@@ -243,6 +261,11 @@ func (r *reading) fill(ctx context.Context, o *resource.Objects) error {
 		}
 	}
 	return nil
+}
+
+// unsent says why a Secret is not used for a change.
+func unsent(secret, by policy.ObjectRef) string {
+	return fmt.Sprintf("the change would let %s send %s to servers that do not get it now; if you trust the change, give --send-secrets", by, secret)
 }
 
 // presentIn returns the Secrets and the like that need not be read.

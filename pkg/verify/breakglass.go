@@ -22,7 +22,12 @@ func (e *Engine) open(config *Config, asked image.Reference) (Result, bool) {
 		e.verifyLater(config, asked)
 		return glass.allow(result), true
 	}
-	floors, known := e.recall(config.Floors, asked)
+	floors, known := e.remembered(config.Floors, asked)
+	if !known {
+		// It takes no turn: the Floors are the platform's, and so is break-glass. If turns are
+		// taken, Verify would ask the registry first.
+		floors, known = config.Floors.follows(asked)
+	}
 	if !known || floors.Verdict.Outcome != policy.Allowed {
 		return Result{}, false // an exception may still lift the Floor, which only Verify knows
 	}

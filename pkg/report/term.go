@@ -41,13 +41,10 @@ type term struct {
 	each       *limiters
 	events     *limiters
 	complaints complaint
-	// unannounced are the names of Events that could not be written, and have taken their
-	// token already.
-	unannounced map[string]bool
 }
 
 func newTerm(r *Reporter) *term {
-	return &term{Reporter: r, unannounced: map[string]bool{}, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{},
+	return &term{Reporter: r, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{},
 		all: rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce), each: newLimiters(accountWritesPerMinute, accountWritesAtOnce),
 		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce)}
 }
@@ -195,10 +192,8 @@ func (t *term) flush(ctx context.Context, namespace verify.Namespace) error {
 	next, revoked := s.refresh(running, known, now)
 	s.expire(now)
 	t.mu.Unlock()
-	for _, r := range revoked {
-		if err := t.announce(ctx, namespace, r, now); err != nil {
-			return err
-		}
+	if err := t.announceAll(ctx, namespace, s, revoked, now); err != nil {
+		return err
 	}
 	t.mu.Lock()
 	s.images = next
@@ -221,32 +216,6 @@ func (t *term) share(namespace verify.Namespace, bytes int) int {
 		}
 	}
 	return max(bytes/max(sharers, 1), minBytes)
-}
-
-// announce writes the Event of a revocation, within the limits of the account: the report
-// says what Events leave out.
-func (t *term) announce(ctx context.Context, namespace verify.Namespace, r revocation, now time.Time) error {
-	var about workload.Ref
-	if of := t.pods.Having(namespace, r.image, 1); len(of) > 0 {
-		about = of[0]
-	}
-	e := newRevoked(namespace, r, about, now)
-	if !t.unannounced[e.Name] && !t.events.allow(t.accounts.Account(namespace), now) {
-		return nil
-	}
-	_, err := t.clients.CoreV1().Events(string(namespace)).Create(ctx, e, metav1.CreateOptions{FieldManager: v1alpha1.ReportSource})
-	delete(t.unannounced, e.Name)
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if apierrors.IsForbidden(err) && !isGone(err) || apierrors.IsInvalid(err) { // a retry cannot help, and the report is more important
-		if t.complaints.due(now) {
-			t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write an Event about an image that is no longer trusted")
-		}
-		return nil
-	}
-	t.unannounced[e.Name] = true // tokens bound how many there are
-	return wrapped(err)
 }
 
 // save writes the reports that differ from what is written, and deletes the others of ours.

@@ -343,6 +343,52 @@ func TestAnEventThatIsRefusedHoldsUpNoReport(t *testing.T) {
 	})
 }
 
+func TestAnEventThatFailsForLongFollowsItsReportAndCostsTheAccountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, _ := newReporter(t)
+		images := []string{imageOne, imageOne + "-b"}
+		runs.runs["team-a"] = []workload.Running{runs1(images[0]), runs1(images[1])}
+		lead(t, r)
+		for _, image := range images {
+			r.Verified("team-a", image, allowed)
+		}
+		pass(10 * time.Second)
+		posted, away := 0, true
+		server.failing = func(verb, path string) *apierrors.StatusError {
+			if strings.Contains(path, "/events") && verb == http.MethodPost {
+				if posted++; away && posted > 1 { // the first is written
+					return apierrors.NewServiceUnavailable("away")
+				}
+			}
+			return nil
+		}
+		for _, image := range images {
+			r.Verified("team-a", image, denied)
+		}
+		fails := func() int {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			return server.reports["team-a/landwaiter-running"].Summary.Fail
+		}
+		pass(30 * time.Second)
+		require.Zero(t, fails(), "the report waits for the Event")
+		pass(time.Minute)
+		require.Equal(t, 2, fails(), "and not for ever")
+		pass(2 * time.Hour)
+		require.Len(t, server.events, 1)
+		limiter := r.leading.Load().events.of["namespace/team-a"]
+		require.True(t, limiter == nil || limiter.TokensAt(r.now()) >= accountEventsAtOnce-2, "a try that fails takes nothing from the limit")
+		server.mu.Lock()
+		away = false
+		server.mu.Unlock()
+		pass(time.Minute)
+		require.Len(t, server.events, 2)
+		posted = 0
+		pass(10 * time.Minute)
+		require.Zero(t, posted)
+	})
+}
+
 func TestWhatIsVerifiedKeepsAllThatAReportSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, runs, _ := newReporter(t)

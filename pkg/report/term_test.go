@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,6 +272,42 @@ func TestANamespaceThatIsGoneIsForgotten(t *testing.T) {
 		r.Forget("team-a")
 		require.Empty(t, r.known)
 	})
+}
+
+// A team may have thousands of pods with an image that is denied.
+func TestLookingForWorkloadsKeepsNobodyElseWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, _ := newReporter(t)
+		slow := &slowly{cluster: runs, looking: make(chan struct{}), seen: make(chan struct{})}
+		r.Attach(slow)
+		runs.runs["team-a"] = []workload.Running{runs1(imageOne)}
+		lead(t, r)
+		pass(time.Second)
+		n := noteAt("r0-1", 2, time.Now())
+		n.First = n.Last
+		term := r.leading.Load()
+		term.fold("team-a", n)
+		<-slow.looking
+		r.Forget("team-b")
+		require.Zero(t, testutil.CollectAndCount(newGauge(r)))
+		term.fold("team-c", n)
+		close(slow.seen)
+		pass(30 * time.Second)
+		require.Equal(t, matchedBy, server.reports["team-a/landwaiter-denied"].Results[0].Properties[v1alpha1.PropertyMatched])
+	})
+}
+
+// slowly is a cluster in which the workloads that have an image are found when a test says.
+type slowly struct {
+	*cluster
+	looking, seen chan struct{}
+	once          sync.Once
+}
+
+func (s *slowly) Having(namespace verify.Namespace, image string, limit int) []workload.Ref {
+	s.once.Do(func() { close(s.looking) })
+	<-s.seen
+	return s.cluster.Having(namespace, image, limit)
 }
 
 func TestAnAccountThatIsOverItsLimitDelaysNoOther(t *testing.T) {

@@ -51,6 +51,10 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a namespace by its name": {func(_ *testing.T, i *doctor.Inventory) {
 			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: []string{"team-a", "policy"}}}}
 		}, doctor.WebhookNamespaces, `"values":["policy"]`},
+		"namespaces without a label that an exempt one has": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Namespaces[0].Labels = map[string]string{"verify": "yes"}
+			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"verify": "yes"}}
+		}, doctor.WebhookNamespaces, `"value":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-node-lease","landwaiter-system","policy"]}]}`},
 		"namespaces without a label": {func(_ *testing.T, i *doctor.Inventory) {
 			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"verify": "yes"}}
 		}, doctor.WebhookNamespaces, "/webhooks/1/namespaceSelector"},
@@ -76,6 +80,16 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"an exemptable suffix": {func(_ *testing.T, i *doctor.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace-suffix", "a")
 		}, doctor.ExemptableNamespaces, `"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace"`},
+		"an exemptable namespace beside one that may be": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace=team-a")
+		}, doctor.ExemptableNamespaces, `{"op":"replace","path":"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace=policy"}]`},
+		"an exemptable namespace alone": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args[2] = "--exempt-namespace=team-a"
+		}, doctor.ExemptableNamespaces, `[{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--exempt-namespace=team-a"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`},
+		"an exemptable prefix alone, in two words": {func(_ *testing.T, i *doctor.Inventory) {
+			args := &i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args
+			*args = append((*args)[:2], "--exempt-namespace-prefix", "team-")
+		}, doctor.ExemptableNamespaces, `{"op":"remove","path":"/spec/template/spec/containers/0/args/3"},{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--exempt-namespace-prefix"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`},
 		"no audit": {func(_ *testing.T, i *doctor.Inventory) { i.Gatekeepers[0].Spec.Replicas = pointer(int32(0)) }, doctor.AuditOff, "kubectl scale deployment gatekeeper-manager --namespace=policy --replicas=1"},
 		"a Config that excludes": {func(t *testing.T, i *doctor.Inventory) {
 			i.Configs = []unstructured.Unstructured{object(t, `{metadata: {namespace: policy, name: config}, spec: {match: [{processes: [webhook], excludedNamespaces: ["team-*", kube-system]}, {processes: [audit], excludedNamespaces: [team-a]}]}}`)}

@@ -207,6 +207,45 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 	}
 }
 
+// While a namespace has a Verifier, no ClusterVerifier applies there.
+func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
+	idle := func(o v1alpha1.Object) v1alpha1.Object {
+		o.CommonStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionEffective, Status: metav1.ConditionFalse, Reason: "Unused", Message: "x"}}
+		return o
+	}
+	verifier := func(namespace, name string) *v1alpha1.Verifier {
+		return &v1alpha1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named(namespace, name)}
+	}
+	keys := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
+	broken := verifier("team-a", "broken")
+	broken.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ReferenceNotReady"}}
+	home := &v1alpha1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "red"), Spec: v1alpha1.TenantSpec{Home: "team-a"}}
+	for name, row := range map[string]struct {
+		resources []v1alpha1.Object
+		want      []string
+	}{
+		"the only Verifier":             {[]v1alpha1.Object{idle(verifier("team-a", "v"))}, []string{"kubectl edit"}},
+		"another namespace has one":     {[]v1alpha1.Object{idle(verifier("team-a", "v")), verifier("team-b", "w")}, []string{"kubectl edit"}},
+		"another one decides":           {[]v1alpha1.Object{idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl delete"}},
+		"no other one decides":          {[]v1alpha1.Object{idle(verifier("team-a", "v")), idle(verifier("team-a", "w"))}, []string{"kubectl edit", "kubectl edit"}},
+		"a home":                        {[]v1alpha1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
+		"a TrustStore":                  {[]v1alpha1.Object{idle(keys)}, []string{"kubectl delete"}},
+		"a TrustStore, broken Verifier": {[]v1alpha1.Object{idle(keys), broken}, []string{"kubectl edit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := sound(t)
+			i.Resources = row.resources
+			var got []string
+			for _, f := range doctor.Examine(i).Findings {
+				if f.ID == doctor.ResourceUnused {
+					got = append(got, strings.Join(strings.Fields(f.Command)[:2], " "))
+				}
+			}
+			require.Equal(t, row.want, got)
+		})
+	}
+}
+
 // A binding may name an account by its user name.
 func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 	i := sound(t)

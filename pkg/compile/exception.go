@@ -209,7 +209,7 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 	if len(list) == 0 || len(list) > maxExceptionImages {
 		return nil, nil, fmt.Errorf("%s has %d entries, it must have 1 to %d", field, len(list), maxExceptionImages)
 	}
-	found = &verify.Excepted{}
+	found = &verify.Excepted{Hash: digestOf(list)}
 	wild := false
 	for i, text := range list {
 		if strings.Contains(text, "@") {

@@ -51,6 +51,10 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a namespace by its name": {func(_ *testing.T, i *doctor.Inventory) {
 			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: []string{"team-a", "policy"}}}}
 		}, doctor.WebhookNamespaces, `"values":["policy"]`},
+		"namespaces without a label that an exempt one has": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Namespaces[0].Labels = map[string]string{"verify": "yes"}
+			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"verify": "yes"}}
+		}, doctor.WebhookNamespaces, `"value":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-node-lease","landwaiter-system","policy"]}]}`},
 		"namespaces without a label": {func(_ *testing.T, i *doctor.Inventory) {
 			guard(i).NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"verify": "yes"}}
 		}, doctor.WebhookNamespaces, "/webhooks/1/namespaceSelector"},
@@ -76,6 +80,16 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"an exemptable suffix": {func(_ *testing.T, i *doctor.Inventory) {
 			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace-suffix", "a")
 		}, doctor.ExemptableNamespaces, `"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace"`},
+		"an exemptable namespace beside one that may be": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace=team-a")
+		}, doctor.ExemptableNamespaces, `{"op":"replace","path":"/spec/template/spec/containers/0/args/3","value":"--exempt-namespace=policy"}]`},
+		"an exemptable namespace alone": {func(_ *testing.T, i *doctor.Inventory) {
+			i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args[2] = "--exempt-namespace=team-a"
+		}, doctor.ExemptableNamespaces, `[{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--exempt-namespace=team-a"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`},
+		"an exemptable prefix alone, in two words": {func(_ *testing.T, i *doctor.Inventory) {
+			args := &i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args
+			*args = append((*args)[:2], "--exempt-namespace-prefix", "team-")
+		}, doctor.ExemptableNamespaces, `{"op":"remove","path":"/spec/template/spec/containers/0/args/3"},{"op":"test","path":"/spec/template/spec/containers/0/args/2","value":"--exempt-namespace-prefix"},{"op":"remove","path":"/spec/template/spec/containers/0/args/2"}]`},
 		"no audit": {func(_ *testing.T, i *doctor.Inventory) { i.Gatekeepers[0].Spec.Replicas = pointer(int32(0)) }, doctor.AuditOff, "kubectl scale deployment gatekeeper-manager --namespace=policy --replicas=1"},
 		"a Config that excludes": {func(t *testing.T, i *doctor.Inventory) {
 			i.Configs = []unstructured.Unstructured{object(t, `{metadata: {namespace: policy, name: config}, spec: {match: [{processes: [webhook], excludedNamespaces: ["team-*", kube-system]}, {processes: [audit], excludedNamespaces: [team-a]}]}}`)}
@@ -190,6 +204,45 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 			require.Less(t, len(f.What), 500)
 		}
 		require.NotContains(t, strings.ReplaceAll(f.Command, `'\''`, ""), "a'; rm")
+	}
+}
+
+// While a namespace has a Verifier, no ClusterVerifier applies there.
+func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
+	idle := func(o v1alpha1.Object) v1alpha1.Object {
+		o.CommonStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionEffective, Status: metav1.ConditionFalse, Reason: "Unused", Message: "x"}}
+		return o
+	}
+	verifier := func(namespace, name string) *v1alpha1.Verifier {
+		return &v1alpha1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named(namespace, name)}
+	}
+	keys := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
+	broken := verifier("team-a", "broken")
+	broken.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ReferenceNotReady"}}
+	home := &v1alpha1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "red"), Spec: v1alpha1.TenantSpec{Home: "team-a"}}
+	for name, row := range map[string]struct {
+		resources []v1alpha1.Object
+		want      []string
+	}{
+		"the only Verifier":             {[]v1alpha1.Object{idle(verifier("team-a", "v"))}, []string{"kubectl edit"}},
+		"another namespace has one":     {[]v1alpha1.Object{idle(verifier("team-a", "v")), verifier("team-b", "w")}, []string{"kubectl edit"}},
+		"another one decides":           {[]v1alpha1.Object{idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl delete"}},
+		"no other one decides":          {[]v1alpha1.Object{idle(verifier("team-a", "v")), idle(verifier("team-a", "w"))}, []string{"kubectl edit", "kubectl edit"}},
+		"a home":                        {[]v1alpha1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
+		"a TrustStore":                  {[]v1alpha1.Object{idle(keys)}, []string{"kubectl delete"}},
+		"a TrustStore, broken Verifier": {[]v1alpha1.Object{idle(keys), broken}, []string{"kubectl edit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := sound(t)
+			i.Resources = row.resources
+			var got []string
+			for _, f := range doctor.Examine(i).Findings {
+				if f.ID == doctor.ResourceUnused {
+					got = append(got, strings.Join(strings.Fields(f.Command)[:2], " "))
+				}
+			}
+			require.Equal(t, row.want, got)
+		})
 	}
 }
 

@@ -80,15 +80,35 @@ func (v *view) exemptable(m manager) []Finding {
 			if len(v.beyond([]string{f.before + use.value + f.after})) == 0 {
 				continue
 			}
-			operations := m.inPlace(use.index, "--exempt-namespace=kube-system")
-			if use.apart {
-				operations = append(m.inPlace(use.index-1, "--exempt-namespace"), m.inPlace(use.index, "kube-system")...)
-			}
 			found = append(found, Finding{ID: ExemptableNamespaces, Severity: Warning, Object: m.ref(), What: fmt.Sprintf("Gatekeeper runs with --%s=%s", f.flag, use.value),
-				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(operations...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
+				Why: "whoever may label such a namespace can exempt it from Gatekeeper", Command: m.patch(v.unexempted(m, use)...), Keep: "Gatekeeper's value controllerManager.exemptNamespaces and its twins"})
 		}
 	}
 	return found
+}
+
+// unexempted returns the operations that replace a flag by one that is there already, so that
+// nothing moves and no other namespace becomes exemptable, or remove it if there is none.
+func (v *view) unexempted(m manager, use flag) []operation {
+	name := use.index
+	if use.apart {
+		name--
+	}
+	for _, other := range m.flags("exempt-namespace") {
+		if !slices.Contains(v.exempt(), other.value) {
+			continue
+		}
+		if use.apart {
+			return append(m.inPlace(name, "--exempt-namespace"), m.inPlace(use.index, other.value)...)
+		}
+		return m.inPlace(name, "--exempt-namespace="+other.value)
+	}
+	var operations []operation
+	for at := use.index; at >= name; at-- { // the last one first: the others stay where they are
+		path := m.path() + "/" + itoa(at)
+		operations = append(operations, operation{"test", path, m.args[at]}, operation{Op: "remove", Path: path})
+	}
+	return operations
 }
 
 // audit finds that nothing looks at what runs already.

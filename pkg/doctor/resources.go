@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -88,13 +89,51 @@ func notEffective(v *view) []Finding {
 			if o.GetNamespace() == "" {
 				continue // the next namespace may need it
 			}
-			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, Note, "it decides nothing, which its author may not know", "kubectl delete "+targetOf(o).String()
+			f.ID, f.Severity, f.Why, f.Command = ResourceUnused, Note, "it decides nothing, which its author may not know; deleting it changes no verdict", "kubectl delete "+targetOf(o).String()
+			if why := v.needed(o); why != "" {
+				f.Why, f.Command = "it decides nothing, which its author may not know; but "+why, targetOf(o).edit()
+			}
 		default:
 			continue
 		}
 		found = append(found, f)
 	}
 	return found
+}
+
+// needed says what deleting a resource of a namespace that decides nothing may change, "" if
+// nothing.
+func (v *view) needed(o v1alpha1.Object) string {
+	if slices.ContainsFunc(v.Resources, func(other v1alpha1.Object) bool {
+		t, ok := other.(*v1alpha1.Tenant)
+		return ok && t.Spec.Home == o.GetNamespace()
+	}) {
+		return "the next namespace of its Tenant may need it"
+	}
+	var verifiers []v1alpha1.Object
+	for _, other := range v.Resources {
+		if _, ok := other.(*v1alpha1.Verifier); ok && other.GetNamespace() == o.GetNamespace() && other.GetName() != o.GetName() {
+			verifiers = append(verifiers, other)
+		}
+	}
+	switch o.(type) {
+	case *v1alpha1.TrustStore:
+		if slices.ContainsFunc(verifiers, func(other v1alpha1.Object) bool { return unready(other) != nil }) {
+			return "a Verifier that is not Ready may name it"
+		}
+		return ""
+	case *v1alpha1.Verifier:
+		if slices.ContainsFunc(verifiers, func(other v1alpha1.Object) bool { return !ineffective(other) }) {
+			return ""
+		}
+		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
+	}
+	return "the namespace's next resource may need it"
+}
+
+func ineffective(o v1alpha1.Object) bool {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionEffective)
+	return c != nil && c.Status == metav1.ConditionFalse
 }
 
 // ends finds keys, certificates and roots that end within their notice.

@@ -140,15 +140,28 @@ func (v *view) unmatched(selector *metav1.LabelSelector) []string {
 	return names
 }
 
-// leftOut returns the namespaces that may be exempt and that a selector leaves out by name.
+// leftOut returns the namespaces that may be exempt and that a selector leaves out, by their
+// names if they do not exist.
 func (v *view) leftOut(selector *metav1.LabelSelector) []string {
 	compiled, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(v.exempt(), func(name string) bool {
-		return compiled.Matches(labels.Set{"kubernetes.io/metadata.name": name})
+		has := labels.Set{}
+		for _, n := range v.Namespaces {
+			if n.Name == name {
+				has = labels.Merge(n.Labels, nil)
+			}
+		}
+		has["kubernetes.io/metadata.name"] = name
+		return compiled.Matches(has)
 	})
+}
+
+// heeds reports whether a selector asks for a label.
+func heeds(selector *metav1.LabelSelector, label string) bool {
+	return slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == label })
 }
 
 // program is a container of a Deployment, with its arguments.

@@ -200,7 +200,10 @@ func webhookNamespaces(v *view) []Finding {
 		if len(left) == 0 {
 			continue
 		}
-		expressions := []any{map[string]any{"key": ignoreLabel, "operator": "DoesNotExist"}}
+		expressions := []any{}
+		if heeds(h.namespaces, ignoreLabel) {
+			expressions = append(expressions, map[string]any{"key": ignoreLabel, "operator": "DoesNotExist"})
+		}
 		if kept := v.leftOut(h.namespaces); len(kept) > 0 { // what is verified stays verified
 			expressions = append(expressions, map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": kept})
 		}

@@ -91,6 +91,8 @@ const (
 	// reports. complainEvery is how often the same failure is logged.
 	retryAfter    = 10 * time.Second
 	complainEvery = 10 * time.Minute
+	// withheldFor is how long a report waits for the Event of a revocation that it says.
+	withheldFor = time.Minute
 	// requestTimeout bounds one request to the API server.
 	requestTimeout = 10 * time.Second
 	// pageSize is how many reports are read at a time: each may have 1.5 MiB.

@@ -20,6 +20,10 @@ type space struct {
 	leftOut int
 	// written are the reports as they are at the API server, by name.
 	written map[string]written
+	// announcing are the Events of revocations that could not all be written, by name, and
+	// withheld since when the reports wait for that. Only flush uses them.
+	announcing map[string]*announcement
+	withheld   time.Time
 }
 
 // written is a report as it was written last.

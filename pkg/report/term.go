@@ -30,8 +30,10 @@ type term struct {
 	mu     sync.Mutex // for spaces
 	spaces map[verify.Namespace]*space
 
-	dueMu sync.Mutex
+	dueMu sync.Mutex // for due and gone
 	due   map[verify.Namespace]time.Time
+	// gone are the namespaces that were deleted, and whose spaces are still there.
+	gone map[verify.Namespace]bool
 
 	// writing is held while a report is written, so that the watch does not take the new
 	// version for another writer's.
@@ -41,13 +43,10 @@ type term struct {
 	each       *limiters
 	events     *limiters
 	complaints complaint
-	// unannounced are the names of Events that could not be written, and have taken their
-	// token already.
-	unannounced map[string]bool
 }
 
 func newTerm(r *Reporter) *term {
-	return &term{Reporter: r, unannounced: map[string]bool{}, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{},
+	return &term{Reporter: r, spaces: map[verify.Namespace]*space{}, due: map[verify.Namespace]time.Time{}, gone: map[verify.Namespace]bool{},
 		all: rate.NewLimiter(rate.Limit(float64(writesPerMinute)/60), writesAtOnce), each: newLimiters(accountWritesPerMinute, accountWritesAtOnce),
 		events: newLimiters(accountEventsPerMinute, accountEventsAtOnce)}
 }
@@ -96,10 +95,28 @@ func (t *term) space(namespace verify.Namespace) *space {
 	return s
 }
 
+// forget makes a namespace one that was deleted. It takes no lock for long: policies are not
+// compiled until it returns.
 func (t *term) forget(namespace verify.Namespace) {
+	t.dueMu.Lock()
+	defer t.dueMu.Unlock()
+	t.gone[namespace] = true
+}
+
+// sweep drops the spaces of namespaces that were deleted.
+func (t *term) sweep() {
+	t.dueMu.Lock()
+	gone := t.gone
+	t.gone = map[verify.Namespace]bool{}
+	t.dueMu.Unlock()
+	if len(gone) == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.spaces, namespace)
+	for namespace := range gone {
+		delete(t.spaces, namespace)
+	}
 }
 
 // markAll marks every namespace with something to say or something written.
@@ -155,6 +172,8 @@ func (t *term) work(ctx context.Context) error {
 
 // flushDue writes what is due as far as the limits allow.
 func (t *term) flushDue(ctx context.Context) error {
+	t.sweep()
+	defer t.sweep()
 	for _, namespace := range t.takeDue(t.now()) {
 		if t.all.TokensAt(t.now()) < 1 {
 			return nil
@@ -195,20 +214,34 @@ func (t *term) flush(ctx context.Context, namespace verify.Namespace) error {
 	next, revoked := s.refresh(running, known, now)
 	s.expire(now)
 	t.mu.Unlock()
-	for _, r := range revoked {
-		if err := t.announce(ctx, namespace, r, now); err != nil {
-			return err
-		}
+	if err := t.announceAll(ctx, namespace, s, revoked, now); err != nil {
+		return err
 	}
+	having := t.having(namespace, s)
 	t.mu.Lock()
 	s.images = next
-	reports := s.render(namespace, func(image string) []workload.Ref { return t.pods.Having(namespace, image, maxWorkloads) },
+	reports := s.render(namespace, func(image string) []workload.Ref { return having[image] },
 		t.share(namespace, runningBytes), t.share(namespace, deniedBytes))
 	if s.empty() {
 		delete(t.spaces, namespace)
 	}
 	t.mu.Unlock()
 	return t.save(ctx, namespace, s, reports)
+}
+
+// having returns the workloads that have the images that were denied. A namespace may have
+// many pods with each, so the lock of all spaces is not held meanwhile.
+func (t *term) having(namespace verify.Namespace, s *space) map[string][]workload.Ref {
+	t.mu.Lock()
+	images := slices.Collect(maps.Keys(s.denials))
+	t.mu.Unlock()
+	found := map[string][]workload.Ref{}
+	for _, image := range images {
+		if image != "" {
+			found[image] = t.pods.Having(namespace, image, maxWorkloads)
+		}
+	}
+	return found
 }
 
 // share returns what a namespace may have of the bytes of its account, whose namespaces
@@ -221,32 +254,6 @@ func (t *term) share(namespace verify.Namespace, bytes int) int {
 		}
 	}
 	return max(bytes/max(sharers, 1), minBytes)
-}
-
-// announce writes the Event of a revocation, within the limits of the account: the report
-// says what Events leave out.
-func (t *term) announce(ctx context.Context, namespace verify.Namespace, r revocation, now time.Time) error {
-	var about workload.Ref
-	if of := t.pods.Having(namespace, r.image, 1); len(of) > 0 {
-		about = of[0]
-	}
-	e := newRevoked(namespace, r, about, now)
-	if !t.unannounced[e.Name] && !t.events.allow(t.accounts.Account(namespace), now) {
-		return nil
-	}
-	_, err := t.clients.CoreV1().Events(string(namespace)).Create(ctx, e, metav1.CreateOptions{FieldManager: v1alpha1.ReportSource})
-	delete(t.unannounced, e.Name)
-	if err == nil || apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if apierrors.IsForbidden(err) && !isGone(err) || apierrors.IsInvalid(err) { // a retry cannot help, and the report is more important
-		if t.complaints.due(now) {
-			t.log.WithField("namespace", namespace).WithError(err).Warn("cannot write an Event about an image that is no longer trusted")
-		}
-		return nil
-	}
-	t.unannounced[e.Name] = true // tokens bound how many there are
-	return wrapped(err)
 }
 
 // save writes the reports that differ from what is written, and deletes the others of ours.

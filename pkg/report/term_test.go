@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,6 +274,42 @@ func TestANamespaceThatIsGoneIsForgotten(t *testing.T) {
 	})
 }
 
+// A team may have thousands of pods with an image that is denied.
+func TestLookingForWorkloadsKeepsNobodyElseWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, _ := newReporter(t)
+		slow := &slowly{cluster: runs, looking: make(chan struct{}), seen: make(chan struct{})}
+		r.Attach(slow)
+		runs.runs["team-a"] = []workload.Running{runs1(imageOne)}
+		lead(t, r)
+		pass(time.Second)
+		n := noteAt("r0-1", 2, time.Now())
+		n.First = n.Last
+		term := r.leading.Load()
+		term.fold("team-a", n)
+		<-slow.looking
+		r.Forget("team-b")
+		require.Zero(t, testutil.CollectAndCount(newGauge(r)))
+		term.fold("team-c", n)
+		close(slow.seen)
+		pass(30 * time.Second)
+		require.Equal(t, matchedBy, server.reports["team-a/landwaiter-denied"].Results[0].Properties[v1alpha1.PropertyMatched])
+	})
+}
+
+// slowly is a cluster in which the workloads that have an image are found when a test says.
+type slowly struct {
+	*cluster
+	looking, seen chan struct{}
+	once          sync.Once
+}
+
+func (s *slowly) Having(namespace verify.Namespace, image string, limit int) []workload.Ref {
+	s.once.Do(func() { close(s.looking) })
+	<-s.seen
+	return s.cluster.Having(namespace, image, limit)
+}
+
 func TestAnAccountThatIsOverItsLimitDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, runs, _ := newReporter(t)
@@ -340,6 +377,52 @@ func TestAnEventThatIsRefusedHoldsUpNoReport(t *testing.T) {
 		require.Equal(t, 1, server.reports["team-a/landwaiter-running"].Summary.Fail)
 		require.Len(t, log.AllEntries(), 1)
 		require.Equal(t, verify.Namespace("team-a"), log.LastEntry().Data["namespace"])
+	})
+}
+
+func TestAnEventThatFailsForLongFollowsItsReportAndCostsTheAccountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, _ := newReporter(t)
+		images := []string{imageOne, imageOne + "-b"}
+		runs.runs["team-a"] = []workload.Running{runs1(images[0]), runs1(images[1])}
+		lead(t, r)
+		for _, image := range images {
+			r.Verified("team-a", image, allowed)
+		}
+		pass(10 * time.Second)
+		posted, away := 0, true
+		server.failing = func(verb, path string) *apierrors.StatusError {
+			if strings.Contains(path, "/events") && verb == http.MethodPost {
+				if posted++; away && posted > 1 { // the first is written
+					return apierrors.NewServiceUnavailable("away")
+				}
+			}
+			return nil
+		}
+		for _, image := range images {
+			r.Verified("team-a", image, denied)
+		}
+		fails := func() int {
+			server.mu.Lock()
+			defer server.mu.Unlock()
+			return server.reports["team-a/landwaiter-running"].Summary.Fail
+		}
+		pass(30 * time.Second)
+		require.Zero(t, fails(), "the report waits for the Event")
+		pass(time.Minute)
+		require.Equal(t, 2, fails(), "and not for ever")
+		pass(2 * time.Hour)
+		require.Len(t, server.events, 1)
+		limiter := r.leading.Load().events.of["namespace/team-a"]
+		require.True(t, limiter == nil || limiter.TokensAt(r.now()) >= accountEventsAtOnce-2, "a try that fails takes nothing from the limit")
+		server.mu.Lock()
+		away = false
+		server.mu.Unlock()
+		pass(time.Minute)
+		require.Len(t, server.events, 2)
+		posted = 0
+		pass(10 * time.Minute)
+		require.Zero(t, posted)
 	})
 }
 

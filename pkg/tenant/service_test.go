@@ -111,6 +111,41 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.Equal(t, policy.Denied, ask("new").Outcome, "by its own policy, not the cluster's")
 }
 
+// Running pods are judged again as soon as it changes.
+func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	set := &tenant.Set{}
+	service := tenant.NewService(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), nil)
+	exception := func(pattern string, floors bool) v1alpha1.Object {
+		x := &v1alpha1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
+		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.Floors = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, floors
+		return x
+	}
+	generations := func(annotations map[string]string, resources ...v1alpha1.Object) [2]string {
+		team := namespace("team-a", "1")
+		team.Annotations = annotations
+		o := outside()
+		o.Exceptions = compile.ExceptionLimits{Max: 24 * time.Hour, BreakGlass: 24 * time.Hour}
+		snapshot, problems := compile.New(resource.Objects{Namespaces: []corev1.Namespace{team, namespace("team-b", "2")}, Resources: resources}, nil, o)
+		require.Empty(t, problems)
+		set.Swap(snapshot)
+		return [2]string{service.Generation("team-a"), service.Generation("team-b")}
+	}
+	open := map[string]string{v1alpha1.AnnotationBreakGlassFrom: "2026-11-22T11:00:00Z", v1alpha1.AnnotationBreakGlassUntil: "2026-11-22T14:00:00Z", v1alpha1.AnnotationBreakGlassReason: "outage"}
+	var seen []string
+	none := generations(nil)
+	for _, got := range [][2]string{none, generations(nil, exception("r.example.com/a", false)), generations(nil, exception("r.example.com/b", false)), generations(nil, exception("r.example.com/b", true)), generations(open)} {
+		require.NotContains(t, seen, got[0])
+		require.Equal(t, none[1], got[1], "it is nothing to other namespaces")
+		seen = append(seen, got[0])
+	}
+	require.Equal(t, none, generations(nil), "it was deleted")
+	require.Equal(t, seen[1], generations(nil, exception("r.example.com/a", false))[0], "compiling it again changes nothing")
+	closed := generations(open)
+	now = now.Add(2 * time.Hour)
+	require.NotEqual(t, closed[0], service.Generation("team-a"), "break-glass has ended")
+}
+
 // nothing is a cache that keeps nothing.
 type nothing struct{}
 

@@ -40,12 +40,12 @@ func (s *Service) currentConfig(namespace verify.Namespace) (*verify.Config, err
 	return snapshot.For(namespace), nil
 }
 
-// Generation names the rules and the trust material of a namespace, "" if it is not in the
-// snapshot. Another one may give other verdicts.
+// Generation names the rules, the trust material and the exceptions in force of a namespace,
+// "" if it is not in the snapshot. Another one may give other answers.
 func (s *Service) Generation(namespace verify.Namespace) string {
 	config, err := s.currentConfig(namespace)
 	if err != nil {
 		return ""
 	}
-	return config.Generation
+	return s.engine.Revision(config)
 }

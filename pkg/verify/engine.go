@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"runtime"
 	"time"
 
@@ -60,6 +61,8 @@ type Engine struct {
 	limit   *fair.Gate[Account]
 	memory  *fair.Gate[Account]
 	turns   *fair.Turns[Account]
+	seed    maphash.Seed
+	later   chan struct{} // one element for each image that is verified after its answer
 }
 
 // NewEngine returns an Engine that caches results in cache and reads the time from
@@ -67,7 +70,8 @@ type Engine struct {
 func NewEngine(cache Cache, now func() time.Time, options Options) *Engine {
 	options = options.withDefaults()
 	return &Engine{cache: cache, now: now, options: options, limit: fair.NewGate[Account](int64(options.InFlight)),
-		memory: fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now)}
+		memory: fair.NewGate[Account](options.EvidenceBytes), turns: fair.NewTurns[Account](options.Processors, now),
+		seed: maphash.MakeSeed(), later: make(chan struct{}, laterAtOnce)}
 }
 
 // PassTTL returns how long a verdict that allows is cached.
@@ -144,12 +148,13 @@ func (e *Engine) verify(ctx context.Context, config *Config, ref image.Reference
 	return result
 }
 
-// Recall returns the result of Verify if it is in memory or follows from config alone,
-// and otherwise false. It never blocks.
+// Recall returns the result of Verify if it is in memory or follows from config alone, and
+// that of break-glass if it allows the image in any case. Otherwise it returns false. It
+// never blocks.
 func (e *Engine) Recall(config *Config, ref image.Reference) (Result, bool) {
 	result, ok := e.recall(config, ref)
 	if !ok {
-		return Result{}, false
+		return e.open(config, ref)
 	}
 	return e.exceptRecalled(config, ref, result)
 }
@@ -164,9 +169,14 @@ func (e *Engine) recall(config *Config, ref image.Reference) (Result, bool) {
 		return Result{}, false // Verify waits for its turn
 	}
 	defer turn.Leave()
-	tasks := config.plan(ref)
+	return config.follows(ref)
+}
+
+// follows returns the result that follows from c alone, or false if it needs evidence.
+func (c *Config) follows(ref image.Reference) (Result, bool) {
+	tasks := c.plan(ref)
 	verdict, ok := decided(tasks)
-	return Result{Namespace: config.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
+	return Result{Namespace: c.Namespace, Reference: ref, Digest: ref.Digest, Verdict: verdict, Findings: missing(tasks)}, ok
 }
 
 // remembered returns the verdict in memory. It skips planning: a cached verdict needed

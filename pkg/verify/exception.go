@@ -35,6 +35,8 @@ type Excepted struct {
 	// Pinned are images by their digest. They never match an image that is named by a tag:
 	// what a tag stands for is known from servers that a tenant may choose.
 	Pinned []image.Reference
+	// Hash is over what the list was made of: lists with different images have different ones.
+	Hash string
 }
 
 // Has reports whether an image is on the list.

@@ -44,6 +44,10 @@ const MinInFlight = 32
 // others have theirs: a warning must not cost an answer.
 const warnGrace = 500 * time.Millisecond
 
+// laterAtOnce is how many images that break-glass has let in are verified at a time, after
+// the answer. In an outage each takes its whole time for nothing.
+const laterAtOnce = 16
+
 // Defaults of [Options].
 const (
 	defaultWorkTimeout        = 10 * time.Second

@@ -1,7 +1,6 @@
 package warm
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/client-go/tools/cache"
@@ -48,15 +47,17 @@ func (w *Watcher) Running(namespace verify.Namespace) []workload.Running {
 // Having returns the workloads of a namespace that have an image in the template of their
 // pods or in a pod, in the order of their names, at most limit.
 func (w *Watcher) Having(namespace verify.Namespace, image string, limit int) []workload.Ref {
-	seen := map[workload.Ref]struct{}{}
+	var found []workload.Ref // few, though an image may be in thousands of pods
 	for _, informer := range w.informers {
 		for _, r := range recordsBy(informer, byImage, string(namespace)+"/"+image) {
-			seen[w.top(r)] = struct{}{}
+			of := w.top(r)
+			if i, known := slices.BinarySearchFunc(found, of, workload.Compare); !known && i < limit {
+				found = slices.Insert(found, i, of)
+				found = found[:min(len(found), limit)]
+			}
 		}
 	}
-	found := slices.Collect(maps.Keys(seen))
-	slices.SortFunc(found, workload.Compare)
-	return found[:min(len(found), limit)]
+	return found
 }
 
 func recordsBy(informer cache.SharedIndexInformer, index, value string) []*record {

@@ -56,7 +56,7 @@ Exit codes are those of verify.`,
 			if err != nil {
 				return err
 			}
-			r, err := flags.rulesFor(cmd, questions)
+			r, err := flags.rulesFor(cmd, questions, timeout)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ Exit codes are those of verify.`,
 	flags.registerRules(cmd, "namespace to explain for (empty: that of the context, or with --config-dir cluster resources only)")
 	flags.registerFiles(cmd)
 	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for the verification of one image")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for the verification of each image")
 	cmd.Flags().BoolVar(&compare, "compare-origin", false, "also ask the registry that IMAGE names, and say what mirrors and evidence repositories lack")
 	return cmd
 }

@@ -133,7 +133,7 @@ func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, load
 		said = "error"
 	}
 	for _, p := range loaded.Problems {
-		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, p.Source, p.Reason, p.Message)
+		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, plain(p.Source.String()), p.Reason, plainLines(p.Message))
 	}
 	if loaded.Ignored > 0 {
 		fmt.Fprintf(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d\n", loaded.Ignored)

@@ -186,7 +186,7 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 // warn says what a reader of the rows should know of the change.
 func warn(stderr io.Writer, problems []resource.Problem, change live.Change, scope live.Scope, before live.State) {
 	for _, p := range problems {
-		fmt.Fprintf(stderr, "warning: with the change, %s: %s: %s\n", p.Source, p.Reason, plain(p.Message))
+		fmt.Fprintf(stderr, "warning: with the change, %s: %s: %s\n", plain(p.Source.String()), p.Reason, plain(p.Message))
 	}
 	if scope.All {
 		return

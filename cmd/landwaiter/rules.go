@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -143,7 +144,7 @@ func (f *serviceFlags) defaultNamespace() (verify.Namespace, error) {
 
 // rulesFor returns what decides about questions: the resources in --config-dir, or those of
 // the cluster. It prints problems to standard error.
-func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules, error) {
+func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeout time.Duration) (rules, error) {
 	namespace, err := f.defaultNamespace()
 	if err != nil {
 		return rules{}, err
@@ -160,13 +161,19 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question) (rules
 	if err != nil {
 		return rules{}, err // defaultNamespace has found it
 	}
+	config.Timeout = timeout // of each request: discovery does not obey a context
 	person, err := live.New(config)
 	if err != nil {
 		return rules{}, unavailable(err)
 	}
 	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace })}
-	state, err := person.Read(cmd.Context(), scope)
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+	state, err := person.Read(ctx, scope)
 	if err != nil {
+		if ctx.Err() != nil && cmd.Context().Err() == nil {
+			err = fmt.Errorf("the cluster was not read in %s (--timeout): %w", timeout, err)
+		}
 		return rules{}, unreachable(err)
 	}
 	options, err := f.complete()
@@ -192,7 +199,7 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 		said = "error"
 	}
 	for _, p := range problems {
-		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, p.Source, p.Reason, plain(p.Message))
+		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, plain(p.Source.String()), p.Reason, plain(p.Message))
 	}
 	for _, namespace := range state.Missing {
 		fmt.Fprintf(stderr, "%s: namespace %s does not exist, so only cluster resources apply\n", said, namespace)
@@ -226,6 +233,13 @@ func plain(text string) string {
 		}
 		return '\uFFFD'
 	}, text)
+}
+
+// plainLines is [plain] for text of several lines, such as errors that are joined: files
+// and servers have a part in most errors.
+func plainLines(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\t", "    "), "\n")
+	return strings.Join(mapped(lines, plain), "\n")
 }
 
 // used says in which workloads an image is.

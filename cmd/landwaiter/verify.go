@@ -53,7 +53,7 @@ API server does not answer, or the result cannot be written.`,
 			if err != nil {
 				return err
 			}
-			r, err := flags.rulesFor(cmd, questions)
+			r, err := flags.rulesFor(cmd, questions, timeout)
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ API server does not answer, or the result cannot be written.`,
 	flags.registerRules(cmd, "namespace to verify for (empty: that of the context, or with --config-dir cluster resources only)")
 	flags.registerFiles(cmd)
 	output.register(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time for all images together")
+	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "time to read the cluster, and again for all images together")
 	return cmd
 }
 

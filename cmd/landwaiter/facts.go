@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,9 +27,10 @@ import (
 const (
 	// maxProbedRegistries bounds the registries that are asked.
 	maxProbedRegistries = 32
-	// registriesEvery is how often they are asked while no ClusterStore changes.
+	// registriesEvery is how often each is asked.
 	registriesEvery = 5 * time.Minute
-	// registryRetry is how soon they are asked again if one is not well.
+	// registryRetry is how soon one that is not well is asked again. Each further time takes
+	// twice as long, because it may be one that limits requests.
 	registryRetry = time.Minute
 	// registryTimeout bounds one registry, so that one that hangs keeps no other from being asked.
 	registryTimeout = 3 * time.Second
@@ -92,9 +94,14 @@ type registryProbe struct {
 	resolve func(context.Context, verify.Namespace, image.Reference) (image.Reference, error)
 	now     func() time.Time
 
-	hosts []string // asked last
-	at    time.Time
-	facts []doctor.Fact
+	asked map[string]asked // by host
+}
+
+// asked is what a registry said and when it is asked again.
+type asked struct {
+	fact doctor.Fact
+	next time.Time
+	wait time.Duration // since the time before
 }
 
 // registriesOf returns the hosts of ClusterStores, without patterns.
@@ -113,30 +120,45 @@ func registriesOf(stores []v1alpha1.ClusterStore) []string {
 }
 
 // look asks for an image that nobody has. A registry that says so is within reach. A fact
-// that is old is kept until it is time to ask again.
+// is kept until it is time to ask its registry again.
 func (p *registryProbe) look(ctx context.Context) []doctor.Fact {
 	hosts, err := p.stores(ctx)
 	if err != nil {
-		return p.facts
+		hosts = slices.Sorted(maps.Keys(p.asked))
 	}
-	if slices.Equal(hosts, p.hosts) && p.now().Sub(p.at) < registriesEvery {
-		return p.facts
-	}
-	facts := make([]doctor.Fact, len(hosts))
+	now := p.now()
+	found := make([]asked, len(hosts))
 	var running sync.WaitGroup
 	for i, host := range hosts {
-		running.Go(func() { facts[i] = p.ask(ctx, host) })
+		found[i] = p.asked[host]
+		if found[i].next.After(now) {
+			continue
+		}
+		running.Go(func() { found[i] = found[i].then(p.ask(ctx, host), now) })
 	}
 	running.Wait()
-	p.hosts, p.at = hosts, p.now()
-	p.facts = slices.DeleteFunc(facts, func(f doctor.Fact) bool { return f.ID == "" })
-	switch {
-	case len(p.facts) < len(hosts):
-		p.at = time.Time{} // rules are not in force yet
-	case slices.ContainsFunc(p.facts, func(f doctor.Fact) bool { return f.Bad }):
-		p.at = p.at.Add(registryRetry - registriesEvery)
+	p.asked = map[string]asked{}
+	var facts []doctor.Fact
+	for i, host := range hosts {
+		if found[i].fact.ID == "" {
+			continue // rules are not in force yet
+		}
+		p.asked[host] = found[i]
+		facts = append(facts, found[i].fact)
 	}
-	return p.facts
+	return facts
+}
+
+// then returns what a registry says now.
+func (a asked) then(fact doctor.Fact, now time.Time) asked {
+	wait := registriesEvery
+	if fact.Bad {
+		wait = registryRetry
+		if a.fact.Bad {
+			wait = min(2*a.wait, registriesEvery)
+		}
+	}
+	return asked{fact: fact, next: now.Add(wait), wait: wait}
 }
 
 func (p *registryProbe) ask(ctx context.Context, host string) doctor.Fact {

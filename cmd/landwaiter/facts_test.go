@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,7 +52,44 @@ func TestARegistryThatSaysNoIsWithinReach(t *testing.T) {
 	require.True(t, p.look(t.Context())[0].Bad)
 	require.NotContains(t, p.look(t.Context())[0].Message, "refused")
 	require.Equal(t, 3, asked, "a registry in trouble is left alone for a while")
+	for i, wait := range []time.Duration{registryRetry, 2 * registryRetry, 4 * registryRetry, registriesEvery, registriesEvery} {
+		at = at.Add(wait - time.Second)
+		require.True(t, p.look(t.Context())[0].Bad)
+		require.Equal(t, 3+i, asked, "too early")
+		at = at.Add(time.Second)
+		require.True(t, p.look(t.Context())[0].Bad)
+		require.Equal(t, 4+i, asked, "what is not well is asked again sooner, but not for ever")
+	}
+}
+
+func TestARegistryInTroubleDoesNotMakeOthersBeAsked(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	hosts, failing := []string{"bad.example.com", "good.example.com"}, error(nil)
+	var lock sync.Mutex
+	asked := map[string]int{}
+	p := &registryProbe{stores: func(context.Context) ([]string, error) { return hosts, failing }, now: func() time.Time { return at },
+		resolve: func(_ context.Context, _ verify.Namespace, ref image.Reference) (image.Reference, error) {
+			lock.Lock()
+			defer lock.Unlock()
+			asked[ref.Host]++
+			if ref.Host == "bad.example.com" {
+				return image.Reference{}, errors.New("too many requests")
+			}
+			return ref, nil
+		}}
+	facts := p.look(t.Context())
+	require.Len(t, facts, 2)
+	require.True(t, facts[0].Bad)
+	require.False(t, facts[1].Bad)
 	at = at.Add(registryRetry)
-	require.True(t, p.look(t.Context())[0].Bad)
-	require.Equal(t, 4, asked, "what is not well is asked again sooner")
+	require.Equal(t, facts, p.look(t.Context()))
+	require.Equal(t, map[string]int{"bad.example.com": 2, "good.example.com": 1}, asked)
+
+	failing = errors.New("the API server does not answer")
+	require.Equal(t, facts, p.look(t.Context()), "what is known stays while ClusterStores cannot be listed")
+	hosts, failing = []string{"good.example.com", "new.example.com"}, nil
+	facts = p.look(t.Context())
+	require.Len(t, facts, 2)
+	require.Equal(t, []string{"good.example.com", "new.example.com"}, []string{facts[0].About, facts[1].About})
+	require.Equal(t, map[string]int{"bad.example.com": 2, "good.example.com": 1, "new.example.com": 1}, asked, "a new one is asked at once, and one that no ClusterStore lists no more")
 }

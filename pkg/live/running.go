@@ -104,7 +104,7 @@ func (u *uses) add(object runtime.Object, namespace string) error {
 		if isPod && pod.Status.Phase == corev1.PodRunning {
 			use.Pods++
 		}
-		owner := kindName(object) + "/" + cmp.Or(meta.Name, meta.GenerateName+"…")
+		owner := workload.KindOf(object) + "/" + cmp.Or(meta.Name, meta.GenerateName+"…")
 		if !owned && len(use.Owners) < MaxOwners && !slices.Contains(use.Owners, owner) {
 			use.Owners = append(use.Owners, owner)
 		}
@@ -121,28 +121,6 @@ func runs(object runtime.Object) bool {
 		return o.Status.CompletionTime == nil
 	}
 	return true
-}
-
-func kindName(object runtime.Object) string {
-	switch object.(type) {
-	case *corev1.Pod:
-		return "Pod"
-	case *corev1.ReplicationController:
-		return "ReplicationController"
-	case *appsv1.Deployment:
-		return "Deployment"
-	case *appsv1.ReplicaSet:
-		return "ReplicaSet"
-	case *appsv1.StatefulSet:
-		return "StatefulSet"
-	case *appsv1.DaemonSet:
-		return "DaemonSet"
-	case *batchv1.Job:
-		return "Job"
-	case *batchv1.CronJob:
-		return "CronJob"
-	}
-	return "Object"
 }
 
 func (u *uses) sorted() []Use {

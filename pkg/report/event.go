@@ -98,12 +98,12 @@ func (w *noteWriter) write(ctx context.Context, now time.Time) {
 		}
 		w.all.AllowN(now, 1)
 		err := w.save(ctx, p)
+		if err != nil && ctx.Err() != nil {
+			return // the last write before the end takes it
+		}
 		w.notes.settle(p, err, now)
 		if err != nil && !isGone(err) && w.complaint.due(now) {
 			w.log.WithFields(logrus.Fields{"namespace": p.namespace, "traceID": p.TraceID}).WithError(err).Warn("cannot write an Event about a denial, will try again")
-		}
-		if ctx.Err() != nil {
-			return
 		}
 	}
 }

@@ -60,14 +60,15 @@ const (
 	// account. Further images of a namespace are counted as one.
 	maxPending     = 8192
 	maxPendingEach = 64
-	// noteEvery is how often counters are looked at. What a replica has denied since then is
-	// lost if it is killed.
+	// noteEvery is how often counters are looked at. The first denial of an image is written
+	// at once; what a replica has counted since is lost if it is killed.
 	noteEvery = 500 * time.Millisecond
-	// Events about denials: of a replica, and of one account.
+	// Events about denials: of a replica, and of one account. A whole application that is
+	// denied at once fits into what an account may have at once, and leaves room for others.
 	notesPerSecond        = 2
-	notesAtOnce           = 60
+	notesAtOnce           = 120
 	accountNotesPerMinute = 20
-	accountNotesAtOnce    = 10
+	accountNotesAtOnce    = 30
 	// Events ImageNoLongerTrusted of one account. A rule may revoke everything at once; the
 	// report has what Events leave out.
 	accountEventsPerMinute = 2

@@ -50,6 +50,7 @@ func noteOf(k *provider.KeyObservation, traceID string) note {
 // notes counts the denials of this replica by namespace and image.
 type notes struct {
 	replica string
+	fresh   chan struct{} // has an entry if an image was denied that has no Event yet
 
 	mu    sync.Mutex
 	made  int // counters, for their names
@@ -68,7 +69,7 @@ type pending struct {
 }
 
 func newNotes(replica string) *notes {
-	return &notes{replica: replica, of: map[verify.Namespace]map[string]*pending{}, each: map[verify.Account]int{}}
+	return &notes{replica: replica, fresh: make(chan struct{}, 1), of: map[verify.Namespace]map[string]*pending{}, each: map[verify.Account]int{}}
 }
 
 // add counts a denial. If there is no room for its image, it is counted with the other ones
@@ -93,6 +94,10 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 		n.of[namespace][about.Image] = p
 		n.each[account]++
 		n.total++
+		select {
+		case n.fresh <- struct{}{}:
+		default: // somebody will look anyway
+		}
 	}
 	if p.Count > 0 && p.Policy == about.Policy && p.Reason == about.Reason {
 		about.TraceID = p.TraceID // the log has the first of the same denials

@@ -97,6 +97,23 @@ func TestAnEventThatExpiredIsMadeAgainWithTheWholeCount(t *testing.T) {
 	})
 }
 
+func TestTheFirstDenialOfAnImageIsWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		synctest.Wait()
+		for i := range accountNotesAtOnce { // in no time
+			r.Observe(ctx, admission("t", key(t, "team-a", fmt.Sprintf("r.example.com/app:%d", i))))
+		}
+		synctest.Wait()
+		require.Len(t, server.events, accountNotesAtOnce, "whoever is killed now has lost none of them")
+		stop()
+		require.NoError(t, <-done)
+	})
+}
+
 func TestAnIdleCounterBeginsAgainAsAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, _, _ := newReporter(t)

@@ -126,6 +126,8 @@ func (r *Reporter) Run(ctx context.Context) error {
 	w := newNoteWriter(r)
 	for {
 		select {
+		case <-r.notes.fresh:
+			w.write(ctx, r.now())
 		case <-look.C:
 			w.write(ctx, r.now())
 		case <-again.C:

@@ -105,6 +105,8 @@ func complete() map[string][]string {
 		"VerificationPolicy":        {"{defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Floor}"},
 		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
+		"Exception":                 {"{" + terms + ", ticket: t, images: [r.example.com/a]}"},
+		"ClusterException":          {"{" + terms + ", ticket: t, images: [r.example.com/a], namespaces: [b], floors: true}"},
 		"Tenant": {"{home: iris, namespaces: [b], namespacePrefix: iris-, adopt: true, onDelete: Keep, " +
 			"people: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
 			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, " +
@@ -116,7 +118,10 @@ func complete() map[string][]string {
 
 func specifications(t *testing.T, kind string) []map[string]any {
 	t.Helper()
-	texts := slices.Concat(complete()[kind], complete()[strings.TrimPrefix(kind, "Cluster")])
+	texts := slices.Clone(complete()[kind])
+	if kind != v1alpha1.KindClusterException { // it says for which namespaces
+		texts = append(texts, complete()[strings.TrimPrefix(kind, "Cluster")]...)
+	}
 	for _, r := range rules() {
 		if slices.Contains(r.kinds, kind) && !r.names {
 			texts = append(texts, r.accepted...)

@@ -20,7 +20,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -38,6 +40,8 @@ var w *world
 type world struct {
 	*stack.Stack
 	binary, path, folder string
+	// rotated is the Secret of Gatekeeper's own authority.
+	rotated corev1.Secret
 	// ending is an authority that ends soon, lasting one that does not, key a public key.
 	ending, lasting *fixture.Authority
 	key             string
@@ -89,6 +93,9 @@ func start(dir string) error {
 		return err
 	}
 	w = &world{Stack: s, binary: tools["LANDWAITER_BINARY"]}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: cluster.GatekeeperNamespace, Name: cluster.GatekeeperSecret}, &w.rotated); err != nil {
+		return err
+	}
 	chart, err := gatekeepersChart(ctx)
 	if err != nil {
 		return err
@@ -219,8 +226,14 @@ func (w *world) shell(ctx context.Context, line string, env ...string) error {
 	return nil
 }
 
-// certify stands in for Gatekeeper's own rotation: it gives its webhooks an authority.
+// certify stands in for Gatekeeper's own rotation: it makes the Secret of its authority if it
+// is gone, and gives its webhooks an authority.
 func (w *world) certify(ctx context.Context) error {
+	secret := w.rotated.DeepCopy()
+	secret.UID, secret.ResourceVersion = "", ""
+	if err := w.Client.Create(ctx, secret); client.IgnoreAlreadyExists(err) != nil {
+		return err
+	}
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("admissionregistration.k8s.io/v1")

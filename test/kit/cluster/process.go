@@ -121,7 +121,7 @@ func Until(ctx context.Context, ready func(context.Context) error) error {
 		switch {
 		case err == nil:
 			return nil
-		case before != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		case before != nil && ctx.Err() != nil: // the last try was cut short
 			return before
 		}
 		before = err

@@ -58,8 +58,8 @@ Each finding comes with the command that mends it. Run it in the folder of this 
 with the rights of a cluster admin, and read it first. "keep it" names the setting without
 which the next upgrade brings the finding back.
 
-Bind the ClusterRole landwaiter-doctor to read everything that doctor looks at. It has no
-right to read Secrets.
+The ClusterRole landwaiter-doctor may read everything that doctor looks at, and no Secret.
+A cluster admin binds it by hand.
 
 Exit codes: 0 nothing was found, 1 there are findings, 2 nothing was found, but a missing
 right, which is named, kept a check from being made, 64 the command line is wrong, 69 the
@@ -68,7 +68,7 @@ Kubernetes API does not answer.
 ` + isolationHelp,
 		Example: `  landwaiter doctor
   landwaiter doctor -o json | jq -r '.findings[].command'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := isolation.check(); err != nil {
 				return err
@@ -145,8 +145,16 @@ func (p printedDiagnosis) print(out io.Writer) error {
 		}
 		b.WriteString("\n")
 	}
+	lacking := false
 	for _, u := range p.Unchecked {
-		fmt.Fprintf(&b, "not checked: %s: %s\n", strings.Join(u.IDs, ", "), u.Why)
+		lacking = lacking || u.MissingRight != ""
+		fmt.Fprintf(&b, "not checked: %s:\n", u.Why)
+		for _, line := range wrap(strings.Join(u.IDs, ", "), tableWidth-4) {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	if lacking {
+		b.WriteString("The ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.\n")
 	}
 	fmt.Fprintf(&b, "%s, %s not checked\n", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
 	_, err := io.WriteString(out, b.String())

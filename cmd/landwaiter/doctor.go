@@ -47,14 +47,14 @@ func newDoctor() *cobra.Command {
 	var isolation isolationFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong with an installation, with the command that mends it",
+		Short: "Find what is wrong with an installation, with the command that fixes it",
 		Long: `Doctor reads how Gatekeeper and Landwaiter are installed, with your own rights, and
-changes nothing. It finds time-outs that do not fit each other, webhooks that fail open,
+changes nothing. It finds timeouts that contradict each other, webhooks that fail open,
 namespaces that are exempt, constraints that deny less than they seem to, certificates and
 roots that end within 30 days, resources that cannot be used, missing or changed
 guardrails, and trust that developers can change. docs/doctor.md explains each finding.
 
-Each finding comes with the command that mends it. Run it in the folder of this repository,
+Each finding comes with the command that fixes it. Run it in the folder of this repository,
 with the rights of a cluster admin, and read it first. "keep it" names the setting without
 which the next upgrade brings the finding back.
 

@@ -139,7 +139,8 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 func (p printedDiagnosis) print(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range p.Findings {
-		fmt.Fprintf(&b, "%s %s: %s: %s: %s.\n  fix:     %s\n", f.Severity, f.ID, f.Object, f.Message, f.Why, f.Command)
+		said := fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.Message, f.Why)
+		fmt.Fprintf(&b, "%s\n  fix:     %s\n", strings.Join(wrap(said, tableWidth-2), "\n  "), f.Command)
 		if f.Keep != "" {
 			fmt.Fprintf(&b, "  keep it: %s\n", f.Keep)
 		}

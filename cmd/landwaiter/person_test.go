@@ -112,3 +112,15 @@ func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
 	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}.print(&out))
 	require.NotContains(t, out.String(), "landwaiter-doctor")
 }
+
+func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
+	var out bytes.Buffer
+	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
+	require.NoError(t, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}.print(&out))
+	require.Contains(t, out.String(), "\n  fix:     "+command+"\n")
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, "  fix:") {
+			require.LessOrEqual(t, len(line), tableWidth+1)
+		}
+	}
+}

@@ -356,11 +356,11 @@ func (n printedNamespace) printImages(out io.Writer) {
 	}
 }
 
-// printLines prints what is known of an image below it.
+// printLines prints what is known of an image below it. What to do is not wrapped.
 func printLines(out io.Writer, when, reason, remediation string) {
 	fmt.Fprintln(out, "    "+when)
 	if reason != "" {
-		fmt.Fprintln(out, "    "+reason)
+		fmt.Fprintln(out, "    "+strings.Join(wrap(reason, tableWidth-4), "\n    "))
 	}
 	if remediation != "" {
 		fmt.Fprintln(out, "    To fix: "+remediation)

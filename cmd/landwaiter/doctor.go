@@ -47,19 +47,19 @@ func newDoctor() *cobra.Command {
 	var isolation isolationFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Find what is wrong with an installation, with the command that mends it",
+		Short: "Find what is wrong with an installation, with the command that fixes it",
 		Long: `Doctor reads how Gatekeeper and Landwaiter are installed, with your own rights, and
-changes nothing. It finds time-outs that do not fit each other, webhooks that fail open,
+changes nothing. It finds timeouts that contradict each other, webhooks that fail open,
 namespaces that are exempt, constraints that deny less than they seem to, certificates and
 roots that end within 30 days, resources that cannot be used, missing or changed
 guardrails, and trust that developers can change. docs/doctor.md explains each finding.
 
-Each finding comes with the command that mends it. Run it in the folder of this repository,
+Each finding comes with the command that fixes it. Run it in the folder of this repository,
 with the rights of a cluster admin, and read it first. "keep it" names the setting without
 which the next upgrade brings the finding back.
 
-Bind the ClusterRole landwaiter-doctor to read everything that doctor looks at. It has no
-right to read Secrets.
+The ClusterRole landwaiter-doctor may read everything that doctor looks at, and no Secret.
+A cluster admin binds it by hand.
 
 Exit codes: 0 nothing was found, 1 there are findings, 2 nothing was found, but a missing
 right, which is named, kept a check from being made, 64 the command line is wrong, 69 the
@@ -68,7 +68,7 @@ Kubernetes API does not answer.
 ` + isolationHelp,
 		Example: `  landwaiter doctor
   landwaiter doctor -o json | jq -r '.findings[].command'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := isolation.check(); err != nil {
 				return err
@@ -139,14 +139,23 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 func (p printedDiagnosis) print(out io.Writer) error {
 	var b strings.Builder
 	for _, f := range p.Findings {
-		fmt.Fprintf(&b, "%s %s: %s: %s: %s.\n  fix:     %s\n", f.Severity, f.ID, f.Object, f.Message, f.Why, f.Command)
+		said := fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.Message, f.Why)
+		fmt.Fprintf(&b, "%s\n  fix:     %s\n", strings.Join(wrap(said, tableWidth-2), "\n  "), f.Command)
 		if f.Keep != "" {
 			fmt.Fprintf(&b, "  keep it: %s\n", f.Keep)
 		}
 		b.WriteString("\n")
 	}
+	lacking := false
 	for _, u := range p.Unchecked {
-		fmt.Fprintf(&b, "not checked: %s: %s\n", strings.Join(u.IDs, ", "), u.Why)
+		lacking = lacking || u.MissingRight != ""
+		fmt.Fprintf(&b, "not checked: %s:\n", u.Why)
+		for _, line := range wrap(strings.Join(u.IDs, ", "), tableWidth-4) {
+			b.WriteString("    " + line + "\n")
+		}
+	}
+	if lacking {
+		b.WriteString("The ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.\n")
 	}
 	fmt.Fprintf(&b, "%s, %s not checked\n", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
 	_, err := io.WriteString(out, b.String())

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -119,8 +118,9 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 	took := time.Since(began)
 	choices := []printedChoice{}
 	for _, c := range snapshot.Explain(ns) {
-		choices = append(choices, printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why,
-			Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })})
+		if printed := printableChoice(c, s.knowsTenants()); len(choices) == 0 || printed.Level != levelUnknown || choices[len(choices)-1].Kind != c.Kind {
+			choices = append(choices, printed) // policies that deny and those that warn are two choices
+		}
 	}
 	e := explanation{printedResult: printable(ref.String(), result), Resources: choices, Looked: mapped(result.Looked, printablePlace),
 		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}

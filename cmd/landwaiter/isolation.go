@@ -127,10 +127,12 @@ func printableCases(results []isolation.Result) printedCases {
 	return printed
 }
 
-// print has one row per case and team, and one more for everybody for whom it did not hold.
+// print has one row per case and team, and at the end one for everybody for whom a case did
+// not hold.
 func (p printedCases) print(out io.Writer) error {
 	w := newTable(out)
 	fmt.Fprintln(w, "CASE\tTENANT\tRESULT\tTRIES TO, AND WHO REFUSED")
+	var untried, holes strings.Builder
 	for i := 0; i < len(p.Cases); {
 		first := p.Cases[i]
 		var by []string
@@ -153,13 +155,14 @@ func (p printedCases) print(out io.Writer) error {
 			fmt.Fprintf(w, "%s\t%s\theld\t%s: %s\n", first.Case, first.team(), first.Tries, strings.Join(by, ", "))
 		}
 		for _, c := range rest {
-			result := "NOT HELD"
+			result, rows := "NOT HELD", &holes
 			if c.Outcome == string(isolation.NotTried) {
-				result = "not tried"
+				result, rows = "not tried", &untried
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Case, c.team(), result, c.sentence())
+			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\n", c.Case, c.team(), result, c.sentence())
 		}
 	}
+	fmt.Fprint(w, untried.String(), holes.String())
 	if err := w.Flush(); err != nil {
 		return err
 	}

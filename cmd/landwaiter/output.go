@@ -9,8 +9,10 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -76,6 +78,18 @@ type printedChoice struct {
 	Tenant  string       `json:"tenant,omitempty"` // whose home the level is
 	Applied []printedRef `json:"applied"`
 	Why     string       `json:"why"`
+}
+
+// levelUnknown is the level of a kind of which the person may not read all.
+const levelUnknown = "unknown"
+
+// printableChoice says which resources of a kind apply, or if the person may not read all
+// that may apply, that it is not known.
+func printableChoice(c compile.Choice, known bool) printedChoice {
+	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
+		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}
+	}
+	return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: plain(c.Why), Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}
 }
 
 // level names the level in a table.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -41,13 +42,15 @@ those of --delete removed. It prints the images whose verdict would change, why,
 what to do, then the totals of each namespace. It changes nothing.
 
 It reads the cluster with your rights. What you may not read or reach makes the rows
-that depend on it unknown, and names the right; all other rows are exact. The
-ClusterRole landwaiter-previewer has the rights, except on Secrets; a cluster admin
-binds it by hand.
+that depend on it unknown, and names the right; all other rows are exact. A cluster
+admin binds the ClusterRole landwaiter-previewer by hand: for the whole cluster, or for
+a team in its namespaces, together with landwaiter-cluster-previewer. Neither may read
+Secrets.
 
 NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets,
 ConfigMaps and ServiceAccounts that they need. Objects without a namespace are in that
-of -n. Objects that an API server would refuse are an error.
+of -n. Objects that an API server would refuse are an error. To judge the images of
+manifests, use landwaiter verify -f.
 
 Registries are asked from your machine. Flags of the server that change verdicts have
 to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint, --max-exception,
@@ -129,6 +132,9 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if len(before.Missing) > 0 {
 		return printedPreview{}, fmt.Errorf("namespace %s does not exist", before.Missing[0])
 	}
+	if err := absent(before, change.Delete); err != nil {
+		return printedPreview{}, err
+	}
 	uses, missing, err := person.Running(ctx, scope)
 	if err != nil {
 		return printedPreview{}, unreachable(err)
@@ -137,7 +143,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, err
 	}
-	warn(cmd.ErrOrStderr(), problems, change, scope, before)
+	warn(cmd.ErrOrStderr(), ofNamespaces(after, problems), change, scope, before)
 	return printablePreview(rows, missing, f.all), nil
 }
 
@@ -151,6 +157,9 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 		read, others, err := live.ReadChange(cmd.Context(), f.service.files, cmd.InOrStdin(), namespace, time.Now())
 		if err != nil {
 			return live.Change{}, err
+		}
+		if len(f.deleted) == 0 && empty(read.Objects) {
+			return live.Change{}, fmt.Errorf("the files have nothing that decides about images (objects of other kinds: %d); to judge manifests, use landwaiter verify -f", others)
 		}
 		if others > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d\n", others)
@@ -166,6 +175,32 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 		change.Delete = append(change.Delete, ref)
 	}
 	return change, nil
+}
+
+// empty reports whether there is nothing that a verdict could depend on.
+func empty(o resource.Objects) bool {
+	return len(o.Resources)+len(o.Namespaces)+len(o.Secrets)+len(o.ConfigMaps)+len(o.ServiceAccounts)+len(o.Broken) == 0
+}
+
+// absent refuses to delete a resource that does not exist where everything could be read.
+// A Secret or the like is only read if a resource names it.
+func absent(before live.State, deleted []policy.ObjectRef) error {
+	there := map[policy.ObjectRef]bool{}
+	for _, object := range before.Objects.Resources {
+		there[resource.RefOf(object)] = true
+	}
+	for _, broken := range before.Objects.Broken {
+		there[broken.Source] = true
+	}
+	for _, ref := range deleted {
+		level := policy.ObjectRef{Kind: ref.Kind, Namespace: ref.Namespace, Name: ""}
+		hidden := slices.ContainsFunc(before.Objects.Hidden, func(h resource.Hidden) bool { return h.Source == level })
+		looked := ref.Namespace == "" || slices.Contains(before.Namespaces, verify.Namespace(ref.Namespace))
+		if _, ok := v1alpha1.KindNamed(ref.Kind); ok && looked && !hidden && !there[ref] {
+			return fmt.Errorf("--delete: %s does not exist", ref)
+		}
+	}
+	return nil
 }
 
 // judge decides about images with the resources as they are and as they would be, and
@@ -191,9 +226,15 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 	if scope.All {
 		return
 	}
-	for _, name := range change.Objects.InNamespaces() {
+	touched := change.Objects.InNamespaces()
+	for _, ref := range change.Delete {
+		if ref.Namespace != "" && !slices.Contains(touched, ref.Namespace) {
+			touched = append(touched, ref.Namespace)
+		}
+	}
+	for _, name := range touched {
 		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
-			fmt.Fprintf(stderr, "note: the change has objects of namespace %s, where nothing was looked at; use -n %s or -A\n", name, name)
+			fmt.Fprintf(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A\n", name, name)
 		}
 	}
 }

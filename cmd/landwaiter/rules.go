@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -14,8 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -35,6 +38,11 @@ func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image
 		return r.state.Judging(r.Service)(ctx, namespace, ref)
 	}
 	return r.Verify(ctx, namespace, ref)
+}
+
+// knowsTenants reports whether it is known which Tenant a namespace belongs to.
+func (r rules) knowsTenants() bool {
+	return r.state == nil || !slices.ContainsFunc(r.state.Objects.Hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1alpha1.KindTenant })
 }
 
 // question is one image to judge.
@@ -198,6 +206,7 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 	if f.strict {
 		said = "error"
 	}
+	problems = ofNamespaces(state, problems)
 	for _, p := range problems {
 		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, plain(p.Source.String()), p.Reason, plain(p.Message))
 	}
@@ -210,11 +219,42 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 	return nil
 }
 
+// ofNamespaces leaves out that the homes of other Tenants do not exist: only those of the
+// Tenants that hold the namespaces of state were read.
+func ofNamespaces(state live.State, problems []resource.Problem) []resource.Problem {
+	read := map[string]bool{}
+	for i := range state.Objects.Namespaces {
+		read[state.Objects.Namespaces[i].Name] = true
+	}
+	var tenants []*v1alpha1.Tenant
+	for _, object := range state.Objects.Resources {
+		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+			tenants = append(tenants, tenant)
+		}
+	}
+	other := map[string]bool{}
+	for _, tenant := range tenants {
+		other[tenant.Name] = !read[tenant.Spec.Home]
+	}
+	all := resource.NewTenants(tenants)
+	for _, namespace := range state.Namespaces {
+		if holder := all.Holder(string(namespace)); holder != nil {
+			delete(other, holder.Name)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(problems), func(p resource.Problem) bool {
+		return p.Source.Kind == v1alpha1.KindTenant && p.Reason == policy.ReasonNotFound && other[p.Source.Name]
+	})
+}
+
 // unreachable gives an error of reading a cluster its exit code: what the person may not
 // read leaves all undecided, and else the API server failed.
 func unreachable(err error) error {
 	var missing live.MissingError
 	if errors.As(err, &missing) {
+		if missing.Right.Resource.Resource == "namespaces" {
+			err = fmt.Errorf("%w; or use --namespace NAME to look at one", err)
+		}
 		return &exitError{code: exitUndecided, err: err}
 	}
 	return unavailable(err)

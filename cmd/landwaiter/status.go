@@ -14,7 +14,6 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/live"
-	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -24,6 +23,8 @@ type printedStatus struct {
 	Resources  []printedAttention `json:"resources"`
 	Notes      []string           `json:"notes"`
 	NotShown   []string           `json:"notShown"`
+
+	rights []live.Right // of NotShown
 }
 
 type printedNamespace struct {
@@ -93,7 +94,8 @@ days with the reason and what to do, exceptions in use and when they end, resour
 are not ready, take no part or expire soon, and which level decides about each kind.
 
 Reports are written by serve --reports, and only those that nobody else has changed are
-believed. What you may not read is not shown, and named at the end.
+believed. What you may not read is not shown, and named at the end; the roles view, edit
+and admin of a namespace may read its reports.
 
 Exit codes: 0 everything could be read, 2 something could not, or, with --exit-code, 1 if
 anything needs attention; 64 the command line is wrong, 69 the Kubernetes API does not
@@ -101,7 +103,7 @@ answer.`,
 		Example: `  landwaiter status
   landwaiter status --namespace iris-green-web
   landwaiter status -A -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, namespace, err := person.scope()
 			if err != nil {
@@ -160,24 +162,31 @@ func printableAttention(a live.Attention) printedAttention {
 }
 
 func printableStatus(s live.Status) printedStatus {
-	printed := printedStatus{Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String)}
+	printed := printedStatus{Resources: mapped(s.Resources, printableAttention), Notes: []string{}, NotShown: mapped(s.Rights, live.Right.String), rights: s.Rights}
 	if s.NoReports {
 		printed.Notes = append(printed.Notes, "the cluster has no reports, so what runs and what was denied is not known: a cluster admin switches them on with reports.enabled=true")
 	}
 	for _, missing := range s.Missing {
 		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s does not exist", missing))
 	}
+	var without []string
 	for _, n := range s.Namespaces {
 		printed.Namespaces = append(printed.Namespaces, printableNamespace(n))
 		switch {
 		case n.Ignored > 0:
 			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: reports that somebody else has written or changed are not shown: %d", n.Namespace, n.Ignored))
 		case !n.Reported && !n.Unread && !s.NoReports:
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s has no report yet", n.Namespace))
+			without = append(without, string(n.Namespace))
 		}
 		if n.LeftOut > 0 {
 			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results for which its reports have no room: %d", n.Namespace, n.LeftOut))
 		}
+	}
+	switch {
+	case len(without) == 1:
+		printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s has no report yet", without[0]))
+	case len(without) > 1:
+		printed.Notes = append(printed.Notes, "namespaces that have no report yet: "+strings.Join(without, ", "))
 	}
 	if printed.Namespaces == nil {
 		printed.Namespaces = []printedNamespace{}
@@ -187,7 +196,7 @@ func printableStatus(s live.Status) printedStatus {
 
 func printableNamespace(n live.NamespaceStatus) printedNamespace {
 	same := func(s string) string { return s }
-	return printedNamespace{
+	printed := printedNamespace{
 		Namespace: string(n.Namespace), Counts: n.Counts, Floors: n.Floors, Hidden: mapped(n.Hidden, same), Resources: mapped(n.Resources, printableAttention),
 		Running: mapped(n.Running, func(r live.Running) printedRunning {
 			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
@@ -199,10 +208,9 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExcused {
 			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
 		}),
-		Rules: mapped(n.Rules, func(c compile.Choice) printedChoice {
-			return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: plain(c.Why), Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}
-		}),
 	}
+	printed.Rules = mapped(n.Rules, func(c compile.Choice) printedChoice { return printableChoice(c, !printed.unknown(c.Kind)) })
+	return printed
 }
 
 func (p printedStatus) print(out io.Writer) error {
@@ -223,10 +231,39 @@ func (p printedStatus) print(out io.Writer) error {
 	for _, note := range p.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
-	for _, missing := range p.NotShown {
-		fmt.Fprintln(out, "not shown:", missing)
+	for _, missing := range grouped(p.rights) {
+		fmt.Fprintln(out, strings.Join(wrap("not shown: "+missing, tableWidth), "\n    "))
 	}
 	return nil
+}
+
+// grouped returns sentences about missing rights, one for those that differ only in the
+// kind.
+func grouped(rights []live.Right) []string {
+	var lines []string
+	for i, r := range rights {
+		alike := func(other live.Right) bool {
+			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace && other.Resource.Group == r.Resource.Group
+		}
+		if r.Name != "" {
+			lines = append(lines, r.String())
+			continue
+		}
+		if slices.ContainsFunc(rights[:i], alike) {
+			continue
+		}
+		var kinds []string
+		for _, other := range rights[i:] {
+			if alike(other) {
+				kinds = append(kinds, other.Resource.Resource)
+			}
+		}
+		if len(kinds) == 1 {
+			kinds[0] = r.Resource.String()
+		}
+		lines = append(lines, strings.Replace(r.String(), r.Resource.String(), strings.Join(kinds, ", "), 1))
+	}
+	return lines
 }
 
 func printAttention(out io.Writer, list []printedAttention) error {
@@ -252,12 +289,18 @@ func (n printedNamespace) print(out io.Writer) error {
 		}
 	}
 	fmt.Fprintf(w, "running\t%s\n", cmp.Or(strings.Join(counts, ", "), "-"))
+	var unknown []string
 	for _, c := range n.Rules {
-		if n.unknown(c.Kind) {
-			fmt.Fprintf(w, "%s\tnot known: you may not read all that may apply\n", c.Kind)
+		if c.Level == levelUnknown {
+			if kind := strings.TrimPrefix(c.Kind, "Cluster"); !slices.Contains(unknown, kind) {
+				unknown = append(unknown, kind)
+			}
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s: %s\n", c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
+	}
+	if len(unknown) > 0 {
+		fmt.Fprintf(w, "not known\t%s: you may not read all that may apply\n", strings.Join(unknown, ", "))
 	}
 	floors := cmp.Or(strings.Join(n.Floors, ", "), "-")
 	if slices.Contains(n.Hidden, v1alpha1.KindClusterVerificationPolicy) {
@@ -313,11 +356,11 @@ func (n printedNamespace) printImages(out io.Writer) {
 	}
 }
 
-// printLines prints what is known of an image below it.
+// printLines prints what is known of an image below it. What to do is not wrapped.
 func printLines(out io.Writer, when, reason, remediation string) {
 	fmt.Fprintln(out, "    "+when)
 	if reason != "" {
-		fmt.Fprintln(out, "    "+reason)
+		fmt.Fprintln(out, "    "+strings.Join(wrap(reason, tableWidth-4), "\n    "))
 	}
 	if remediation != "" {
 		fmt.Fprintln(out, "    To fix: "+remediation)

@@ -28,14 +28,14 @@ const (
 	Note Severity = "note"
 )
 
-// Finding is one thing that is wrong, with the command that mends it.
+// Finding is one thing that is wrong, with the command that fixes it.
 type Finding struct {
 	ID       ID
 	Severity Severity
 	Object   policy.ObjectRef
 	// What says what is wrong, Why what it leads to. Both are one sentence.
 	What, Why string
-	// Command mends it, as a line for a POSIX shell in the folder of this repository.
+	// Command fixes it, as a line for a POSIX shell in the folder of this repository.
 	Command string
 	// Keep names the setting without which the next upgrade undoes the command, if there is one.
 	Keep string

@@ -158,7 +158,7 @@ func unknownFacts(v *view) []Unchecked {
 	case !v.leaseHeld():
 		return []Unchecked{{IDs: ids, Unpublished: true, Why: "what the process published is old: nobody holds the lease"}}
 	}
-	return []Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not looked at this yet, or needs not: it has no Redis, or no ClusterStore lists a registry by name"}}
+	return []Unchecked{{IDs: ids, Unpublished: true, Why: "the process has not looked at this yet, or has nothing to look at: it has no Redis, or no ClusterStore lists a registry by name"}}
 }
 
 // facts reads the report of the process.

@@ -122,8 +122,8 @@ func (r *reader) not(source Source, right, namespace string, err error) {
 		r.into.Unread[source] = Unread{Missing: right, Why: "you may not " + right}
 	case errors.Is(err, errTooMany):
 		r.into.Unread[source] = Unread{Why: right + ": " + err.Error()}
-	default:
-		r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", right, err))
+	case r.failed == nil: // the others fail alike
+		r.failed = fmt.Errorf("%s: %w", right, err)
 	}
 }
 

@@ -49,6 +49,22 @@ func unready(o v1alpha1.Object) *metav1.Condition {
 	return c
 }
 
+// dependents is the end of the condition Ready of most kinds, too.
+const dependents = "what depends on it is denied"
+
+// unusable says what it leads to that a resource is not Ready.
+func unusable(o v1alpha1.Object) string {
+	switch o.(type) {
+	case *v1alpha1.Exception, *v1alpha1.ClusterException:
+		return "it allows nothing"
+	case *v1alpha1.ClusterQuota:
+		return "its namespaces and Tenants have the default shares"
+	case *v1alpha1.Tenant:
+		return "its namespaces are denied, or have other rules than it says: see its conditions"
+	}
+	return dependents
+}
+
 func notReady(v *view) []Finding {
 	var found []Finding
 	causes := map[string]bool{}
@@ -62,8 +78,8 @@ func notReady(v *view) []Finding {
 		if c == nil || c.Reason == string(policy.ReasonReferenceNotReady) && (causes[o.GetNamespace()] || causes[""]) {
 			continue // what it refers to is a finding itself
 		}
-		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, c.Message),
-			Why: "what depends on it is denied", Command: targetOf(o).edit()}
+		f := Finding{ID: ResourceNotReady, Severity: Error, Object: refOf(o), What: fmt.Sprintf("it is not Ready: %s: %s", c.Reason, strings.TrimSuffix(c.Message, "; "+dependents)),
+			Why: unusable(o), Command: targetOf(o).edit()}
 		if v.serve != nil && o.GetNamespace() != "" && strings.Contains(c.Message, grantable) {
 			// Made from the installation, not from the message: that may be anybody's.
 			role := v.serve.last("material-role", "landwaiter-material")

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/isolation"
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+func right(verb, group, plural, namespace, name string) live.Right {
+	return live.Right{Verb: verb, Resource: schema.GroupResource{Group: group, Resource: plural}, Namespace: namespace, Name: name}
+}
+
+func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
+	lines := grouped([]live.Right{
+		right("list", "landwaiter.dev", "tenants", "", ""),
+		right("list", "landwaiter.dev", "verifiers", "a", ""),
+		right("list", "landwaiter.dev", "stores", "a", ""),
+		right("list", "openreports.io", "reports", "a", ""),
+		right("get", "", "secrets", "a", "key"),
+		right("get", "", "secrets", "a", "pull"),
+	})
+	require.Len(t, lines, 5)
+	require.Contains(t, lines[0], "you may not list tenants.landwaiter.dev; ask")
+	require.Contains(t, lines[1], "you may not list verifiers, stores in namespace a; ask")
+	require.Contains(t, lines[2], "you may not list reports.openreports.io in namespace a; ask")
+	require.Contains(t, lines[3], "--resource-name=key")
+	require.Contains(t, lines[4], "--resource-name=pull")
+}
+
+func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
+	choice := compile.Choice{Kind: "Store", Level: compile.LevelCluster, Why: "the namespace has no Store of its own", Applied: []policy.ObjectRef{{Kind: "ClusterStore", Name: resource.HiddenName}}}
+	require.Equal(t, printedChoice{Kind: "Store", Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}, printableChoice(choice, true))
+	choice.Applied[0].Name = "hub"
+	require.Equal(t, compile.LevelCluster, printableChoice(choice, true).Level)
+	require.Equal(t, levelUnknown, printableChoice(choice, false).Level)
+	hidden := rules{state: &live.State{Objects: resource.Objects{Hidden: []resource.Hidden{{Source: policy.ObjectRef{Kind: v1alpha1.KindTenant}}}}}}
+	require.False(t, hidden.knowsTenants())
+	require.True(t, rules{}.knowsTenants())
+}
+
+func teamOf(name, home, namespace string) *v1alpha1.Tenant {
+	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	made.Spec.Home, made.Spec.Namespaces = home, []string{namespace}
+	return made
+}
+
+func TestHomesOfOtherTenantsAreNotSaidToBeMissing(t *testing.T) {
+	state := live.State{Namespaces: []verify.Namespace{"iris-web"}, Objects: resource.Objects{
+		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "iris-web"}}},
+		Resources:  []v1alpha1.Object{teamOf("iris", "iris", "iris-web"), teamOf("rose", "rose", "rose-web")},
+	}}
+	problem := func(name string, reason policy.Reason) resource.Problem {
+		return resource.Problem{Source: policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: name}, Reason: reason}
+	}
+	all := []resource.Problem{problem("iris", policy.ReasonNotFound), problem("rose", policy.ReasonNotFound), problem("rose", policy.ReasonConflict)}
+	require.Equal(t, []resource.Problem{all[0], all[2]}, ofNamespaces(state, all))
+}
+
+func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
+	state := live.State{Namespaces: []verify.Namespace{"a"}, Objects: resource.Objects{
+		Resources: []v1alpha1.Object{&v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "v"}}},
+		Hidden:    []resource.Hidden{{Source: policy.ObjectRef{Kind: "ClusterStore"}}},
+	}}
+	for text, says := range map[string]string{
+		"verifier/v":         "",
+		"verifier/w":         "--delete: Verifier a/w does not exist",
+		"clusterverifier/v":  "--delete: ClusterVerifier v does not exist",
+		"clusterstore/x":     "", // nobody knows
+		"verifier/b/v":       "", // nobody looked
+		"secret/unmentioned": "",
+	} {
+		ref, err := live.ParseDeletion(text, "a")
+		require.NoError(t, err)
+		if err := absent(state, []policy.ObjectRef{ref}); says == "" {
+			require.NoError(t, err, text)
+		} else {
+			require.EqualError(t, err, says, text)
+		}
+	}
+}
+
+func TestIsolationPrintsHolesLast(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printableCases([]isolation.Result{
+		{Case: "first", Outcome: isolation.NotHeld, Why: "a hole"},
+		{Case: "second", Outcome: isolation.NotTried, Why: "no right"},
+		{Case: "third", Outcome: isolation.Held},
+	}).print(&out))
+	text := out.String()
+	require.Less(t, strings.Index(text, "third"), strings.Index(text, "second"))
+	require.Less(t, strings.Index(text, "second"), strings.Index(text, "first"))
+}
+
+func TestDoctorNamesTheRoleThatChecksTheRest(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"AuditOff", "CacheTTL"}, MissingRight: "list things", Why: "you may not list things"}}}.print(&out))
+	require.Equal(t, "not checked: you may not list things:\n    AuditOff, CacheTTL\nThe ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.\n0 findings, 2 kinds not checked\n", out.String())
+	out.Reset()
+	require.NoError(t, printedDiagnosis{Unchecked: []printedUnchecked{{IDs: []string{"RedisEviction"}, Why: "it is not published"}}}.print(&out))
+	require.NotContains(t, out.String(), "landwaiter-doctor")
+}
+
+func TestFindingsFitATerminalAndTheirCommandsAreOneLine(t *testing.T) {
+	var out bytes.Buffer
+	command := "kubectl patch " + strings.Repeat("x ", tableWidth)
+	require.NoError(t, printedDiagnosis{Findings: []printedDefect{{ID: "CacheTTL", Severity: "error", Message: strings.Repeat("word ", tableWidth), Why: "so", Command: command}}}.print(&out))
+	require.Contains(t, out.String(), "\n  fix:     "+command+"\n")
+	for line := range strings.Lines(out.String()) {
+		if !strings.HasPrefix(line, "  fix:") {
+			require.LessOrEqual(t, len(line), tableWidth+1)
+		}
+	}
+}

@@ -113,7 +113,7 @@ func (t *term) load(ctx context.Context) error {
 		}
 		t.mu.Lock()
 		for i := range list.Items {
-			if r := &list.Items[i]; isOurs(r.Name) {
+			if r := &list.Items[i]; v1alpha1.ReportAbout(r.Name) != "" {
 				t.space(verify.Namespace(r.Namespace)).load(r, t.now())
 			}
 		}
@@ -222,7 +222,7 @@ func (t *term) dropped(object any) { t.compare(object, true) }
 
 func (t *term) compare(object any, deleted bool) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok || !isOurs(m.Name) {
+	if !ok || v1alpha1.ReportAbout(m.Name) == "" {
 		return
 	}
 	t.writing.Lock()

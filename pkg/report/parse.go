@@ -13,7 +13,7 @@ import (
 // field managers. Whoever may write reports in the namespace can imitate all of them, so
 // what it says never leaves the namespace.
 func trusted(r *openreports.Report) bool {
-	if !isOurs(r.Name) || r.Labels[v1alpha1.LabelReport] == "" || r.Source != v1alpha1.ReportSource {
+	if about := v1alpha1.ReportAbout(r.Name); about == "" || r.Labels[v1alpha1.LabelReport] != about || r.Source != v1alpha1.ReportSource {
 		return false
 	}
 	for i := range r.ManagedFields {

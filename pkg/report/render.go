@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
@@ -188,17 +187,4 @@ func split(rule string, count int, at func(i int) openreports.ReportResult, limi
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// isOurs reports whether an object has a name that render gives.
-func isOurs(name string) bool {
-	rest, ok := strings.CutPrefix(name, v1alpha1.ReportNameRunning)
-	if !ok {
-		return name == v1alpha1.ReportNameDenied
-	}
-	if rest == "" {
-		return true
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
-	return err == nil && n > 0 && rest == "-"+strconv.Itoa(n)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -232,14 +233,14 @@ func (c *cluster) Namespaces() (found []verify.Namespace, synced bool) {
 	return found, true
 }
 
-func (c *cluster) Running(namespace verify.Namespace) []workload.Running {
+func (c *cluster) Running(namespace verify.Namespace) iter.Seq[workload.Running] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.runs[namespace]
+	return slices.Values(c.runs[namespace])
 }
 
 func (c *cluster) Having(namespace verify.Namespace, image string, limit int) (found []workload.Ref) {
-	for _, r := range c.Running(namespace) {
+	for r := range c.Running(namespace) {
 		if r.Image == image && len(found) < limit {
 			found = append(found, r.Of)
 		}

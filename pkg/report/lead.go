@@ -103,8 +103,10 @@ func (t *term) page(ctx context.Context, next string, size int64) (*openreports.
 	return list, nil
 }
 
-// load takes over what former terms have written.
+// load takes over what former terms have written, of each account as much as they could
+// write: others may have imitated them.
 func (t *term) load(ctx context.Context) error {
+	taken := map[verify.Account]int{}
 	for next := ""; ; {
 		list, err := t.page(ctx, next, pageSize)
 		if err != nil {
@@ -113,7 +115,8 @@ func (t *term) load(ctx context.Context) error {
 		t.mu.Lock()
 		for i := range list.Items {
 			if r := &list.Items[i]; v1alpha1.ReportAbout(r.Name) != "" {
-				t.space(verify.Namespace(r.Namespace)).load(r, t.now())
+				account := t.accounts.Account(verify.Namespace(r.Namespace))
+				taken[account] += t.space(verify.Namespace(r.Namespace)).load(r, t.now(), max(runningBytes-taken[account], minBytes))
 			}
 		}
 		t.mu.Unlock()

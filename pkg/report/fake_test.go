@@ -220,8 +220,9 @@ func (a *api) written() []string {
 
 // cluster is what runs, in which each namespace pays for itself.
 type cluster struct {
-	mu   sync.Mutex
-	runs map[verify.Namespace][]workload.Running
+	mu     sync.Mutex
+	runs   map[verify.Namespace][]workload.Running
+	unread bool // not all of it is known
 }
 
 func (c *cluster) Namespaces() (found []verify.Namespace, synced bool) {
@@ -230,7 +231,7 @@ func (c *cluster) Namespaces() (found []verify.Namespace, synced bool) {
 	for namespace := range c.runs {
 		found = append(found, namespace)
 	}
-	return found, true
+	return found, !c.unread
 }
 
 func (c *cluster) Running(namespace verify.Namespace) iter.Seq[workload.Running] {

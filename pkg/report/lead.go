@@ -54,9 +54,13 @@ func isUndefined(err error) bool {
 // await waits until it is known what runs, and until the API server has reports. It returns
 // false if ctx ends first.
 func (t *term) await(ctx context.Context) bool {
+	unread := complaint{next: t.now().Add(unreadFor)}
 	for missing := false; ; {
 		_, synced := t.pods.Namespaces()
 		var err error
+		if !synced && unread.due(t.now()) {
+			t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs the right to list and watch them")
+		}
 		if synced {
 			if _, err = t.page(ctx, "", 1); err == nil {
 				if missing {

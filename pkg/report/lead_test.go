@@ -68,3 +68,23 @@ func TestAWatchOfReportsThatFailsIsBegunAgain(t *testing.T) {
 		require.Contains(t, server.reports, "team-a/landwaiter-running")
 	})
 }
+
+func TestPodsThatCannotBeReadAreSaidToBeWhatReportsWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, runs, log := newReporter(t)
+		runs.runs["team-a"], runs.unread = []workload.Running{runs1(imageOne)}, true
+		r.Verified("team-a", imageOne, allowed)
+		lead(t, r)
+		pass(unreadFor - time.Second)
+		require.Empty(t, log.AllEntries(), "a large cluster takes its time")
+		pass(5 * time.Minute)
+		require.Len(t, log.AllEntries(), 1, "it is said once")
+		require.Contains(t, log.LastEntry().Message, "the right to list and watch")
+		require.Empty(t, server.written())
+		runs.mu.Lock()
+		runs.unread = false
+		runs.mu.Unlock()
+		pass(10 * time.Second)
+		require.Equal(t, []string{post}, server.written())
+	})
+}

@@ -97,6 +97,8 @@ const (
 	// reports. complainEvery is how often the same failure is logged.
 	retryAfter    = 10 * time.Second
 	complainEvery = 10 * time.Minute
+	// unreadFor is how long reading all pods and workloads may take before it is said.
+	unreadFor = time.Minute
 	// withheldFor is how long a report waits for the Event of a revocation that it says.
 	withheldFor = time.Minute
 	// requestTimeout bounds one request to the API server.

@@ -88,11 +88,9 @@ func TestANewRuleIsAppliedToWhatRunsSoonAndOnce(t *testing.T) {
 		w := start(t)
 		told, generation := &sink{}, "1"
 		w.sink, w.generation = told, func(verify.Namespace) string { return generation }
-		known := map[string]string{}
+		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
 		look := func() {
-			if changed := w.outdated(known); len(changed) > 0 {
-				w.askAgain(changed)
-			}
+			f.look(time.Now())
 			synctest.Wait()
 		}
 		w.put(w.pods, "team-a", "web", one)
@@ -114,6 +112,72 @@ func TestANewRuleIsAppliedToWhatRunsSoonAndOnce(t *testing.T) {
 		require.Empty(t, w.taken())
 		require.Equal(t, 4, told.verified)
 		require.Equal(t, 2, told.changed)
+	})
+}
+
+// An account with many images has more of them than may wait.
+func TestANewRuleReachesEveryImageOnceThereIsRoomForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		generation := "1"
+		w.generation = func(verify.Namespace) string { return generation }
+		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
+		const images = 3*maxWaitingEach + 5
+		for i := range images {
+			name := in("", i).image
+			w.put(w.pods, "team-a", name, name)
+		}
+		w.put(w.pods, "team-b", "web", one)
+		f.look(time.Now())
+		for range 5 {
+			synctest.Wait()
+			f.look(time.Now())
+		}
+		synctest.Wait()
+		w.taken()
+		w.answer = func(_ context.Context, of target) verify.Result { // it takes time, so that others wait
+			time.Sleep(time.Millisecond)
+			return outcome(policy.Allowed)
+		}
+		generation = "2"
+		f.look(time.Now())
+		require.Len(t, f.left, 1, "the other account has room")
+		for range 4 {
+			time.Sleep(followEvery)
+			synctest.Wait()
+			f.look(time.Now())
+		}
+		time.Sleep(followEvery)
+		synctest.Wait()
+		asked := map[target]int{}
+		for _, call := range w.taken() {
+			asked[call.target]++
+		}
+		require.Len(t, asked, images+1)
+		for of, times := range asked {
+			require.Equal(t, 1, times, of)
+		}
+		require.Empty(t, f.left)
+		require.Zero(t, w.counted("dropped"), "nothing was lost")
+	})
+}
+
+func TestAnExceptionThatEndsWhileTheQueueIsFullIsLookedAtLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.answer = func(ctx context.Context, of target) verify.Result {
+			<-ctx.Done()
+			return outcome(policy.Allowed)
+		}
+		for i := range maxWaitingEach + 2 {
+			w.put(w.pods, "team-a", in("", i).image, in("", i).image)
+		}
+		of := target{"team-a", "r.example.com/excepted:1"}
+		w.ends.set(of, time.Now())
+		time.Sleep(time.Second)
+		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
+		f.look(time.Now())
+		require.Contains(t, w.ends.at, of)
 	})
 }
 

@@ -30,6 +30,11 @@ const (
 	ReportCategory = "Image verification"
 )
 
+// IsolationImage is the repository that doctor --isolation names in its dry runs of pods. Its
+// host is reserved to never exist (RFC 6761, section 6.4), so nobody's image is denied by that
+// name, and reports leave it out.
+const IsolationImage = "registry.invalid/landwaiter-isolation"
+
 // ReportAbout returns what a report of a name is about, ReportRunning or ReportDenied, and ""
 // for every name that Landwaiter gives no report about a namespace.
 func ReportAbout(name string) string {

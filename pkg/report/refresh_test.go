@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,9 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
+
+// little is the room of a namespace whose account has many.
+var little = room{images: 10, running: 4 * minBytes, denied: minBytes}
 
 // manyPods returns pods without an owner that have containers of an image, each as often as
 // asked for, while watching what is kept of them.
@@ -32,7 +36,7 @@ func manyPods(t *testing.T, s *space, pods, containers, times int, image string)
 					}
 				}
 			}
-			require.LessOrEqual(t, len(s.rows), 2*runningBytes/minResultBytes)
+			require.LessOrEqual(t, len(s.rows), 2*little.running/minResultBytes)
 		}
 	}
 }
@@ -56,7 +60,7 @@ func shown(t *testing.T, reports []*openreports.Report) (rows, out int) {
 
 func TestWhatIsKeptOfManyPodsIsBoundedAndTheRestIsCountedOnce(t *testing.T) {
 	s := newSpace()
-	const pods, containers = 500, 64
+	const pods, containers = 20, 64
 	known := findings{images: map[string]finding{imageOne: {allowed, began}, imageTwo: {allowed, began}}}
 	last := runs(workload.Ref{Kind: "Pod", Name: "zzz"}, "main", imageTwo)
 	running := func(yield func(workload.Running) bool) {
@@ -68,35 +72,34 @@ func TestWhatIsKeptOfManyPodsIsBoundedAndTheRestIsCountedOnce(t *testing.T) {
 		yield(last)
 	}
 	for minute := range 3 {
-		s.images, _ = s.refresh(running, known, alone, at(minute))
+		s.images, _ = s.refresh(running, known, little, at(minute))
 		size := 0
 		for row := range s.rows {
 			size += sizeOf(row)
 		}
-		require.LessOrEqual(t, size, runningBytes)
-		rows, out := shown(t, s.all())
-		require.Greater(t, rows, 3000)
+		require.LessOrEqual(t, size, little.running)
+		rows, out := shown(t, s.render("team-a", nobody, little))
+		require.Greater(t, rows, 100)
 		require.Equal(t, pods*containers+1, rows+out)
 		require.NotContains(t, s.rows, last)
 	}
 	known.images[imageTwo] = finding{denied, at(5)}
-	next, revoked := s.refresh(running, known, alone, at(5))
+	next, revoked := s.refresh(running, known, little, at(5))
 	s.images = next
 	require.Len(t, revoked, 1, "the image was known, though not its row")
-	require.EqualValues(t, "fail", s.all()[0].Results[0].Result, "the worst is kept")
-	require.Equal(t, "zzz", s.all()[0].Results[0].Subjects[0].Name)
-	rows, out := shown(t, s.all())
+	require.EqualValues(t, "fail", s.render("team-a", nobody, little)[0].Results[0].Result, "the worst is kept")
+	require.Equal(t, "zzz", s.render("team-a", nobody, little)[0].Results[0].Subjects[0].Name)
+	rows, out := shown(t, s.render("team-a", nobody, little))
 	require.Equal(t, pods*containers+1, rows+out)
 
 	none := func(func(workload.Running) bool) {}
-	s.images, _ = s.refresh(none, known, alone, at(60))
-	require.Empty(t, s.all())
+	s.images, _ = s.refresh(none, known, little, at(60))
+	require.Empty(t, s.render("team-a", nobody, little))
 	require.True(t, len(s.rows) == 0 && s.rowsOut == 0)
 }
 
 func TestStatesOfImagesAreBoundedHoweverTheyComeAndGo(t *testing.T) {
 	s := newSpace()
-	small := room{images: 10, running: runningBytes, denied: deniedBytes}
 	var running []workload.Running
 	for i := range 50 {
 		known := findings{images: map[string]finding{}, full: true}
@@ -108,12 +111,12 @@ func TestStatesOfImagesAreBoundedHoweverTheyComeAndGo(t *testing.T) {
 				known.images[image] = finding{denied, began}
 			}
 		}
-		s.images, _ = s.refresh(slices.Values(running), known, small, at(1))
-		require.LessOrEqual(t, len(s.images), 2*small.images+4)
+		s.images, _ = s.refresh(slices.Values(running), known, little, at(1))
+		require.LessOrEqual(t, len(s.images), 2*little.images+4)
 		rows, out := shown(t, s.all())
 		require.Equal(t, len(running), rows+out, "the rest is counted")
 	}
-	require.GreaterOrEqual(t, s.counts()["fail"], small.images, "the bad ones stay")
+	require.GreaterOrEqual(t, s.counts()["fail"], little.images, "the bad ones stay")
 }
 
 func TestImagesWithoutAVerdictAreNotKept(t *testing.T) {
@@ -196,13 +199,15 @@ func marshalled(t *testing.T, object any) []byte {
 func TestAnAccountWithManyPodsTakesNoRoomOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, server, runs, _ := newReporter(t)
-		for i := range 9000 {
-			runs.runs["team-a"] = append(runs.runs["team-a"], runs1(imageOne))
+		const rowsOfA = 1500
+		long := "r.example.com/" + strings.Repeat("a/", 500) + "app:1" // so that few rows fill a report
+		for i := range rowsOfA {
+			runs.runs["team-a"] = append(runs.runs["team-a"], runs1(long))
 			runs.runs["team-a"][i].Of.Name = fmt.Sprintf("web-%d", i)
 		}
 		runs.runs["team-b"] = []workload.Running{runs1(imageOne)}
 		lead(t, r)
-		r.Verified("team-a", imageOne, allowed)
+		r.Verified("team-a", long, allowed)
 		r.Verified("team-b", imageOne, denied)
 		pass(10 * time.Second)
 		server.mu.Lock()
@@ -215,7 +220,7 @@ func TestAnAccountWithManyPodsTakesNoRoomOfAnother(t *testing.T) {
 			}
 		}
 		rows, out := shown(t, theirs)
-		require.Equal(t, 9000, rows+out)
+		require.Equal(t, rowsOfA, rows+out)
 		require.Positive(t, out)
 	})
 }

@@ -51,7 +51,7 @@ func (k *known) set(namespace verify.Namespace, account verify.Account, image st
 		own.account = account
 	}
 	if before, had = own.images[image]; !had {
-		if k.each[account] >= maxImages && !(f.bad() && k.evict(account)) {
+		if k.each[account] >= maxImages && (!f.bad() || !k.evict(account)) {
 			own.full = true
 			return finding{}, false
 		}

@@ -59,20 +59,20 @@ type refreshing struct {
 	seed maphash.Seed
 }
 
-// judge returns the next state of an image, and false if there is none: it was not verified
-// yet, or there is no room for it.
-func (r *refreshing) judge(image string) (state, bool) {
-	if st, done := r.next[image]; done {
-		return st, true
+// judge finds the next state of an image. It returns false if there is none: it was not
+// verified yet, or there is no room for it.
+func (r *refreshing) judge(image string) bool {
+	if _, done := r.next[image]; done {
+		return true
 	}
 	before := r.images[image]
 	found, ok := r.known.images[image]
 	switch {
 	case !ok && (before == state{} || !r.fits(before)):
-		return state{}, false
+		return false
 	case !ok, found.at.Before(before.since): // whoever led before verified it later than this process
 		r.next[image] = before
-		return before, true
+		return true
 	}
 	after, denied := before.next(found.result, r.now)
 	r.next[image] = after
@@ -80,7 +80,7 @@ func (r *refreshing) judge(image string) (state, bool) {
 		_, since := before.decided()
 		r.revoked = append(r.revoked, revocation{image, since, after})
 	}
-	return after, true
+	return true
 }
 
 // fits reports whether there is room for an image that is only known from before. What is
@@ -95,7 +95,7 @@ func (r *refreshing) fits(before state) bool {
 // take keeps a row that runs, or counts it as left out.
 func (r *refreshing) take(row workload.Running) {
 	_, kept := r.rows[row]
-	_, judged := r.judge(row.Image)
+	judged := r.judge(row.Image)
 	switch {
 	case kept:
 		r.rows[row] = r.now
@@ -122,7 +122,7 @@ func (r *refreshing) leaveOut(row workload.Running) {
 func (r *refreshing) cut() {
 	var rows []workload.Running
 	for row := range r.rows {
-		if _, ok := r.judge(row.Image); !ok {
+		if !r.judge(row.Image) {
 			r.drop(row)
 			continue
 		}

@@ -122,7 +122,7 @@ func TestANewRuleReachesEveryImageOnceThereIsRoomForIt(t *testing.T) {
 		generation := "1"
 		w.generation = func(verify.Namespace) string { return generation }
 		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
-		const images = 3*maxWaitingEach + 5
+		const images = 2*maxWaitingEach + 5
 		for i := range images {
 			name := in("", i).image
 			w.put(w.pods, "team-a", name, name)

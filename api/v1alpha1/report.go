@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "strings"
+
 // Reports are objects of the OpenReports API. Landwaiter's own resources are not: this file
 // only names what its reports say, for those who write and those who read them.
 const (
@@ -20,13 +22,30 @@ const (
 	ReportRunning = "running"
 	ReportDenied  = "denied"
 	// ReportNameRunning is the name of the report on what runs in a namespace. If that is
-	// more than one object may hold, the next ones are called ReportNameRunning + "-1" and
-	// so on. ReportNameDenied is the name of the one report on what was denied there.
+	// more than one object may hold, the next ones are called ReportNameRunning + "-1" to
+	// "-9". ReportNameDenied is the name of the one report on what was denied there.
 	ReportNameRunning = "landwaiter-running"
 	ReportNameDenied  = "landwaiter-denied"
 	// ReportCategory is the category of every result.
 	ReportCategory = "Image verification"
 )
+
+// IsolationImage is the repository that doctor --isolation names in its dry runs of pods. Its
+// host is reserved to never exist (RFC 6761, section 6.4), so nobody's image is denied by that
+// name, and reports leave it out.
+const IsolationImage = "registry.invalid/landwaiter-isolation"
+
+// ReportAbout returns what a report of a name is about, ReportRunning or ReportDenied, and ""
+// for every name that Landwaiter gives no report about a namespace.
+func ReportAbout(name string) string {
+	switch n, numbered := strings.CutPrefix(name, ReportNameRunning+"-"); {
+	case name == ReportNameDenied:
+		return ReportDenied
+	case name == ReportNameRunning, numbered && len(n) == 1 && n[0] >= '1' && n[0] <= '9':
+		return ReportRunning
+	}
+	return ""
+}
 
 // The results of a report, in the words of the OpenReports API.
 const (

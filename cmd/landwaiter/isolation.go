@@ -28,9 +28,9 @@ const isolationHelp = `With --isolation, doctor tries instead what a team must n
 the people and accounts of each Tenant, by impersonation, and asks the API server to
 read and write what belongs to another team, to the cluster and to the platform. Every
 request is a dry run, and no Secret is read. It needs the verb impersonate for users,
-groups and serviceaccounts. Dry runs of pods may appear in logs and reports as denials
-of the image registry.invalid/landwaiter-isolation. Exit codes with --isolation: 0 every
-case held, 1 one did not, 2 one could not be tried.`
+groups and serviceaccounts. Dry runs of pods may appear in logs as denials of the image
+registry.invalid/landwaiter-isolation, which reports leave out. Exit codes with
+--isolation: 0 every case held, 1 one did not, 2 one could not be tried.`
 
 // register declares the flags.
 func (i *isolationFlags) register(cmd *cobra.Command) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -134,9 +135,11 @@ func (nobody) Refresh(context.Context, verify.Namespace, image.Reference) verify
 }
 func (nobody) Account(namespace verify.Namespace) verify.Account { return namespace.Account() }
 
-func (nobody) NamespaceLabel(namespace verify.Namespace) string         { return namespace.Label() }
-func (nobody) Namespaces() (found []verify.Namespace, synced bool)      { return nil, true }
-func (nobody) Running(verify.Namespace) []workload.Running              { return nil }
+func (nobody) NamespaceLabel(namespace verify.Namespace) string    { return namespace.Label() }
+func (nobody) Namespaces() (found []verify.Namespace, synced bool) { return nil, true }
+func (nobody) Running(verify.Namespace) iter.Seq[workload.Running] {
+	return func(func(workload.Running) bool) {}
+}
 func (nobody) Having(verify.Namespace, string, int) (of []workload.Ref) { return nil }
 
 func labelOf(m *dto.Metric, name string) string {

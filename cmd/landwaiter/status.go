@@ -178,6 +178,9 @@ func printableStatus(s live.Status) printedStatus {
 		case !n.Reported && !n.Unread && !s.NoReports:
 			without = append(without, string(n.Namespace))
 		}
+		if n.Cut {
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1alpha1.LabelReport))
+		}
 		if n.LeftOut > 0 {
 			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results for which its reports have no room: %d", n.Namespace, n.LeftOut))
 		}

@@ -44,12 +44,12 @@ func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status := shopStatus()
 	status.Namespaces[0].Hidden = []string{v1alpha1.KindTenant, v1alpha1.KindClusterVerificationPolicy}
-	status.Namespaces[0].Ignored = 2
+	status.Namespaces[0].Ignored, status.Namespaces[0].Cut = 2, true
 	status.NoReports = true
 	status.Rights = []live.Right{{Verb: "list"}}
 	var out bytes.Buffer
 	require.NoError(t, printableStatus(status).print(&out))
-	for _, text := range []string{"not known  VerificationPolicy: you may not read all", "floors     not known", "note: the cluster has no reports", "somebody else has written or changed are not shown: 2", "not shown: you may not list"} {
+	for _, text := range []string{"not known  VerificationPolicy: you may not read all", "floors     not known", "note: the cluster has no reports", "somebody else has written or changed are not shown: 2", "not all of its reports were read", "not shown: you may not list"} {
 		require.Contains(t, out.String(), text)
 	}
 }
@@ -69,6 +69,7 @@ func TestStatusExitsByWhatItCouldReadAndOnWishByWhatNeedsAttention(t *testing.T)
 	require.Equal(t, exitOK, code(statusExit(shopStatus(), false)))
 	require.Equal(t, exitDenied, code(statusExit(shopStatus(), true)))
 	require.Equal(t, exitUndecided, code(statusExit(blind, true)))
+	require.Equal(t, exitUndecided, code(statusExit(live.Status{Namespaces: []live.NamespaceStatus{{Namespace: "a", Cut: true}}}, true)))
 	require.Equal(t, exitUndecided, code(statusExit(live.Status{Missing: []verify.Namespace{"gone"}}, false)))
 }
 

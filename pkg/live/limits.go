@@ -22,6 +22,10 @@ const (
 	MaxOwners = 10
 	// reportPage is how many reports are read at a time: each may have 512 KiB of results.
 	reportPage = 20
+	// maxReports is how many reports of a namespace are looked at, and maxAllReports of all:
+	// Landwaiter has at most 11 in a namespace, but others may give theirs its label.
+	maxReports    = 200
+	maxAllReports = 50_000
 	// maxResults is how many results of one report are read: none of ours has more.
 	maxResults = 10_000
 	// denialsKept is how long reports say what was denied.

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -26,6 +25,11 @@ type reportReader struct {
 	// unread says that the person may not read reports; where is the namespace, or all.
 	unread map[verify.Namespace]bool
 	found  map[verify.Namespace]*NamespaceStatus
+	// looked is how many reports of each namespace were looked at, and total of all.
+	looked map[verify.Namespace]int
+	total  int
+	// cut says that there are more than were looked at; where is the namespace, or all.
+	cut map[verify.Namespace]bool
 }
 
 // report is the part of a report that is read.
@@ -50,6 +54,7 @@ type reportResult struct {
 func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) error {
 	if r.found == nil {
 		r.found, r.unread = map[verify.Namespace]*NamespaceStatus{}, map[verify.Namespace]bool{}
+		r.looked, r.cut = map[verify.Namespace]int{}, map[verify.Namespace]bool{}
 	}
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
@@ -68,14 +73,25 @@ func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) err
 			return fmt.Errorf("list reports: %w", err)
 		}
 		for i := range list.Items {
+			of := verify.Namespace(list.Items[i].GetNamespace())
+			if r.looked[of] >= maxReports {
+				r.cut[of] = true
+				continue
+			}
+			r.looked[of]++
 			var read report
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &read); err != nil {
-				r.of(verify.Namespace(list.Items[i].GetNamespace())).Ignored++ // not of our making
+				r.of(of).Ignored++ // not of our making
 				continue
 			}
 			r.add(&read)
 		}
-		if next = list.GetContinue(); next == "" {
+		r.total += len(list.Items)
+		if next = list.GetContinue(); next == "" || r.cut[namespace] {
+			return nil
+		}
+		if r.total >= maxAllReports {
+			r.cut[namespace] = true
 			return nil
 		}
 	}
@@ -91,17 +107,15 @@ func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 		n = &NamespaceStatus{Namespace: namespace, Counts: map[string]int{}}
 		r.found[namespace] = n
 	}
-	n.Unread = r.unread[namespace] || r.unread[verify.Cluster]
+	n.Unread, n.Cut = r.unread[namespace] || r.unread[verify.Cluster], r.cut[namespace] || r.cut[verify.Cluster]
 	return n
 }
 
 // believable reports whether Landwaiter wrote a report: nobody else has touched it. Whoever
 // may write reports in the namespace can imitate that.
 func (r *report) believable() bool {
-	about := r.Labels[v1alpha1.LabelReport]
-	runningName := regexp.MustCompile("^" + v1alpha1.ReportNameRunning + "(-[1-9][0-9]{0,3})?$")
-	running := runningName.MatchString(r.Name) && about == v1alpha1.ReportRunning
-	if !running && (r.Name != v1alpha1.ReportNameDenied || about != v1alpha1.ReportDenied) || r.Source != v1alpha1.ReportSource || len(r.Results) > maxResults {
+	about := v1alpha1.ReportAbout(r.Name)
+	if about == "" || r.Labels[v1alpha1.LabelReport] != about || r.Source != v1alpha1.ReportSource || len(r.Results) > maxResults {
 		return false
 	}
 	for i := range r.ManagedFields {

@@ -58,8 +58,9 @@ type NamespaceStatus struct {
 	Ignored, LeftOut int
 	// Reported says that there is a report.
 	Reported bool
-	// Unread says that the reports could not be read.
-	Unread bool
+	// Unread says that the reports could not be read, and Cut that only some of them were:
+	// there are more than Landwaiter ever writes.
+	Unread, Cut bool
 }
 
 // Running is an image of a workload that is not simply allowed.
@@ -101,7 +102,9 @@ func (s Status) NeedsAttention() bool {
 }
 
 // Unknown reports whether something could not be read.
-func (s Status) Unknown() bool { return len(s.Rights) > 0 }
+func (s Status) Unknown() bool {
+	return len(s.Rights) > 0 || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool { return n.Cut })
+}
 
 // Status returns how images fare in the namespaces of scope, as far as the person may
 // read. It reads no Secrets. It fails if the API server does not answer.

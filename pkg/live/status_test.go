@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -130,6 +131,7 @@ func TestStatusBelievesNoReportThatSomebodyElseHasWritten(t *testing.T) {
 		"another name":                 reportOf("team", "mine", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
 		"another label's name":         reportOf("team", "landwaiter-denied", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
 		"a name that begins like ours": reportOf("team", "landwaiter-running-x", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
+		"a number that we never give":  reportOf("team", "landwaiter-running-10", "running", "landwaiter", resultOf("fail", "forged", "x", runsAs("r/x"))),
 		"no writer":                    nameless,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,6 +141,27 @@ func TestStatusBelievesNoReportThatSomebodyElseHasWritten(t *testing.T) {
 			require.Empty(t, n.Running)
 			require.Empty(t, n.Denied)
 		})
+	}
+}
+
+func TestStatusReadsABoundedNumberOfReportsOfANamespaceAndSaysSo(t *testing.T) {
+	var flood []client.Object
+	for i := range maxReports {
+		flood = append(flood, reportOf("team", fmt.Sprintf("forged-%d", i), "running", "other"))
+	}
+	theirs := reportOf("other", "landwaiter-running", "running", "landwaiter", resultOf("fail", "x", "x", runsAs("r/x")))
+	require.False(t, statusOf(t, reads(t, nil, append(flood, theirs)...), one("team")).Namespaces[0].Cut)
+	flood = append(flood, theirs, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("fail", "x", "x", runsAs("r/x"))))
+	for _, scope := range []Scope{one("team"), {All: true}} {
+		s := statusOf(t, reads(t, nil, flood...), scope)
+		team := s.Namespaces[len(s.Namespaces)-1]
+		require.True(t, team.Cut)
+		require.Equal(t, maxReports, team.Ignored)
+		require.True(t, s.Unknown())
+		if scope.All {
+			require.False(t, s.Namespaces[0].Cut, "another namespace's are all read")
+			require.Len(t, s.Namespaces[0].Running, 1)
+		}
 	}
 }
 

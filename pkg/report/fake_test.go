@@ -1,8 +1,12 @@
 package report
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -37,6 +41,9 @@ type api struct {
 	requests  []string // verbs and paths of writes
 	undefined bool     // it knows no reports
 	failing   func(verb, path string) *apierrors.StatusError
+	lists     int // of reports
+	largest   int // number of reports of one of them
+	watches   []context.CancelFunc
 }
 
 // RoundTrip implements [http.RoundTripper]: nothing leaves the process.
@@ -59,11 +66,25 @@ func (a *api) watch(request *http.Request) (*http.Response, error) {
 		return recorder.Result(), nil
 	}
 	reader, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(request.Context())
+	a.mu.Lock()
+	a.watches = append(a.watches, cancel)
+	a.mu.Unlock()
 	go func() {
-		<-request.Context().Done()
+		<-ctx.Done()
 		_ = writer.Close()
 	}()
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: reader, Request: request}, nil
+}
+
+// end ends the watches, as an API server does now and then.
+func (a *api) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, cancel := range a.watches {
+		cancel()
+	}
+	a.watches = nil
 }
 
 func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
@@ -102,15 +123,31 @@ func (a *api) serve(w http.ResponseWriter, request *http.Request) {
 	case a.undefined:
 		http.NotFound(w, request)
 	case strings.HasSuffix(path, "/reports") && request.Method == http.MethodGet:
-		list := openreports.ReportList{TypeMeta: metav1.TypeMeta{APIVersion: "openreports.io/v1alpha1", Kind: "ReportList"}}
-		list.ResourceVersion = strconv.Itoa(a.version)
-		for _, r := range a.reports {
-			list.Items = append(list.Items, *r)
-		}
-		answer(w, http.StatusOK, list)
+		a.serveList(w, request)
 	default:
 		a.serveReport(w, request.Method, parts[5]+"/"+parts[len(parts)-1], body)
 	}
+}
+
+// serveList answers with reports in the order of their names, as many as were asked for.
+func (a *api) serveList(w http.ResponseWriter, request *http.Request) {
+	list := openreports.ReportList{TypeMeta: metav1.TypeMeta{APIVersion: "openreports.io/v1alpha1", Kind: "ReportList"}}
+	list.ResourceVersion = strconv.Itoa(a.version)
+	limit, err := strconv.Atoi(cmp.Or(request.URL.Query().Get("limit"), "0"))
+	require.NoError(a.t, err)
+	for _, name := range slices.Sorted(maps.Keys(a.reports)) {
+		if name <= request.URL.Query().Get("continue") {
+			continue
+		}
+		if limit > 0 && len(list.Items) == limit {
+			last := list.Items[limit-1]
+			list.Continue = last.Namespace + "/" + last.Name
+			break
+		}
+		list.Items = append(list.Items, *a.reports[name])
+	}
+	a.lists, a.largest = a.lists+1, max(a.largest, len(list.Items))
+	answer(w, http.StatusOK, list)
 }
 
 func (a *api) serveReport(w http.ResponseWriter, method, key string, body []byte) {
@@ -183,8 +220,9 @@ func (a *api) written() []string {
 
 // cluster is what runs, in which each namespace pays for itself.
 type cluster struct {
-	mu   sync.Mutex
-	runs map[verify.Namespace][]workload.Running
+	mu     sync.Mutex
+	runs   map[verify.Namespace][]workload.Running
+	unread bool // not all of it is known
 }
 
 func (c *cluster) Namespaces() (found []verify.Namespace, synced bool) {
@@ -193,17 +231,17 @@ func (c *cluster) Namespaces() (found []verify.Namespace, synced bool) {
 	for namespace := range c.runs {
 		found = append(found, namespace)
 	}
-	return found, true
+	return found, !c.unread
 }
 
-func (c *cluster) Running(namespace verify.Namespace) []workload.Running {
+func (c *cluster) Running(namespace verify.Namespace) iter.Seq[workload.Running] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.runs[namespace]
+	return slices.Values(c.runs[namespace])
 }
 
 func (c *cluster) Having(namespace verify.Namespace, image string, limit int) (found []workload.Ref) {
-	for _, r := range c.Running(namespace) {
+	for r := range c.Running(namespace) {
 		if r.Image == image && len(found) < limit {
 			found = append(found, r.Of)
 		}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -55,9 +54,13 @@ func isUndefined(err error) bool {
 // await waits until it is known what runs, and until the API server has reports. It returns
 // false if ctx ends first.
 func (t *term) await(ctx context.Context) bool {
+	unread := complaint{next: t.now().Add(unreadFor)}
 	for missing := false; ; {
 		_, synced := t.pods.Namespaces()
 		var err error
+		if !synced && unread.due(t.now()) {
+			t.log.Error("no reports are written: pods and workloads have not all been read; the account of serve needs the right to list and watch them")
+		}
 		if synced {
 			if _, err = t.page(ctx, "", 1); err == nil {
 				if missing {
@@ -104,8 +107,10 @@ func (t *term) page(ctx context.Context, next string, size int64) (*openreports.
 	return list, nil
 }
 
-// load takes over what former terms have written.
+// load takes over what former terms have written, of each account as much as they could
+// write: others may have imitated them.
 func (t *term) load(ctx context.Context) error {
+	taken := map[verify.Account]int{}
 	for next := ""; ; {
 		list, err := t.page(ctx, next, pageSize)
 		if err != nil {
@@ -113,8 +118,9 @@ func (t *term) load(ctx context.Context) error {
 		}
 		t.mu.Lock()
 		for i := range list.Items {
-			if r := &list.Items[i]; isOurs(r.Name) {
-				t.space(verify.Namespace(r.Namespace)).load(r, t.now())
+			if r := &list.Items[i]; v1alpha1.ReportAbout(r.Name) != "" {
+				account := t.accounts.Account(verify.Namespace(r.Namespace))
+				taken[account] += t.space(verify.Namespace(r.Namespace)).load(r, t.now(), max(runningBytes-taken[account], minBytes))
 			}
 		}
 		t.mu.Unlock()
@@ -127,10 +133,15 @@ func (t *term) load(ctx context.Context) error {
 // followNotes folds the Events of all replicas until ctx ends. Whoever may write Events can
 // make large ones, so it reads a few at a time and keeps none, unlike an informer.
 func (t *term) followNotes(ctx context.Context) {
+	t.repeat(ctx, t.readNotes, func(err error) { t.log.WithError(err).Warn("cannot read Events about denials, will try again") })
+}
+
+// repeat calls read until ctx ends, and complain if it fails, but not each time.
+func (t *term) repeat(ctx context.Context, read func(context.Context) error, complain func(error)) {
 	var failed complaint
 	for ctx.Err() == nil {
-		if err := t.readNotes(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
-			t.log.WithError(err).Warn("cannot read Events about denials, will try again")
+		if err := read(ctx); err != nil && ctx.Err() == nil && failed.due(t.now()) {
+			complain(err)
 		}
 		pause := time.NewTimer(soon)
 		select {
@@ -190,20 +201,53 @@ func (t *term) noted(object runtime.Object) {
 }
 
 // followReports has a report written again if somebody else writes or deletes it, until ctx
-// ends. It reads metadata only: others' reports may be large.
+// ends. It reads metadata only, a few at a time, and keeps none: others' reports may be large.
 func (t *term) followReports(ctx context.Context) {
+	t.repeat(ctx, t.readReports, func(err error) { t.log.WithError(err).Warn("cannot watch reports, will try again") })
+}
+
+// readReports compares the reports that there are with what was written, and then those that
+// change until the watch ends.
+func (t *term) readReports(ctx context.Context) error {
 	reports := t.metadata.Resource(schema.GroupVersionResource{Group: v1alpha1.ReportGroup, Version: v1alpha1.ReportVersion, Resource: v1alpha1.ReportResource})
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = ourReports
-			return reports.List(ctx, o) //nolint:wrapcheck // the reflector says what it did
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = ourReports
-			return reports.Watch(ctx, o) //nolint:wrapcheck // the reflector says what it did
-		},
+	exists := map[string]bool{} // ours alone, so few in a namespace
+	selected := metav1.ListOptions{LabelSelector: ourReports}
+	paged := selected
+	paged.Limit = pageSize
+	for {
+		list, err := reports.List(ctx, paged)
+		if err != nil {
+			return fmt.Errorf("list reports: %w", err)
+		}
+		for i := range list.Items {
+			if m := &list.Items[i]; v1alpha1.ReportAbout(m.Name) != "" {
+				exists[m.Namespace+"/"+m.Name] = true
+				t.seen(m)
+			}
+		}
+		if paged.Continue = list.Continue; paged.Continue == "" {
+			selected.ResourceVersion = list.ResourceVersion
+			break
+		}
 	}
-	cache.NewReflector(source, &metav1.PartialObjectMetadata{}, &told{put: t.seen, drop: t.dropped, all: t.seenAll}, 0).RunWithContext(ctx)
+	t.missed(exists)
+	changes, err := reports.Watch(ctx, selected)
+	if err != nil {
+		return fmt.Errorf("watch reports: %w", err)
+	}
+	defer changes.Stop()
+	for change := range changes.ResultChan() {
+		switch change.Type {
+		case watch.Error:
+			return fmt.Errorf("watch reports: %w", apierrors.FromObject(change.Object))
+		case watch.Added, watch.Modified:
+			t.seen(change.Object)
+		case watch.Deleted:
+			t.dropped(change.Object)
+		case watch.Bookmark:
+		}
+	}
+	return nil
 }
 
 // isLater reports whether one resourceVersion is later than another, and true if that is
@@ -222,7 +266,7 @@ func (t *term) dropped(object any) { t.compare(object, true) }
 
 func (t *term) compare(object any, deleted bool) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok || !isOurs(m.Name) {
+	if !ok || v1alpha1.ReportAbout(m.Name) == "" {
 		return
 	}
 	t.writing.Lock()
@@ -242,15 +286,8 @@ func (t *term) compare(object any, deleted bool) {
 	t.mark(verify.Namespace(m.Namespace), soon)
 }
 
-// seenAll compares everything that is written with a list of what exists.
-func (t *term) seenAll(objects []any) {
-	exists := map[string]bool{}
-	for _, object := range objects {
-		if m, ok := object.(*metav1.PartialObjectMetadata); ok {
-			exists[m.Namespace+"/"+m.Name] = true
-		}
-		t.seen(object)
-	}
+// missed drops what is written and does not exist, by namespace and name.
+func (t *term) missed(exists map[string]bool) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	t.mu.Lock()
@@ -265,38 +302,3 @@ func (t *term) seenAll(objects []any) {
 		}
 	}
 }
-
-// told is a store that keeps nothing: it passes objects on.
-type told struct {
-	put, drop func(object any)
-	all       func(objects []any)
-}
-
-// Add implements [cache.ReflectorStore].
-func (s *told) Add(object any) error { s.put(object); return nil }
-
-// Update implements [cache.ReflectorStore].
-func (s *told) Update(object any) error { s.put(object); return nil }
-
-// Delete implements [cache.ReflectorStore].
-func (s *told) Delete(object any) error {
-	if s.drop != nil {
-		s.drop(object)
-	}
-	return nil
-}
-
-// Replace implements [cache.ReflectorStore].
-func (s *told) Replace(objects []any, _ string) error {
-	if s.all != nil {
-		s.all(objects)
-		return nil
-	}
-	for _, object := range objects {
-		s.put(object)
-	}
-	return nil
-}
-
-// Resync implements [cache.ReflectorStore].
-func (s *told) Resync() error { return nil }

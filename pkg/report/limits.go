@@ -15,6 +15,12 @@ const (
 	// less than any result takes, to know early that no more fit.
 	maxResultBytes = 32 << 10
 	minResultBytes = 256
+	// maxImages is how many images with a verdict are kept of one account: up to 2 KB each,
+	// on every replica, and again by the leader.
+	maxImages = 4096
+	// maxLeftOut is how many rows that are left out are told apart, so that each is counted
+	// once: 8 bytes each. More are not counted.
+	maxLeftOut = 100_000
 	// maxDenials is how many images a namespace's report on denials has: the ones that were
 	// denied last.
 	maxDenials = 200
@@ -92,6 +98,8 @@ const (
 	// reports. complainEvery is how often the same failure is logged.
 	retryAfter    = 10 * time.Second
 	complainEvery = 10 * time.Minute
+	// unreadFor is how long reading all pods and workloads may take before it is said.
+	unreadFor = time.Minute
 	// withheldFor is how long a report waits for the Event of a revocation that it says.
 	withheldFor = time.Minute
 	// requestTimeout bounds one request to the API server.

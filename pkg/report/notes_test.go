@@ -44,6 +44,16 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 		r.Observe(t.Context(), admission("t", k))
 	}
 	require.Empty(t, r.notes.of)
+	probe := v1alpha1.IsolationImage + "@sha256:" + strings.Repeat("0", 64)
+	r.Observe(t.Context(), admission("t", key(t, "team-a", probe)))
+	require.Empty(t, r.notes.of, "one team's doctor writes into no other's report")
+	like := []string{"registry.invalid/landwaiter-isolation/app:1", "registry.invalid/landwaiter-isolation-x:1", "registry.invalid:5000/landwaiter-isolation:1", "r.example.com/landwaiter-isolation:1",
+		"r.example.com/registry.invalid/landwaiter-isolation:1", "registry.invalid.example.com/landwaiter-isolation:1", "registry.invalid/x/landwaiter-isolation:1"}
+	for _, name := range like {
+		r.Observe(t.Context(), admission("t", key(t, "team-a", name), key(t, "team-a", probe)))
+	}
+	require.Len(t, r.notes.due(time.Now()), len(like), "a name that is like it hides nothing")
+	r.notes.forget("team-a")
 	malformed := provider.KeyObservation{Key: "[team-a]no\nimage", Namespace: "team-a", Outcome: provider.KeyInvalid, Reason: "it is no image"}
 	r.Observe(t.Context(), admission("t", key(t, "team-a", imageOne), malformed))
 	due := r.notes.due(time.Now())

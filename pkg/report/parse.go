@@ -13,7 +13,7 @@ import (
 // field managers. Whoever may write reports in the namespace can imitate all of them, so
 // what it says never leaves the namespace.
 func trusted(r *openreports.Report) bool {
-	if !isOurs(r.Name) || r.Labels[v1alpha1.LabelReport] == "" || r.Source != v1alpha1.ReportSource {
+	if about := v1alpha1.ReportAbout(r.Name); about == "" || r.Labels[v1alpha1.LabelReport] != about || r.Source != v1alpha1.ReportSource {
 		return false
 	}
 	for i := range r.ManagedFields {
@@ -24,23 +24,40 @@ func trusted(r *openreports.Report) bool {
 	return len(r.ManagedFields) > 0
 }
 
-// load takes over what a report says, which the last leader wrote. Other writers' reports
-// are replaced.
-func (s *space) load(r *openreports.Report, now time.Time) {
+// load takes over what a report says, which the last leader wrote, and returns how many bytes
+// that is, of what runs at most limit. Other writers' reports are replaced.
+func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int) {
 	s.written[r.Name] = written{version: r.ResourceVersion}
 	if !trusted(r) || len(r.Results) > maxResults {
-		return
+		return 0
 	}
 	s.written[r.Name] = written{version: r.ResourceVersion, hash: hashOf(r)}
 	for i := range r.Results {
 		switch result := &r.Results[i]; {
 		case result.Properties[v1alpha1.PropertyLeftOut] != "":
 		case r.Labels[v1alpha1.LabelReport] == v1alpha1.ReportRunning:
-			s.loadRunning(result, now)
+			if size := weight(result); taken+size <= limit {
+				taken += size
+				s.loadRunning(result, now)
+			}
 		case r.Labels[v1alpha1.LabelReport] == v1alpha1.ReportDenied:
 			s.loadDenied(result, now)
 		}
 	}
+	return taken
+}
+
+// weight returns about how many bytes a result takes.
+func weight(r *openreports.ReportResult) int {
+	size := minResultBytes + len(r.Policy) + len(r.Description)
+	for name, value := range r.Properties {
+		size += len(name) + len(value)
+	}
+	for i := range r.Subjects {
+		of := &r.Subjects[i]
+		size += len(of.APIVersion) + len(of.Kind) + len(of.Name) + len(of.UID)
+	}
+	return size
 }
 
 // loadRunning takes over the state of an image, and that a container had it: its pod may be

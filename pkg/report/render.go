@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
@@ -28,11 +27,11 @@ const (
 // having finds the workloads that have an image.
 type having func(image string) []workload.Ref
 
-// render returns the reports of a namespace. bytes bound what runs and what was denied.
-func (s *space) render(namespace verify.Namespace, having having, running, denied int) []*openreports.Report {
+// render returns the reports of a namespace, for which there is room.
+func (s *space) render(namespace verify.Namespace, having having, room room) []*openreports.Report {
 	var reports []*openreports.Report
 	rows := s.runningRows()
-	for i, results := range split(v1alpha1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, running) {
+	for i, results := range split(v1alpha1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, room.running, s.rowsOut) {
 		name := v1alpha1.ReportNameRunning
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
@@ -43,7 +42,7 @@ func (s *space) render(namespace verify.Namespace, having having, running, denie
 	if s.leftOut > 0 {
 		results = append(results, leftOut(v1alpha1.ReportDenied, s.leftOut))
 	}
-	for _, results := range split(v1alpha1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(denied, maxObjectBytes)) {
+	for _, results := range split(v1alpha1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(room.denied, maxObjectBytes), 0) {
 		reports = append(reports, newReport(namespace, v1alpha1.ReportNameDenied, v1alpha1.ReportDenied, results))
 	}
 	return reports
@@ -78,10 +77,7 @@ func (s *space) runningRows() []workload.Running {
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b workload.Running) int {
-		return cmp.Or(cmp.Compare(severityOrder(s.images[a.Image].result), severityOrder(s.images[b.Image].result)),
-			workload.Compare(a.Of, b.Of), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Image, b.Image))
-	})
+	slices.SortFunc(rows, byWorst(s.images))
 	return rows
 }
 
@@ -159,11 +155,11 @@ func leftOut(rule string, n int) openreports.ReportResult {
 
 // split shares results among objects of at most [maxObjectBytes] each and limit bytes in
 // all. It makes a result when its turn comes, and one that does not fit is left out alone.
-// The last result says how many are left out.
-func split(rule string, count int, at func(i int) openreports.ReportResult, limit int) [][]openreports.ReportResult {
+// The last result says how many are left out, together with the out that were before.
+func split(rule string, count int, at func(i int) openreports.ReportResult, limit, out int) [][]openreports.ReportResult {
 	var parts [][]openreports.ReportResult
 	var part []openreports.ReportResult
-	size, total, out := 0, 0, 0
+	size, total := 0, 0
 	for i := range count {
 		if total+minResultBytes > limit {
 			out += count - i
@@ -188,17 +184,4 @@ func split(rule string, count int, at func(i int) openreports.ReportResult, limi
 		parts = append(parts, part)
 	}
 	return parts
-}
-
-// isOurs reports whether an object has a name that render gives.
-func isOurs(name string) bool {
-	rest, ok := strings.CutPrefix(name, v1alpha1.ReportNameRunning)
-	if !ok {
-		return name == v1alpha1.ReportNameDenied
-	}
-	if rest == "" {
-		return true
-	}
-	n, err := strconv.Atoi(strings.TrimPrefix(rest, "-"))
-	return err == nil && n > 0 && rest == "-"+strconv.Itoa(n)
 }

@@ -9,8 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,9 +36,9 @@ import (
 type Pods interface {
 	// Namespaces returns those with pods, and false until that is known.
 	Namespaces() ([]verify.Namespace, bool)
-	// Running returns the images of the pods of a namespace, each once for each container of
-	// a workload.
-	Running(namespace verify.Namespace) []workload.Running
+	// Running returns the images of the pods of a namespace, for each container of a
+	// workload. There may be many, and the same one several times.
+	Running(namespace verify.Namespace) iter.Seq[workload.Running]
 	// Having returns at most limit workloads of a namespace that have an image.
 	Having(namespace verify.Namespace, image string, limit int) []workload.Ref
 }
@@ -64,23 +64,14 @@ type Reporter struct {
 
 	notes   *notes
 	leading atomic.Pointer[term]
-
-	mu    sync.Mutex
-	known map[verify.Namespace]map[string]finding
-}
-
-// finding is how an image was verified last, and when.
-type finding struct {
-	result verify.Result
-	at     time.Time
+	known   *known
 }
 
 // New returns a Reporter for the API server of config. It registers its metric with metrics.
 func New(config *rest.Config, accounts Accounts, log *logrus.Logger, metrics prometheus.Registerer) (*Reporter, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.Timeout = clientQPS, clientBurst, 0
-	r := &Reporter{accounts: accounts, log: log, now: time.Now, known: map[verify.Namespace]map[string]finding{},
-		notes: newNotes(rand.String(8))}
+	r := &Reporter{accounts: accounts, log: log, now: time.Now, known: newKnown(), notes: newNotes(rand.String(8))}
 	var err, metadataErr, reportsErr error
 	r.clients, err = kubernetes.NewForConfig(config)
 	r.metadata, metadataErr = metadata.NewForConfig(config)
@@ -145,15 +136,9 @@ func (r *Reporter) Run(ctx context.Context) error {
 // Verified learns how an image of a workload was verified.
 func (r *Reporter) Verified(namespace verify.Namespace, image string, result verify.Result) {
 	result = verify.Result{Digest: result.Digest, Verdict: result.Verdict, Exception: result.Exception, ExceptionEnds: result.ExceptionEnds} // what reports say
-	r.mu.Lock()
-	images := r.known[namespace]
-	if images == nil {
-		images = map[string]finding{}
-		r.known[namespace] = images
-	}
-	before, ok := images[image]
-	images[image] = finding{result, r.now()}
-	r.mu.Unlock()
+	v := &result.Verdict
+	v.Reason, v.Remediation, v.Warning = clean(v.Reason, maxReasonBytes), clean(v.Remediation, maxRemediationBytes), clean(v.Warning, maxReasonBytes)
+	before, ok := r.known.set(namespace, r.accounts.Account(namespace), image, finding{result, r.now()})
 	if ok && result.Decided() && before.result.Verdict == result.Verdict && before.result.Digest == result.Digest &&
 		before.result.Exception == result.Exception && before.result.ExceptionEnds.Equal(result.ExceptionEnds) {
 		return
@@ -170,41 +155,23 @@ func (r *Reporter) Changed(namespace verify.Namespace) {
 
 // Forget drops what is kept of a namespace that was deleted.
 func (r *Reporter) Forget(namespace verify.Namespace) {
-	r.mu.Lock()
-	delete(r.known, namespace)
-	r.mu.Unlock()
+	r.known.forget(namespace)
 	r.notes.forget(namespace)
 	if t := r.leading.Load(); t != nil {
 		t.forget(namespace)
 	}
 }
 
-// results returns how the images of a namespace were verified last.
-func (r *Reporter) results(namespace verify.Namespace) map[string]finding {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.known[namespace])
-}
-
 // prune drops the results of images that do not run.
 func (r *Reporter) prune() {
-	r.mu.Lock()
-	namespaces := make([]verify.Namespace, 0, len(r.known))
-	for namespace := range r.known {
-		namespaces = append(namespaces, namespace)
-	}
-	r.mu.Unlock()
-	for _, namespace := range namespaces {
-		runs := map[string]bool{}
-		for _, row := range r.pods.Running(namespace) {
-			runs[row.Image] = true
+	for _, namespace := range r.known.namespaces() {
+		known, runs := r.known.get(namespace).images, map[string]bool{}
+		for row := range r.pods.Running(namespace) {
+			if _, ok := known[row.Image]; ok {
+				runs[row.Image] = true
+			}
 		}
-		r.mu.Lock()
-		maps.DeleteFunc(r.known[namespace], func(image string, _ finding) bool { return !runs[image] })
-		if len(r.known[namespace]) == 0 {
-			delete(r.known, namespace)
-		}
-		r.mu.Unlock()
+		r.known.keep(namespace, runs)
 	}
 }
 

@@ -13,8 +13,11 @@ import (
 // space is what the leader knows of one namespace: what its reports say, or will say. It is
 // pure: the time is an argument.
 type space struct {
-	images  map[string]state
-	rows    map[workload.Running]time.Time // when the container was seen last
+	images map[string]state
+	// rows are when the container was seen last, and rowsOut is how many that run had no
+	// room among them. Only flush uses them.
+	rows    map[workload.Running]time.Time
+	rowsOut int
 	denials map[string]*denial
 	// leftOut is how many images were denied for which there was no room.
 	leftOut int
@@ -42,39 +45,6 @@ type revocation struct {
 	image string
 	since time.Time // when the image began to be allowed
 	state state
-}
-
-// refresh takes over what runs and how it was verified. It returns the states that follow,
-// which the caller stores once the revocations have been announced: whoever leads next finds
-// the old ones until then, and announces them again by the same names.
-func (s *space) refresh(running []workload.Running, known map[string]finding, now time.Time) (next map[string]state, revoked []revocation) {
-	for _, r := range running {
-		s.rows[r] = now
-	}
-	next = map[string]state{}
-	for row, seen := range s.rows {
-		if now.Sub(seen) > goneFor {
-			delete(s.rows, row)
-			continue
-		}
-		if _, done := next[row.Image]; done {
-			continue
-		}
-		before := s.images[row.Image]
-		found, ok := known[row.Image]
-		if !ok || found.at.Before(before.since) {
-			next[row.Image] = before // whoever led before verified it later than this process
-			continue
-		}
-		after, denied := before.next(found.result, now)
-		next[row.Image] = after
-		if denied {
-			_, since := before.decided()
-			revoked = append(revoked, revocation{row.Image, since, after})
-		}
-	}
-	slices.SortFunc(revoked, func(a, b revocation) int { return cmp.Compare(a.image, b.image) })
-	return next, revoked
 }
 
 // fold takes over a note on a denial, and reports whether it changed anything, and whether
@@ -130,10 +100,15 @@ func (s *space) counts() map[string]int {
 }
 
 // empty reports whether there is nothing to say and nothing written.
-func (s *space) empty() bool { return len(s.rows)+len(s.denials)+len(s.written) == 0 }
-
-// severityOrder is how bad a result is, the worst first: what a report has no room for is
-// the best of it.
-func severityOrder(result string) int {
-	return slices.Index([]string{v1alpha1.ReportFail, v1alpha1.ReportError, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportPass}, result)
+func (s *space) empty() bool {
+	return len(s.images)+len(s.rows)+s.rowsOut+len(s.denials)+len(s.written) == 0
 }
+
+// severities are the results of reports, the worst first: what a report has no room for is
+// the best of it.
+func severities() []string {
+	return []string{v1alpha1.ReportFail, v1alpha1.ReportError, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportPass}
+}
+
+// severityOrder is the place of a result among severities, negative if it is none.
+func severityOrder(result string) int { return slices.Index(severities(), result) }

@@ -208,20 +208,19 @@ func (t *term) again(ctx context.Context, namespace verify.Namespace, err error)
 func (t *term) flush(ctx context.Context, namespace verify.Namespace) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
 	defer cancel()
-	running, known, now := t.pods.Running(namespace), t.results(namespace), t.now()
+	now := t.now()
 	t.mu.Lock()
-	s := t.space(namespace)
-	next, revoked := s.refresh(running, known, now)
+	s, room := t.space(namespace), t.room(namespace)
 	s.expire(now)
 	t.mu.Unlock()
+	next, revoked := s.refresh(t.pods.Running(namespace), t.known.get(namespace), room, now)
 	if err := t.announceAll(ctx, namespace, s, revoked, now); err != nil {
 		return err
 	}
 	having := t.having(namespace, s)
 	t.mu.Lock()
 	s.images = next
-	reports := s.render(namespace, func(image string) []workload.Ref { return having[image] },
-		t.share(namespace, runningBytes), t.share(namespace, deniedBytes))
+	reports := s.render(namespace, func(image string) []workload.Ref { return having[image] }, room)
 	if s.empty() {
 		delete(t.spaces, namespace)
 	}
@@ -244,16 +243,21 @@ func (t *term) having(namespace verify.Namespace, s *space) map[string][]workloa
 	return found
 }
 
-// share returns what a namespace may have of the bytes of its account, whose namespaces
-// share them. Callers hold mu.
-func (t *term) share(namespace verify.Namespace, bytes int) int {
-	account, sharers := t.accounts.Account(namespace), 0
-	for other := range t.spaces {
-		if t.accounts.Account(other) == account {
-			sharers++
+// room returns what a namespace may have of what its account may have, whose namespaces
+// share it. Callers hold mu.
+func (t *term) room(namespace verify.Namespace) room {
+	account, sharers, images := t.accounts.Account(namespace), 0, 0
+	for other, s := range t.spaces {
+		if t.accounts.Account(other) != account {
+			continue
+		}
+		sharers++
+		if other != namespace {
+			images += len(s.images)
 		}
 	}
-	return max(bytes/max(sharers, 1), minBytes)
+	sharers = max(sharers, 1)
+	return room{images: max(maxImages-images, maxImages/sharers), running: max(runningBytes/sharers, minBytes), denied: max(deniedBytes/sharers, minBytes)}
 }
 
 // save writes the reports that differ from what is written, and deletes the others of ours.
@@ -341,7 +345,7 @@ func (t *term) reload(ctx context.Context, namespace verify.Namespace, s *space,
 		return fmt.Errorf("read report %s: %w", name, err)
 	}
 	if name == v1alpha1.ReportNameDenied {
-		s.load(stored, t.now())
+		s.load(stored, t.now(), 0) // nothing that runs is in it
 	}
 	s.written[name] = written{version: stored.ResourceVersion}
 	return nil

@@ -2,6 +2,7 @@ package warm
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,49 +52,87 @@ func (e *ends) past(now time.Time) []target {
 func (w *Watcher) follow(ctx context.Context) {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
-	known := map[string]string{} // generations by namespace
+	f := following{Watcher: w, known: map[string]string{}, left: map[string]string{}}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		for _, t := range w.ends.past(time.Now()) {
-			w.ask(job{target: t, due: time.Now()})
-		}
-		if changed := w.outdated(known); len(changed) > 0 {
-			w.askAgain(changed)
-		}
+		f.look(time.Now())
 	}
 }
 
-// outdated returns the namespaces with pods whose generation is not the known one, and
-// makes it known.
-func (w *Watcher) outdated(known map[string]string) map[string]bool {
-	if w.generation == nil {
-		return nil
+// following is what follow remembers, by namespace.
+type following struct {
+	*Watcher
+	known map[string]string // generation
+	// left has the namespaces with images that are not queued yet: those that come after
+	// the image.
+	left map[string]string
+}
+
+// look queues what has changed, as far as there is room. The rest is queued by the next
+// calls.
+func (f *following) look(now time.Time) {
+	for _, t := range f.ends.past(now) {
+		if !f.add(t, now) {
+			f.ends.set(t, now) // which is over when this is called again
+		}
 	}
-	changed, exists := map[string]bool{}, map[string]bool{}
-	for _, namespace := range w.pods.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex) {
+	f.compare()
+	if len(f.left) > 0 {
+		f.askAgain(now)
+	}
+}
+
+// add queues a target without counting it as dropped: it waits elsewhere.
+func (f *following) add(t target, now time.Time) bool {
+	return f.queue.add(f.verifier.Account(t.namespace), job{target: t, due: now})
+}
+
+// compare finds the namespaces with pods whose generation is not the known one, and makes it
+// known.
+func (f *following) compare() {
+	if f.generation == nil {
+		return
+	}
+	exists := map[string]bool{}
+	for _, namespace := range f.pods.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex) {
 		exists[namespace] = true
-		if now := w.generation(verify.Namespace(namespace)); now != "" && now != known[namespace] {
-			known[namespace], changed[namespace] = now, true
+		if now := f.generation(verify.Namespace(namespace)); now != "" && now != f.known[namespace] {
+			f.known[namespace], f.left[namespace] = now, ""
 		}
 	}
-	for namespace := range known {
+	for namespace := range f.known {
 		if !exists[namespace] {
-			delete(known, namespace)
+			delete(f.known, namespace)
 		}
 	}
-	return changed
 }
 
-// askAgain queues the images of the running pods of some namespaces. What the cache knows
-// by their rules is not verified again.
-func (w *Watcher) askAgain(namespaces map[string]bool) {
-	for _, key := range w.pods.GetIndexer().ListIndexFuncValues(byImage) {
-		if namespace, name, _ := strings.Cut(key, "/"); namespaces[namespace] {
-			w.ask(job{target: target{verify.Namespace(namespace), name}, due: time.Now()})
+// askAgain queues images of the running pods of the namespaces that are left, in their order,
+// until an account has no more room. What the cache knows by their rules is not verified
+// again.
+func (f *following) askAgain(now time.Time) {
+	images := map[string][]string{}
+	for _, key := range f.pods.GetIndexer().ListIndexFuncValues(byImage) {
+		namespace, name, _ := strings.Cut(key, "/")
+		if after, ok := f.left[namespace]; ok && name > after {
+			images[namespace] = append(images[namespace], name)
+		}
+	}
+	for namespace := range f.left {
+		slices.Sort(images[namespace])
+		full := slices.ContainsFunc(images[namespace], func(name string) bool {
+			if !f.add(target{verify.Namespace(namespace), name}, now) {
+				return true
+			}
+			f.left[namespace] = name
+			return false
+		})
+		if !full {
+			delete(f.left, namespace)
 		}
 	}
 }

@@ -4,8 +4,8 @@ import "time"
 
 const (
 	// maxWaiting bounds the images that wait, and maxWaitingEach those of one account:
-	// about 20 MiB and 300 KiB. More are dropped and counted; images of running pods
-	// come back at their next renewal.
+	// about 20 MiB and 300 KiB. More are dropped and counted: images of running pods
+	// come back at their next renewal, and those whose rules changed once there is room.
 	maxWaiting     = 65536
 	maxWaitingEach = 1024
 	// maxImages is how many images of one object are verified. Pods have a few, but an

@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"iter"
 	"slices"
 
 	"k8s.io/client-go/tools/cache"
@@ -23,25 +24,22 @@ func (w *Watcher) Namespaces() ([]verify.Namespace, bool) {
 	return found, true
 }
 
-// Running returns the images of the pods of a namespace, each once for each container of
-// a workload.
-func (w *Watcher) Running(namespace verify.Namespace) []workload.Running {
-	seen := map[workload.Running]struct{}{}
-	var found []workload.Running
-	for _, r := range recordsBy(w.pods, cache.NamespaceIndex, string(namespace)) {
-		if len(r.uses) == 0 {
-			continue
-		}
-		of := w.top(r)
-		for _, u := range r.uses {
-			running := workload.Running{Of: of, Place: u.place, Container: u.name, Image: u.image}
-			if _, known := seen[running]; !known {
-				seen[running] = struct{}{}
-				found = append(found, running)
+// Running returns the images of the pods of a namespace, for each container of a workload:
+// as often as the workload has pods.
+func (w *Watcher) Running(namespace verify.Namespace) iter.Seq[workload.Running] {
+	return func(yield func(workload.Running) bool) {
+		for _, r := range recordsBy(w.pods, cache.NamespaceIndex, string(namespace)) {
+			if len(r.uses) == 0 {
+				continue
+			}
+			of := w.top(r)
+			for _, u := range r.uses {
+				if !yield(workload.Running{Of: of, Place: u.place, Container: u.name, Image: u.image}) {
+					return
+				}
 			}
 		}
 	}
-	return found
 }
 
 // Having returns the workloads of a namespace that have an image in the template of their

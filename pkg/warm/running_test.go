@@ -56,14 +56,19 @@ func TestImagesOfPodsAreReportedForTheirTopOwner(t *testing.T) {
 	pod("alone", workload.Ref{}, "")
 
 	var of []workload.Ref
-	for _, r := range w.Running("team-a") {
+	for r := range w.Running("team-a") {
 		require.Equal(t, workload.Running{Of: r.Of, Place: workload.PlaceContainer, Container: "main", Image: one}, r)
 		of = append(of, r.Of)
 	}
 	deployment := workload.Ref{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web"}
 	alone := workload.Ref{APIVersion: "v1", Kind: "Pod", Name: "alone", UID: "uid-alone"}
-	require.ElementsMatch(t, []workload.Ref{deployment, set("other-1"), cron, alone}, of)
-	require.Empty(t, w.Running("team-b"))
+	require.ElementsMatch(t, []workload.Ref{deployment, deployment, set("other-1"), cron, alone}, of, "for each pod")
+	for range w.Running("team-a") {
+		break // whoever stops early gets no more
+	}
+	for range w.Running("team-b") {
+		require.Fail(t, "nothing runs there")
+	}
 
 	require.Equal(t, []workload.Ref{cron, deployment}, w.Having("team-a", two, 5), "the template counts, whether or not a pod has it")
 	require.Equal(t, []workload.Ref{cron}, w.Having("team-a", two, 1))
@@ -83,11 +88,9 @@ func TestANewRuleIsAppliedToWhatRunsSoonAndOnce(t *testing.T) {
 		w := start(t)
 		told, generation := &sink{}, "1"
 		w.sink, w.generation = told, func(verify.Namespace) string { return generation }
-		known := map[string]string{}
+		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
 		look := func() {
-			if changed := w.outdated(known); len(changed) > 0 {
-				w.askAgain(changed)
-			}
+			f.look(time.Now())
 			synctest.Wait()
 		}
 		w.put(w.pods, "team-a", "web", one)
@@ -109,6 +112,72 @@ func TestANewRuleIsAppliedToWhatRunsSoonAndOnce(t *testing.T) {
 		require.Empty(t, w.taken())
 		require.Equal(t, 4, told.verified)
 		require.Equal(t, 2, told.changed)
+	})
+}
+
+// An account with many images has more of them than may wait.
+func TestANewRuleReachesEveryImageOnceThereIsRoomForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		generation := "1"
+		w.generation = func(verify.Namespace) string { return generation }
+		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
+		const images = 2*maxWaitingEach + 5
+		for i := range images {
+			name := in("", i).image
+			w.put(w.pods, "team-a", name, name)
+		}
+		w.put(w.pods, "team-b", "web", one)
+		f.look(time.Now())
+		for range 5 {
+			synctest.Wait()
+			f.look(time.Now())
+		}
+		synctest.Wait()
+		w.taken()
+		w.answer = func(_ context.Context, of target) verify.Result { // it takes time, so that others wait
+			time.Sleep(time.Millisecond)
+			return outcome(policy.Allowed)
+		}
+		generation = "2"
+		f.look(time.Now())
+		require.Len(t, f.left, 1, "the other account has room")
+		for range 4 {
+			time.Sleep(followEvery)
+			synctest.Wait()
+			f.look(time.Now())
+		}
+		time.Sleep(followEvery)
+		synctest.Wait()
+		asked := map[target]int{}
+		for _, call := range w.taken() {
+			asked[call.target]++
+		}
+		require.Len(t, asked, images+1)
+		for of, times := range asked {
+			require.Equal(t, 1, times, of)
+		}
+		require.Empty(t, f.left)
+		require.Zero(t, w.counted("dropped"), "nothing was lost")
+	})
+}
+
+func TestAnExceptionThatEndsWhileTheQueueIsFullIsLookedAtLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		w.answer = func(ctx context.Context, of target) verify.Result {
+			<-ctx.Done()
+			return outcome(policy.Allowed)
+		}
+		for i := range maxWaitingEach + 2 {
+			w.put(w.pods, "team-a", in("", i).image, in("", i).image)
+		}
+		of := target{"team-a", "r.example.com/excepted:1"}
+		w.ends.set(of, time.Now())
+		time.Sleep(time.Second)
+		f := following{Watcher: w.Watcher, known: map[string]string{}, left: map[string]string{}}
+		f.look(time.Now())
+		require.Contains(t, w.ends.at, of)
 	})
 }
 

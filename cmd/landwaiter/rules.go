@@ -184,6 +184,9 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeou
 		}
 		return rules{}, unreachable(err)
 	}
+	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
+		return rules{}, fmt.Errorf("namespace %s does not exist", state.Missing[0])
+	}
 	options, err := f.complete()
 	if err != nil {
 		return rules{}, err

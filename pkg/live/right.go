@@ -2,13 +2,20 @@ package live
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
 
-// PreviewerRole is the ClusterRole of the chart that has every right to read that a
-// preview needs, except on Secrets.
-const PreviewerRole = "landwaiter-previewer"
+// ClusterRoles of the chart, by their names if the release is called landwaiter.
+// PreviewerRole has every right to read that a preview needs, except on Secrets;
+// ClusterPreviewerRole has those of them that no binding in a namespace can give.
+const (
+	PreviewerRole        = "landwaiter-previewer"
+	ClusterPreviewerRole = "landwaiter-cluster-previewer"
+)
 
 // Right is a right that the person lacks.
 type Right struct {
@@ -36,7 +43,11 @@ func (r Right) remedy() string {
 	case "secrets", "configmaps", "serviceaccounts":
 		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
 	}
-	return "ask a cluster admin to bind ClusterRole " + PreviewerRole
+	role := PreviewerRole
+	if r.Resource.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
+		role = ClusterPreviewerRole
+	}
+	return "ask a cluster admin to bind ClusterRole " + role
 }
 
 // MissingError is the error for a read without which there is nothing to say.

@@ -218,9 +218,14 @@ func TestVerifyAndExplainAskTheClusterWithTheRightsOfWhoAsks(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.stdout), " "), "you may not list")
 	everywhere := somebody(t, "eve", map[string][]string{"": {"landwaiter-previewer"}})
 	r = everywhere.runs(t, "", "verify", "-n", "nowhere", w.image("shared/base:v1"))
+	require.Equal(t, 64, r.code, r.stdout)
+	require.Empty(t, r.stdout)
+	require.Contains(t, r.stderr, "namespace nowhere does not exist")
+	pod := "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a, image: " + w.image("shared/base:v1") + "}]}}"
+	r = everywhere.runs(t, pod, "verify", "-n", "nowhere", "-f", "-") // it may be made together with the pod
 	require.Equal(t, 0, r.code, r.stdout)
 	require.Contains(t, r.stderr, "warning: namespace nowhere does not exist, so only cluster resources apply")
-	r = everywhere.runs(t, "", "verify", "--strict", "-n", "nowhere", w.image("shared/base:v1"))
+	r = everywhere.runs(t, pod, "verify", "--strict", "-n", "nowhere", "-f", "-")
 	require.Equal(t, 64, r.code)
 }
 

@@ -1,0 +1,29 @@
+package live
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
+	ours := func(resource string) schema.GroupResource {
+		return schema.GroupResource{Group: "landwaiter.dev", Resource: resource}
+	}
+	for _, c := range []struct {
+		right Right
+		want  string
+	}{
+		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you may not list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer"},
+		{Right{Verb: "list", Resource: ours("tenants")}, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer"},
+		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you may not list verifiers.landwaiter.dev in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-previewer"},
+		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you may not get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-previewer"},
+		{
+			Right{Verb: "get", Resource: schema.GroupResource{Resource: "secrets"}, Namespace: "team-a", Name: "key"},
+			"you may not get secrets/key in namespace team-a; to grant it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and bind the role to yourself",
+		},
+	} {
+		require.Equal(t, c.want, c.right.String())
+	}
+}

@@ -115,23 +115,23 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, err
 	}
+	ctx, cancel, failed := bounded(cmd.Context(), config, f.timeout)
+	defer cancel()
 	person, err := live.New(config)
 	if err != nil {
 		return printedPreview{}, unavailable(err)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
-	defer cancel()
 	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
 	before, after, err := person.Rehearse(ctx, scope, change)
 	if err != nil {
-		return printedPreview{}, unreachable(err)
+		return printedPreview{}, failed(err)
 	}
 	if len(before.Missing) > 0 {
 		return printedPreview{}, fmt.Errorf("namespace %s does not exist", before.Missing[0])
 	}
 	uses, missing, err := person.Running(ctx, scope)
 	if err != nil {
-		return printedPreview{}, unreachable(err)
+		return printedPreview{}, failed(err)
 	}
 	rows, problems, err := judge(ctx, cmd.ErrOrStderr(), options, before, after, uses)
 	if err != nil {

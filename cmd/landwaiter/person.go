@@ -24,7 +24,8 @@ func bounded(parent context.Context, config *rest.Config, timeout time.Duration)
 	config.Timeout = min(timeout, requestTimeout)
 	ctx, cancel := context.WithTimeout(parent, timeout)
 	return ctx, cancel, func(err error) error {
-		if ctx.Err() != nil && parent.Err() == nil {
+		// The context may hear of its own end a moment after the request did.
+		if end, _ := ctx.Deadline(); !time.Now().Before(end) && parent.Err() == nil {
 			err = fmt.Errorf("the cluster was not read in %s (--timeout): %w", timeout, err)
 		}
 		return unreachable(err)

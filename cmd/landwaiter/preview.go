@@ -51,10 +51,10 @@ of -n. Objects that an API server would refuse are an error.
 
 Registries are asked from your machine. Flags of the server that change verdicts have
 to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint, --max-exception,
---break-glass and --max-break-glass. Neither the cloud identity of your machine nor
-its docker login or Vault token is ever used. A Secret of the cluster is not used where
-the change would send it to a server that does not get it now, unless you trust the
-change and say --send-secrets: what depends on it is unknown.
+--max-delegation, --break-glass and --max-break-glass. Neither the cloud identity of your
+machine nor its docker login or Vault token is ever used. A Secret of the cluster is not
+used where the change would send it to a server that does not get it now, unless you
+trust the change and say --send-secrets: what depends on it is unknown.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command

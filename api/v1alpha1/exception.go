@@ -22,8 +22,9 @@ const (
 
 // ExceptionTerms are what every exception says of itself.
 type ExceptionTerms struct {
-	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. With images it may be
-	// at most --max-exception after the object was created; what ends later is not in force.
+	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. It may be at most
+	// --max-exception after the object was created, and --max-delegation with delegate; what
+	// ends later is not in force.
 	// It is a text, because an API server accepts times that Go does not read, and one object
 	// that cannot be read would hold up the watch of all.
 	// +kubebuilder:validation:MaxLength=64

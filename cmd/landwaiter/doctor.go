@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -77,10 +76,10 @@ Kubernetes API does not answer.
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
 			defer cancel()
 			if isolation.wanted {
-				return isolation.run(ctx, cmd, config, &output)
+				return isolation.run(ctx, cmd, config, failed, &output)
 			}
 			reader, err := live.New(config)
 			if err != nil {
@@ -88,7 +87,7 @@ Kubernetes API does not answer.
 			}
 			inventory, err := doctor.Read(ctx, reader.Client(), options, time.Now())
 			if err != nil {
-				return unavailable(err)
+				return failed(err)
 			}
 			report := doctor.Examine(inventory)
 			printed := printableDiagnosis(report)

@@ -17,11 +17,12 @@ func TestFlagsSayHowLongExceptionsLastAndBreakGlassIsOffUnlessAskedFor(t *testin
 		want  service.ExceptionLimits
 		says  string
 	}{
-		"without break-glass":     {exceptionFlags{longest: time.Hour, longestBreakGlass: time.Hour}, service.ExceptionLimits{Max: time.Hour}, ""},
-		"with it":                 {exceptionFlags{longest: time.Hour, longestBreakGlass: time.Minute, breakGlass: true}, service.ExceptionLimits{Max: time.Hour, BreakGlass: time.Minute}, ""},
-		"no exceptions":           {exceptionFlags{longestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-exception is 0s"},
-		"break-glass of no time":  {exceptionFlags{longest: time.Hour, breakGlass: true}, service.ExceptionLimits{}, "--max-break-glass is 0s"},
-		"exceptions of less time": {exceptionFlags{longest: -1, longestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-exception is -1ns"},
+		"without break-glass":     {exceptionFlags{longest: time.Hour, longestDelegation: time.Hour, longestBreakGlass: time.Hour}, service.ExceptionLimits{Max: time.Hour, Delegation: time.Hour}, ""},
+		"with it":                 {exceptionFlags{longest: time.Hour, longestDelegation: time.Hour, longestBreakGlass: time.Minute, breakGlass: true}, service.ExceptionLimits{Max: time.Hour, Delegation: time.Hour, BreakGlass: time.Minute}, ""},
+		"no exceptions":           {exceptionFlags{longestDelegation: time.Hour, longestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-exception is 0s"},
+		"no delegations":          {exceptionFlags{longest: time.Hour, longestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-delegation is 0s"},
+		"break-glass of no time":  {exceptionFlags{longest: time.Hour, longestDelegation: time.Hour, breakGlass: true}, service.ExceptionLimits{}, "--max-break-glass is 0s"},
+		"exceptions of less time": {exceptionFlags{longest: -1, longestDelegation: time.Hour, longestBreakGlass: time.Hour}, service.ExceptionLimits{}, "--max-exception is -1ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := row.flags.limits()

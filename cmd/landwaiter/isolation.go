@@ -79,7 +79,7 @@ type printedCases struct {
 }
 
 // run tries everything and prints it.
-func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *rest.Config, output *format) error {
+func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *rest.Config, failed func(error) error, output *format) error {
 	account, err := parseAccount(i.landwaiter)
 	if err != nil {
 		return err
@@ -90,14 +90,14 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 		return err
 	}
 	if err != nil && len(results) == 0 {
-		return unavailable(err)
+		return failed(err)
 	}
 	printed := printableCases(results)
 	if printErr := output.print(cmd, printed, printed.print); printErr != nil {
 		return printErr
 	}
 	if err != nil {
-		return unavailable(err) // some cases were tried, and are printed
+		return failed(err) // some cases were tried, and are printed
 	}
 	switch isolation.Worst(results) {
 	case isolation.NotHeld:

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -10,6 +12,25 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
+
+// requestTimeout bounds a request to an API server, which ends most requests itself after
+// a minute.
+const requestTimeout = time.Minute
+
+// bounded returns a context for reading a cluster in at most timeout, and what makes an
+// error of that reading the command's. Requests through config are bounded as well, because
+// discovery does not obey a context.
+func bounded(parent context.Context, config *rest.Config, timeout time.Duration) (context.Context, context.CancelFunc, func(error) error) {
+	config.Timeout = min(timeout, requestTimeout)
+	ctx, cancel := context.WithTimeout(parent, timeout)
+	return ctx, cancel, func(err error) error {
+		// The context may hear of its own end a moment after the request did.
+		if end, _ := ctx.Deadline(); !time.Now().Before(end) && parent.Err() == nil {
+			err = fmt.Errorf("the cluster was not read in %s (--timeout): %w", timeout, err)
+		}
+		return unreachable(err)
+	}
+}
 
 // personFlags say which cluster a command reads with the rights of the person who calls
 // it, and in which namespaces.

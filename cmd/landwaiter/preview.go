@@ -54,10 +54,10 @@ manifests, use landwaiter verify -f.
 
 Registries are asked from your machine. Flags of the server that change verdicts have
 to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint, --max-exception,
---break-glass and --max-break-glass. Neither the cloud identity of your machine nor
-its docker login or Vault token is ever used. A Secret of the cluster is not used where
-the change would send it to a server that does not get it now, unless you trust the
-change and say --send-secrets: what depends on it is unknown.
+--max-delegation, --break-glass and --max-break-glass. Neither the cloud identity of your
+machine nor its docker login or Vault token is ever used. A Secret of the cluster is not
+used where the change would send it to a server that does not get it now, unless you
+trust the change and say --send-secrets: what depends on it is unknown.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command
@@ -118,16 +118,16 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, err
 	}
+	ctx, cancel, failed := bounded(cmd.Context(), config, f.timeout)
+	defer cancel()
 	person, err := live.New(config)
 	if err != nil {
 		return printedPreview{}, unavailable(err)
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
-	defer cancel()
 	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
 	before, after, err := person.Rehearse(ctx, scope, change)
 	if err != nil {
-		return printedPreview{}, unreachable(err)
+		return printedPreview{}, failed(err)
 	}
 	if len(before.Missing) > 0 {
 		return printedPreview{}, fmt.Errorf("namespace %s does not exist", before.Missing[0])
@@ -137,7 +137,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	}
 	uses, missing, err := person.Running(ctx, scope)
 	if err != nil {
-		return printedPreview{}, unreachable(err)
+		return printedPreview{}, failed(err)
 	}
 	rows, problems, err := judge(ctx, cmd.ErrOrStderr(), options, before, after, uses)
 	if err != nil {

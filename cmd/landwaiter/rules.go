@@ -169,20 +169,16 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeou
 	if err != nil {
 		return rules{}, err // defaultNamespace has found it
 	}
-	config.Timeout = timeout // of each request: discovery does not obey a context
+	ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
+	defer cancel()
 	person, err := live.New(config)
 	if err != nil {
 		return rules{}, unavailable(err)
 	}
 	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace })}
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-	defer cancel()
 	state, err := person.Read(ctx, scope)
 	if err != nil {
-		if ctx.Err() != nil && cmd.Context().Err() == nil {
-			err = fmt.Errorf("the cluster was not read in %s (--timeout): %w", timeout, err)
-		}
-		return rules{}, unreachable(err)
+		return rules{}, failed(err)
 	}
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
 		return rules{}, fmt.Errorf("namespace %s does not exist", state.Missing[0])

@@ -131,23 +131,26 @@ func registerShareFlags(cmd *cobra.Command, flags *serviceFlags) {
 
 // exceptionFlags are the flags about exceptions.
 type exceptionFlags struct {
-	longest, longestBreakGlass time.Duration
-	breakGlass                 bool
+	longest, longestDelegation, longestBreakGlass time.Duration
+	breakGlass                                    bool
 }
 
 func (e *exceptionFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&e.longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException may end; longer ones allow nothing")
+	f.DurationVar(&e.longest, "max-exception", service.DefaultMaxException, "how long after its creation an Exception or ClusterException with images may end; longer ones allow nothing")
+	f.DurationVar(&e.longestDelegation, "max-delegation", service.DefaultMaxDelegation, "how long after its creation a ClusterException that delegates may end; longer ones delegate nothing")
 	f.BoolVar(&e.breakGlass, "break-glass", false, "let annotations of a Namespace allow every image there for a time; only with the guardrails, which keep teams from setting them")
 	f.DurationVar(&e.longestBreakGlass, "max-break-glass", service.DefaultMaxBreakGlass, "how long break-glass of a namespace may last; longer ones allow nothing")
 }
 
 // limits returns what the flags allow.
 func (e *exceptionFlags) limits() (service.ExceptionLimits, error) {
-	limits := service.ExceptionLimits{Max: e.longest}
+	limits := service.ExceptionLimits{Max: e.longest, Delegation: e.longestDelegation}
 	switch {
 	case e.longest <= 0:
 		return limits, fmt.Errorf("--max-exception is %s, it must be more than 0", e.longest)
+	case e.longestDelegation <= 0:
+		return limits, fmt.Errorf("--max-delegation is %s, it must be more than 0", e.longestDelegation)
 	case e.longestBreakGlass <= 0:
 		return limits, fmt.Errorf("--max-break-glass is %s, it must be more than 0; leave --break-glass out to have none", e.longestBreakGlass)
 	case e.breakGlass:

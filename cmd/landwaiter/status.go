@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -109,19 +108,19 @@ answer.`,
 			if err != nil {
 				return err
 			}
+			ctx, cancel, failed := bounded(cmd.Context(), config, timeout)
+			defer cancel()
 			reader, err := live.New(config)
 			if err != nil {
 				return unavailable(err)
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
 			scope := live.Scope{All: namespace == verify.Cluster}
 			if !scope.All {
 				scope.Namespaces = []verify.Namespace{namespace}
 			}
 			status, err := reader.Status(ctx, scope, time.Now())
 			if err != nil {
-				return unreachable(err)
+				return failed(err)
 			}
 			printed := printableStatus(status)
 			if err := output.print(cmd, printed, printed.print); err != nil {

@@ -34,8 +34,9 @@ of kustomize. Objects without a namespace are in that of --namespace.
 What you may not read in the cluster makes a verdict undecided, and the reason names
 the right; landwaiter preview --help names the roles. Flags of the server that change
 verdicts have to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint,
---max-exception, --break-glass and --max-break-glass. The cloud identity of your
-machine, its docker login and its Vault token are never used for a cluster's resources.
+--max-exception, --max-delegation, --break-glass and --max-break-glass. The cloud
+identity of your machine, its docker login and its Vault token are never used for a
+cluster's resources.
 
 Resources that cannot be used deny where they apply, and are reported on standard
 error. A directory without a resource of Landwaiter is an error. With --strict so is

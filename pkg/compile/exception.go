@@ -20,6 +20,9 @@ type ExceptionLimits struct {
 	// Max is how long after its creation an exception may end; zero means
 	// [DefaultMaxException].
 	Max time.Duration
+	// Delegation is how long after its creation a delegation may end; zero means
+	// [DefaultMaxDelegation].
+	Delegation time.Duration
 	// BreakGlass is how long break-glass of a namespace may last; zero means that there is
 	// none.
 	BreakGlass time.Duration
@@ -123,9 +126,12 @@ func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLi
 	}
 	x.why = why(spec.ExceptionTerms)
 	if spec.Delegate != nil {
+		if err := x.lasts(cmp.Or(limits.Delegation, DefaultMaxDelegation), "--max-delegation lets a delegation"); err != nil {
+			return nil, err
+		}
 		return x, x.delegate(spec, limits)
 	}
-	if err := x.lasts(limits.max(), "--max-exception"); err != nil {
+	if err := x.lasts(limits.max(), "--max-exception lets an exception"); err != nil {
 		return nil, err
 	}
 	if x.images, x.exact, err = excepted("spec.images", spec.Images); err != nil {
@@ -137,13 +143,13 @@ func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLi
 	return x, x.places(spec.Namespaces)
 }
 
-// lasts returns an error if x ends later than most after its creation.
+// lasts returns an error if x ends later than most after its creation. by is who lets it last.
 func (x *exception) lasts(most time.Duration, by string) error {
 	if x.created.IsZero() {
 		return errors.New("metadata.creationTimestamp is missing, so it is unknown whether spec.until is too late; apply it to a cluster, or write the time of its creation into the file")
 	}
 	if last := x.created.Add(most); x.until.After(last) {
-		return resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("spec.until is %s, and %s lets an exception of %s last until %s (%s): correct it, or create the exception again when it is needed",
+		return resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("spec.until is %s, and %s of %s last until %s (%s): write that or an earlier time, or create it again when it is needed",
 			x.until.UTC().Format(time.RFC3339), by, x.created.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), most))
 	}
 	return nil
@@ -305,7 +311,7 @@ func (s *Snapshot) delegated(x *exception, from, in verify.Namespace, tenant str
 		if d == nil || !d.covers(from, tenant) || !d.covers(in, tenant) {
 			continue
 		}
-		if late := x.lasts(d.most, by.source.String()); late != nil {
+		if late := x.lasts(d.most, by.source.String()+" lets an exception"); late != nil {
 			if len(found) == 0 {
 				err = late
 			}

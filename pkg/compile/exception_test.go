@@ -176,6 +176,7 @@ func TestABrokenExceptionAllowsNothingAndDisturbsNothing(t *testing.T) {
 		"another digest":               {"ClusterException", terms(time.Hour, "images: ['r.example.com/app@sha512:"+strings.Repeat("0", 128)+"']\nnamespaces: [shop]"), "only sha256"},
 		"too many images":              {"ClusterException", terms(time.Hour, "images: ["+strings.Repeat("r.example.com/app, ", 65)+"]\nnamespaces: [shop]"), "spec.images has 65 entries"},
 		"longer than 90 days":          {"ClusterException", terms(90*24*time.Hour+time.Second, inShop), "--max-exception lets an exception of 2026-11-22T12:00:00Z last until 2027-02-20T12:00:00Z"},
+		"delegates too long":           {"ClusterException", terms(365*24*time.Hour+time.Second, delegates), "spec.until is 2027-11-22T12:00:01Z, and --max-delegation lets a delegation of 2026-11-22T12:00:00Z last until 2027-11-22T12:00:00Z (8760h0m0s): write that or an earlier time"},
 		"delegates to nobody":          {"ClusterException", terms(time.Hour, "delegate: {images: ['**']}"), "the delegation is for nobody"},
 		"delegates no images":          {"ClusterException", terms(time.Hour, "delegate: {namespaces: [shop]}"), "spec.delegate.images has 0 entries"},
 		"delegates for nothing":        {"ClusterException", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 0s}"), `spec.delegate.maxDuration is "0s"`},
@@ -224,6 +225,18 @@ func TestAChangeOfAClusterExceptionIsLiveInItsNamespaces(t *testing.T) {
 		require.NotEmpty(t, by(t, next, "shop", "r.example.com/app:1", soon), name)
 		back, _ := next.WithCluster(resource.Objects{}, nil)
 		require.Empty(t, by(t, back, "shop", "r.example.com/app:1", soon), name)
+	}
+}
+
+func TestADelegationThatWouldLastTooLongDelegatesNothing(t *testing.T) {
+	o := aged(objects(t, namespace("shop", "1"), object("VerificationPolicy", "shop", "p", denies), object("ClusterException", "", "d", terms(2*time.Hour, delegates)),
+		object("Exception", "shop", "x", terms(time.Hour, "images: [r.example.com/app]"))))
+	for most, want := range map[time.Duration]bool{0: true, 2 * time.Hour: true, time.Hour: false} {
+		s := limited(o, compile.ExceptionLimits{Delegation: most})
+		require.Equal(t, want, by(t, s, "shop", "r.example.com/app:1", soon) != "", most)
+		report := reportOn(t, s, "ClusterException d")
+		require.Equal(t, want, report.Ready.True, report.Ready.Message)
+		require.Equal(t, want, report.Ready.Reason != policy.ReasonTooLong, report.Ready.Message)
 	}
 }
 

@@ -117,7 +117,7 @@ func (s *Snapshot) bind(own *level) binding {
 	if s.tenants.hidden && namespace != verify.Cluster && !s.tenants.Lists(string(namespace)) {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
-		b.by = policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: "(unreadable)"}
+		b.by, b.hidden = policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: "(unreadable)"}, false
 		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
 	}
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {

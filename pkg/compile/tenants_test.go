@@ -232,6 +232,19 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its members are known, so others are untouched")
 }
 
+func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
+	o := objects(t, object("Tenant", "", "iris", iris), namespace("iris-dev-a", "1"), object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
+	o.Person = true
+	o.Hidden = []resource.Hidden{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Why: "you may not get it"}}
+	snapshot, _ := compiled(o)
+	require.Equal(t, policy.Undecided, verdict(t, snapshot, "iris-dev-a", "r.example.com/app").Outcome)
+	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "other"}, Err: errors.New("unknown field")}}
+	snapshot, _ = compiled(o)
+	got := verdict(t, snapshot, "iris-dev-a", "r.example.com/app")
+	require.Equal(t, policy.Denied, got.Outcome, "whatever home says: %s", got.Reason)
+	require.Contains(t, got.Reason, "a Tenant cannot be read")
+}
+
 func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	at := func(name, spec string, year int) v1alpha1.Object {
 		tenant := objects(t, object("Tenant", "", name, spec)).Resources[0]

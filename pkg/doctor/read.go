@@ -53,11 +53,11 @@ func Read(ctx context.Context, c client.Reader, options Options, now time.Time) 
 	list(r, SourceGuardrails, "validatingadmissionpolicybindings.admissionregistration.k8s.io", "", &admissionv1.ValidatingAdmissionPolicyBindingList{}, func(l *admissionv1.ValidatingAdmissionPolicyBindingList) {
 		i.Bindings = append(i.Bindings, l.Items...)
 	})
-	r.rights()
-	r.resources()
-	r.definitions()
-	r.lease()
-	r.facts()
+	for _, read := range []func(){r.rights, r.resources, r.definitions, r.lease, r.facts} {
+		if r.failed == nil {
+			read()
+		}
+	}
 	return i, errors.Join(r.failed, ctx.Err())
 }
 
@@ -87,9 +87,10 @@ type reader struct {
 	failed error
 }
 
-// list reads all objects of a kind, by pages, and hands each page to keep.
+// list reads all objects of a kind, by pages, and hands each page to keep. It reads nothing
+// after a failure: every request might wait as long as the one that failed.
 func list[L client.ObjectList](r *reader, source Source, resource, namespace string, empty L, keep func(L)) {
-	for total, token := 0, ""; ; {
+	for total, token := 0, ""; r.failed == nil; {
 		page, ok := empty.DeepCopyObject().(L)
 		if !ok {
 			return // a copy has the type of what was copied
@@ -166,6 +167,9 @@ func (r *reader) definitions() {
 		err := r.client.Get(r.ctx, client.ObjectKey{Name: kind.Plural + "." + v1alpha1.Group}, object)
 		if err != nil {
 			r.not(SourceDefinitions, "get customresourcedefinitions.apiextensions.k8s.io", "", err)
+			if r.failed != nil {
+				return
+			}
 			continue
 		}
 		r.into.Definitions = append(r.into.Definitions, *object)

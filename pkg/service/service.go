@@ -57,6 +57,7 @@ type ExceptionLimits = compile.ExceptionLimits
 // Defaults of ExceptionLimits, for flags.
 const (
 	DefaultMaxException  = compile.DefaultMaxException
+	DefaultMaxDelegation = compile.DefaultMaxDelegation
 	DefaultMaxBreakGlass = compile.DefaultMaxBreakGlass
 )
 

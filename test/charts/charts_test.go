@@ -265,8 +265,9 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 	}
 	require.NotContains(t, strings.Join(args(), " "), "break-glass")
 	require.NotContains(t, strings.Join(args(), " "), "--max-exception")
-	set := args("--set", "exceptions.maxDuration=720h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
-	require.Subset(t, set, []string{"--max-exception=720h", "--break-glass", "--max-break-glass=4h"})
+	require.NotContains(t, strings.Join(args(), " "), "--max-delegation")
+	set := args("--set", "exceptions.maxDuration=720h,exceptions.maxDelegation=2000h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
+	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass", "--max-break-glass=4h"})
 }
 
 func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {

@@ -70,6 +70,50 @@ func TestATeamsExceptionCountsAsFarAsItIsDelegated(t *testing.T) {
 	condition(t, &v1alpha1.Exception{}, ns, "mine", metav1.ConditionTrue, "Valid")
 }
 
+func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
+	teamA, teamB := namespace(t), namespace(t)
+	bind(t, teamB, "admin", "b-admin")
+	team, err := w.NewClient(w.As("b-admin"))
+	require.NoError(t, err)
+	var accepted []string
+	for i, until := range []string{"2026-12-31t18:00:00z", "2026-12-31T18:00:00z", "2026-12-31T18:00:00Ztomorrow", "2026-12-31T18:00:00x5Z",
+		"2026-12-31T18:00:00+99:99", "2026-99-99T99:99:99Z"} {
+		x := &v1alpha1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: teamB, Name: fmt.Sprintf("x-%d", i)},
+			Spec: v1alpha1.ExceptionSpec{ExceptionTerms: v1alpha1.ExceptionTerms{Until: until, Reason: "r"}, Images: []string{"**"}}}
+		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+			switch err := team.Create(ctx, x); {
+			case err == nil:
+				accepted = append(accepted, x.Name)
+			case !apierrors.IsInvalid(err):
+				return err // the binding is not in force yet
+			}
+			return nil
+		}), until)
+	}
+	require.Contains(t, accepted, "x-4", "the definition cannot refuse every time that Go does not read")
+	clusterException(t, "e2e-unreadable", time.Now().Add(time.Hour), fmt.Sprintf("delegate: {images: ['**'], namespaces: [%s], maxDuration: 99999999h}", teamB))
+	for _, name := range accepted {
+		said := condition(t, &v1alpha1.Exception{}, teamB, name, metav1.ConditionFalse, "Invalid")
+		require.Contains(t, said.Message, "it must be a time such as 2026-12-31T18:00:00Z")
+	}
+	said := condition(t, &v1alpha1.ClusterException{}, "", "e2e-unreadable", metav1.ConditionFalse, "Invalid")
+	require.Contains(t, said.Message, "spec.delegate.maxDuration")
+
+	works := func() {
+		admitted(t, teamA, w.byTeamA)
+		admitted(t, teamA, w.unsigned)
+		denied(t, teamB, w.unsigned)
+	}
+	denied(t, teamA, w.byTeamA)
+	apply(t, own(teamA, w.teamA))
+	clusterException(t, "e2e-other-team", time.Now().Add(time.Hour), fmt.Sprintf("images: [%s], namespaces: [%s]", pattern(w.unsigned), teamA))
+	works()
+	w.Current().Kill()
+	_, err = w.StartReplica(within(t), w.Port())
+	require.NoError(t, err, "a replica that starts reads all exceptions")
+	works()
+}
+
 // commands returns the blocks of the page on exceptions that change annotations, for a
 // namespace.
 func commands(t *testing.T, namespace string) (open, end string) {

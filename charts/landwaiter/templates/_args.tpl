@@ -73,6 +73,9 @@
 {{- with .Values.exceptions.maxDuration }}
 - --max-exception={{ . }}
 {{- end }}
+{{- with .Values.exceptions.maxDelegation }}
+- --max-delegation={{ . }}
+{{- end }}
 {{- if .Values.breakGlass.enabled }}
 - --break-glass
 {{- with .Values.breakGlass.maxDuration }}

@@ -29,7 +29,7 @@ PLUGINLESS := kustomize_disable_go_plugin_support
 CORE      := Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|Audit|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e flux slow oldest soak dev image release clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e flux doctor slow oldest soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -106,7 +106,7 @@ e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minut
 	go build -race -buildvcs=false -tags '$(PLUGINLESS),$(CLOUDS)' -ldflags "$(STAMP)" -o bin/landwaiter-full-race ./cmd/landwaiter; \
 	tools=$$(test/tools/build.sh); \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_FULL_BINARY="$(CURDIR)/bin/landwaiter-full-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/doctor ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/live ./test/metrics ./test/people ./test/policies ./test/reach ./test/reports ./test/signer ./test/soak ./test/teams ./test/trees
+	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/live ./test/metrics ./test/people ./test/policies ./test/reach ./test/reports ./test/signer ./test/soak ./test/teams ./test/trees
 	go test -count=1 -timeout 5m -tags e2e -run '^TestKnowsTheFieldsOfFlux$$' ./pkg/scaffold
 	go build -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
 	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
@@ -118,6 +118,12 @@ flux: build ## Let teams' Git repositories loose with the real Flux controllers 
 	  go test -race -count=1 -timeout 15m -tags flux $(E2E_ARGS) ./test/gitops; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" LANDWAITER_COSIGN_V3="$$(test/tools/build.sh)/cosign-v3" \
 	  go test -count=1 -timeout 15m -tags flux -run Flux $(E2E_ARGS) ./test/dev
+
+doctor: ## Plant everything that landwaiter doctor finds, and mend each with the command that it prints (needs what make e2e has built; three minutes)
+	@test/tools/packages.sh
+	@eval "$$(test/tools/cluster.sh)"; \
+	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/doctor
 
 slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, 10,000 pods in reports, and what pinning per team costs
 	@test/tools/packages.sh

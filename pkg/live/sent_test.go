@@ -62,8 +62,8 @@ func newAttacker(t *testing.T) *attacker {
 		if r.Header.Get("Authorization") != "" || r.Header.Get("Proxy-Authorization") != "" {
 			a.seen.Add(1)
 		}
-		switch {
-		case r.Method == http.MethodConnect:
+		switch r.Method {
+		case http.MethodConnect:
 			a.tunnel(w)
 		default:
 			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)

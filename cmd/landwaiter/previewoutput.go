@@ -18,7 +18,7 @@ type printedPreview struct {
 	// Missing are rights to list pods and workloads that the person lacks: there may be more
 	// images.
 	Missing []string `json:"missing"`
-	Breaks  int      `json:"breaks"`  // images that would be denied and are not known to be already
+	Breaks  int      `json:"breaks"`  // images that would be denied and are not already
 	Unknown int      `json:"unknown"` // images of which a verdict is unknown
 }
 

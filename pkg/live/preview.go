@@ -58,8 +58,9 @@ func (r Row) To() Answer { return AnswerOf(r.After.Verdict) }
 // Unknown reports whether either answer is unknown.
 func (r Row) Unknown() bool { return r.From() == Unknown || r.To() == Unknown }
 
-// Breaks reports whether the image would be denied and is not known to be denied already.
-func (r Row) Breaks() bool { return r.To() == Denied && r.From() != Denied }
+// Breaks reports whether the image would be denied and is known not to be already. If what
+// it is now is unknown, the row is.
+func (r Row) Breaks() bool { return r.To() == Denied && r.From() != Denied && r.From() != Unknown }
 
 // Judge decides about an image in a namespace.
 type Judge func(ctx context.Context, namespace verify.Namespace, ref image.Reference) verify.Result
@@ -99,7 +100,7 @@ type Total struct {
 	Images    int
 	Before    map[Answer]int
 	After     map[Answer]int
-	// Breaks counts the images that would be denied and are not known to be denied already.
+	// Breaks counts the images that would be denied and are known not to be already.
 	Breaks int
 }
 

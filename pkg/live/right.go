@@ -12,9 +12,11 @@ import (
 // ClusterRoles of the chart, by their names if the release is called landwaiter.
 // PreviewerRole has every right to read that a preview needs, except on Secrets;
 // ClusterPreviewerRole has those of them that no binding in a namespace can give.
+// ReportViewerRole reads reports, as the roles view, edit and admin do.
 const (
 	PreviewerRole        = "landwaiter-previewer"
 	ClusterPreviewerRole = "landwaiter-cluster-previewer"
+	ReportViewerRole     = "landwaiter-report-viewer"
 )
 
 // Right is a right that the person lacks.
@@ -44,7 +46,9 @@ func (r Right) remedy() string {
 		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
 	}
 	role := PreviewerRole
-	if r.Resource.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
+	if r.Resource.Group == v1alpha1.ReportGroup {
+		role = ReportViewerRole
+	} else if r.Resource.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
 		role = ClusterPreviewerRole
 	}
 	return "ask a cluster admin to bind ClusterRole " + role

@@ -29,7 +29,7 @@ PLUGINLESS := kustomize_disable_go_plugin_support
 CORE      := Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|Audit|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e flux doctor slow oldest soak dev image release clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e flux slow oldest soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -119,17 +119,11 @@ flux: build ## Let teams' Git repositories loose with the real Flux controllers 
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" LANDWAITER_COSIGN_V3="$$(test/tools/build.sh)/cosign-v3" \
 	  go test -count=1 -timeout 15m -tags flux -run Flux $(E2E_ARGS) ./test/dev
 
-doctor: ## Plant everything that landwaiter doctor finds, and mend each with the command that it prints (needs what make e2e has built; three minutes)
+slow: build ## Run what is too slow for .ci/run: each finding of doctor planted and mended, cold starts in every order, 201 teams in one loop, 10,000 pods in reports, what pinning per team costs
 	@test/tools/packages.sh
 	@eval "$$(test/tools/cluster.sh)"; \
 	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/doctor
-
-slow: build ## Run what is too slow for .ci/run: cold starts in every order, 201 teams in one loop, 10,000 pods in reports, and what pinning per team costs
-	@test/tools/packages.sh
-	@eval "$$(test/tools/cluster.sh)"; \
-	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -timeout 15m -tags e2e ./test/coldstart; \
+	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/doctor ./test/coldstart; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_TEAMS=201 go test -count=1 -timeout 30m -tags e2e -v -run ManyTeams ./test/teams; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_PODS=10000 go test -count=1 -timeout 30m -tags e2e -v -run ManyPods ./test/reports; \
 	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 30m -tags e2e,slow -v -run AdmissionWithTenants ./test/e2e

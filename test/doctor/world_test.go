@@ -79,7 +79,7 @@ func start(dir string) error {
 	tools := map[string]string{}
 	for _, name := range []string{"LANDWAITER_BINARY", "LANDWAITER_CLUSTER_TOOLS", "LANDWAITER_CHART_TOOLS"} {
 		if tools[name] = os.Getenv(name); tools[name] == "" {
-			return fmt.Errorf("%s is not set; run make doctor", name)
+			return fmt.Errorf("%s is not set; run make slow", name)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

@@ -1,10 +1,6 @@
 package doctor
 
 import (
-	"bytes"
-	"errors"
-	"io"
-
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -25,29 +21,6 @@ func libraryRego() string {
 		return ""
 	}
 	return regoOf(object)
-}
-
-// libraryGuardrails returns the guardrails that this version installs.
-func libraryGuardrails() []admissionv1.ValidatingAdmissionPolicy {
-	text, err := config.Files.ReadFile("guardrails/guardrails.yaml")
-	if err != nil {
-		return nil
-	}
-	var all []admissionv1.ValidatingAdmissionPolicy
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		var p admissionv1.ValidatingAdmissionPolicy
-		err := decoder.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		if err != nil {
-			return nil
-		}
-		if p.Kind == "ValidatingAdmissionPolicy" {
-			all = append(all, p)
-		}
-	}
 }
 
 // knownConditions returns the match conditions of config/gatekeeper/values.yaml, squeezed.

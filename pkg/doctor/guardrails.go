@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/guardrail"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -37,7 +37,10 @@ func (v *view) fullname() string {
 // guardrails compares what is in force with what this version would install. An
 // installation without Tenants needs none.
 func guardrails(v *view) []Finding {
-	expected := libraryGuardrails()
+	expected, err := guardrail.Shipped(guardrail.Namespace)
+	if err != nil {
+		return nil // they are embedded, and tests read them
+	}
 	operates := slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })
 	needed := slices.ContainsFunc(v.Resources, func(o v1alpha1.Object) bool { _, is := o.(*v1alpha1.Tenant); return is })
 	for i := range expected {
@@ -60,7 +63,7 @@ func guardrails(v *view) []Finding {
 
 // renamed gives a name of the guardrails the prefix of this installation.
 func (v *view) renamed(name string) string {
-	return v.fullname() + strings.TrimPrefix(name, "landwaiter")
+	return v.fullname() + strings.TrimPrefix(name, guardrail.Release)
 }
 
 func (v *view) policyNamed(name string) *admissionv1.ValidatingAdmissionPolicy {
@@ -89,7 +92,7 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 		found = append(found, Finding{ID: GuardrailFailsOpen, Severity: Error, Object: ref, What: fmt.Sprintf("it has failurePolicy %s", *live.Spec.FailurePolicy), Why: guardrailWhy,
 			Command: target{"validatingadmissionpolicy", "", name}.merge(map[string]any{"spec": map[string]any{"failurePolicy": "Fail"}})})
 	}
-	if v.comparable() && essence(live) != essence(expected) {
+	if v.comparable() && guardrail.Rules(live) != guardrail.Rules(expected) {
 		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: ref, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
 			Keep: "use the version of the command and of the chart that belong together"})
 	}
@@ -117,28 +120,5 @@ func unlimited(m *admissionv1.MatchResources) bool {
 // comparable reports whether the expressions name the same account and namespace as the
 // embedded guardrails.
 func (v *view) comparable() bool {
-	return v.serve != nil && v.fullname() == "landwaiter" && v.Namespace == "landwaiter-system"
-}
-
-// essence is what a policy decides, without what an API server fills in.
-func essence(p *admissionv1.ValidatingAdmissionPolicy) string {
-	type rule struct {
-		Groups, Versions, Resources, Names []string
-		Operations                         []admissionv1.OperationType
-	}
-	var rules [][]rule
-	if m := p.Spec.MatchConstraints; m != nil {
-		for _, list := range [][]admissionv1.NamedRuleWithOperations{m.ResourceRules, m.ExcludeResourceRules} {
-			var made []rule
-			for _, r := range list {
-				made = append(made, rule{r.APIGroups, r.APIVersions, r.Resources, r.ResourceNames, r.Operations})
-			}
-			rules = append(rules, made)
-		}
-	}
-	text, err := json.Marshal([]any{rules, p.Spec.MatchConditions, p.Spec.Variables, p.Spec.Validations, p.Spec.ParamKind})
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
+	return v.serve != nil && v.fullname() == guardrail.Release && v.Namespace == guardrail.Namespace
 }

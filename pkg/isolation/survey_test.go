@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/guardrail"
 )
 
 func tenants(names ...string) []*v1alpha1.Tenant {
@@ -177,8 +178,12 @@ func TestOnlyGuardrailsOfOursRefuseAndOnlyWhereRightsDoNot(t *testing.T) {
 }
 
 func TestAGuardrailWithOtherRulesThanThisVersionsIsSeen(t *testing.T) {
-	all, err := shippedPolicies("elsewhere")
+	policies, err := guardrail.Shipped("elsewhere")
 	require.NoError(t, err)
+	all := map[string]*admissionv1.ValidatingAdmissionPolicy{}
+	for i := range policies {
+		all[policies[i].Name] = &policies[i]
+	}
 	require.Contains(t, all["landwaiter-tokens"].Spec.MatchConditions[0].Expression, "system:serviceaccount:elsewhere:landwaiter")
 	s := &scene{landwaiter: types.NamespacedName{Namespace: "elsewhere", Name: "landwaiter"}}
 	for _, g := range shipped() {

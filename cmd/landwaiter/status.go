@@ -243,13 +243,9 @@ func (p printedStatus) print(out io.Writer) error {
 // kind.
 func grouped(rights []live.Right) []string {
 	var lines []string
-	remedy := func(r live.Right) string {
-		_, after, _ := strings.Cut(r.String(), "; ")
-		return after
-	}
 	for i, r := range rights {
 		alike := func(other live.Right) bool {
-			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace && other.Resource.Group == r.Resource.Group && remedy(other) == remedy(r)
+			return other.Name == "" && r.Name == "" && other.Verb == r.Verb && other.Namespace == r.Namespace && other.Resource.Group == r.Resource.Group && other.Remedy() == r.Remedy()
 		}
 		if r.Name != "" {
 			lines = append(lines, r.String())

@@ -36,11 +36,11 @@ func (r Right) String() string {
 	if r.Namespace != "" {
 		where = " in namespace " + r.Namespace
 	}
-	return fmt.Sprintf("you may not %s %s%s; %s", r.Verb, object, where, r.remedy())
+	return fmt.Sprintf("you may not %s %s%s; %s", r.Verb, object, where, r.Remedy())
 }
 
-// remedy says who can grant the right, and how.
-func (r Right) remedy() string {
+// Remedy says who can grant the right, and how.
+func (r Right) Remedy() string {
 	switch r.Resource.Resource {
 	case "secrets", "configmaps", "serviceaccounts":
 		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -152,40 +153,57 @@ func (t *term) repeat(ctx context.Context, read func(context.Context) error, com
 	}
 }
 
-// readNotes folds the Events that there are, and then those that come until the watch ends.
-func (t *term) readNotes(ctx context.Context) error {
-	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
-	selected := metav1.ListOptions{LabelSelector: v1alpha1.LabelReport + "=" + v1alpha1.ReportDenied, FieldSelector: "reason=" + v1alpha1.EventImageDenied}
-	paged := selected
-	paged.Limit = pageSize
-	for {
-		list, err := events.List(ctx, paged)
+// each calls do for every object of a kind, reads a few at a time, and returns the version of
+// the list.
+func each(ctx context.Context, what string, o metav1.ListOptions, list func(context.Context, metav1.ListOptions) (runtime.Object, error), do func(runtime.Object)) (string, error) {
+	for o.Limit = pageSize; ; {
+		page, err := list(ctx, o)
 		if err != nil {
-			return fmt.Errorf("list Events: %w", err)
+			return "", fmt.Errorf("list %s: %w", what, err)
 		}
-		for i := range list.Items {
-			t.noted(&list.Items[i])
+		of, err := meta.ListAccessor(page)
+		if err != nil {
+			return "", fmt.Errorf("list %s: %w", what, err)
 		}
-		if paged.Continue = list.Continue; paged.Continue == "" {
-			selected.ResourceVersion = list.ResourceVersion
-			break
+		if err := meta.EachListItem(page, func(item runtime.Object) error { do(item); return nil }); err != nil {
+			return "", fmt.Errorf("list %s: %w", what, err)
+		}
+		if o.Continue = of.GetContinue(); o.Continue == "" {
+			return of.GetResourceVersion(), nil
 		}
 	}
-	changes, err := events.Watch(ctx, selected)
+}
+
+// changes calls put and drop for what a watch says, until it ends.
+func changes(ctx context.Context, what string, o metav1.ListOptions, follow func(context.Context, metav1.ListOptions) (watch.Interface, error), put, drop func(runtime.Object)) error {
+	following, err := follow(ctx, o)
 	if err != nil {
-		return fmt.Errorf("watch Events: %w", err)
+		return fmt.Errorf("watch %s: %w", what, err)
 	}
-	defer changes.Stop()
-	for change := range changes.ResultChan() {
+	defer following.Stop()
+	for change := range following.ResultChan() {
 		switch change.Type {
 		case watch.Error:
-			return fmt.Errorf("watch Events: %w", apierrors.FromObject(change.Object))
+			return fmt.Errorf("watch %s: %w", what, apierrors.FromObject(change.Object))
 		case watch.Added, watch.Modified:
-			t.noted(change.Object)
-		case watch.Deleted, watch.Bookmark:
+			put(change.Object)
+		case watch.Deleted:
+			drop(change.Object)
+		case watch.Bookmark:
 		}
 	}
 	return nil
+}
+
+// readNotes folds the Events that there are, and then those that come until the watch ends.
+func (t *term) readNotes(ctx context.Context) (err error) {
+	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }
+	selected := metav1.ListOptions{LabelSelector: v1alpha1.LabelReport + "=" + v1alpha1.ReportDenied, FieldSelector: "reason=" + v1alpha1.EventImageDenied}
+	if selected.ResourceVersion, err = each(ctx, "Events", selected, list, t.noted); err != nil {
+		return err
+	}
+	return changes(ctx, "Events", selected, events.Watch, t.noted, func(runtime.Object) {})
 }
 
 // noted takes over the note of an Event. Whoever may write Events in a namespace can forge
@@ -208,46 +226,22 @@ func (t *term) followReports(ctx context.Context) {
 
 // readReports compares the reports that there are with what was written, and then those that
 // change until the watch ends.
-func (t *term) readReports(ctx context.Context) error {
+func (t *term) readReports(ctx context.Context) (err error) {
 	reports := t.metadata.Resource(schema.GroupVersionResource{Group: v1alpha1.ReportGroup, Version: v1alpha1.ReportVersion, Resource: v1alpha1.ReportResource})
+	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return reports.List(ctx, o) }
 	exists := map[string]bool{} // ours alone, so few in a namespace
 	selected := metav1.ListOptions{LabelSelector: ourReports}
-	paged := selected
-	paged.Limit = pageSize
-	for {
-		list, err := reports.List(ctx, paged)
-		if err != nil {
-			return fmt.Errorf("list reports: %w", err)
+	selected.ResourceVersion, err = each(ctx, "reports", selected, list, func(object runtime.Object) {
+		if m, ok := object.(*metav1.PartialObjectMetadata); ok && v1alpha1.ReportAbout(m.Name) != "" {
+			exists[m.Namespace+"/"+m.Name] = true
 		}
-		for i := range list.Items {
-			if m := &list.Items[i]; v1alpha1.ReportAbout(m.Name) != "" {
-				exists[m.Namespace+"/"+m.Name] = true
-				t.seen(m)
-			}
-		}
-		if paged.Continue = list.Continue; paged.Continue == "" {
-			selected.ResourceVersion = list.ResourceVersion
-			break
-		}
+		t.seen(object)
+	})
+	if err != nil {
+		return err
 	}
 	t.missed(exists)
-	changes, err := reports.Watch(ctx, selected)
-	if err != nil {
-		return fmt.Errorf("watch reports: %w", err)
-	}
-	defer changes.Stop()
-	for change := range changes.ResultChan() {
-		switch change.Type {
-		case watch.Error:
-			return fmt.Errorf("watch reports: %w", apierrors.FromObject(change.Object))
-		case watch.Added, watch.Modified:
-			t.seen(change.Object)
-		case watch.Deleted:
-			t.dropped(change.Object)
-		case watch.Bookmark:
-		}
-	}
-	return nil
+	return changes(ctx, "reports", selected, reports.Watch, t.seen, t.dropped)
 }
 
 // isLater reports whether one resourceVersion is later than another, and true if that is
@@ -259,12 +253,12 @@ func isLater(one, other string) bool {
 }
 
 // seen compares a report with what was written.
-func (t *term) seen(object any) { t.compare(object, false) }
+func (t *term) seen(object runtime.Object) { t.compare(object, false) }
 
 // dropped does so for one that was deleted.
-func (t *term) dropped(object any) { t.compare(object, true) }
+func (t *term) dropped(object runtime.Object) { t.compare(object, true) }
 
-func (t *term) compare(object any, deleted bool) {
+func (t *term) compare(object runtime.Object, deleted bool) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok || v1alpha1.ReportAbout(m.Name) == "" {
 		return

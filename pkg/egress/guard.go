@@ -110,8 +110,10 @@ func (g *Guard) dial(reach Reach, timeout time.Duration) func(ctx context.Contex
 // dialer returns what makes one connection. Go asks Control for each address of a name,
 // just before it connects.
 func (g *Guard) dialer(reach Reach, timeout time.Duration) *net.Dialer {
-	tries := make(chan struct{}, maxAddresses)                                                          // Go tries two families at once
-	return &net.Dialer{Timeout: timeout, KeepAlive: keepAlive, Resolver: &net.Resolver{PreferGo: true}, // which ends with its context
+	tries := make(chan struct{}, maxAddresses) // Go tries two families at once
+	// Go's resolver ends with its context. Dial is nil unless a test counts look-ups.
+	resolver := &net.Resolver{PreferGo: true, Dial: net.DefaultResolver.Dial}
+	return &net.Dialer{Timeout: timeout, KeepAlive: keepAlive, Resolver: resolver,
 		Control: func(_, resolved string, _ syscall.RawConn) error {
 			parsed, err := netip.ParseAddrPort(resolved)
 			if err != nil {

@@ -89,7 +89,7 @@ func New(options Options, now func() time.Time) *Fetcher {
 	}
 	f := &Fetcher{options: options, hosts: hosts, now: now}
 	poll := prefetch.Poll(f.fetch, now, prefetch.PollOptions[queue, Source]{
-		Refresh: f.refresh, FirstRetry: firstRetry, LastRetry: lastRetry,
+		Refresh: f.refresh, FirstRetry: min(firstRetry, options.Refresh), LastRetry: min(lastRetry, options.Refresh),
 		MaxFetches: maxFetches, MaxFetchesPerOwner: maxFetchesEach, Owner: f.queueOf,
 		Apart: func(q queue) bool { return q.cluster || q.publicGood },
 	})

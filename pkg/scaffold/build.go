@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -8,15 +9,26 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 )
 
 // built is the result of one folder.
 type built struct {
 	objects []*unstructured.Unstructured
-	text    string
+	made    resmap.ResMap // kustomize's form of the objects
 	failed  bool
+}
+
+// text returns the objects as the YAML that Flux replaces variables in. Writing YAML takes
+// as long as the build, so it waits until somebody asks.
+func (b *built) text() (text string, err error) {
+	defer recovered(&err)
+	content, err := b.made.AsYaml()
+	return string(content), err
 }
 
 // kustomizationNames are what kustomize calls its file.
@@ -78,16 +90,12 @@ func (c *checker) build(folder string) *built {
 		return b
 	}
 	c.read += weight
-	text, err := c.run(folder)
+	made, err := c.run(folder)
 	if err != nil {
 		c.find(c.at(folder), "it does not build: %s%s", strings.ReplaceAll(err.Error(), "'/", "'"), buildHint(err))
 		return b
 	}
-	b.text, b.failed = text, false
-	if b.objects, err = decode(text); err != nil {
-		b.failed = true
-		c.find(c.at(folder), "what it builds cannot be read: %v", err)
-	}
+	*b = *made
 	c.opened(folder, b.objects)
 	return b
 }
@@ -100,26 +108,48 @@ func (c *checker) at(folder string) string {
 	return folder
 }
 
-// run lets kustomize build a folder of the files in memory. It recovers, because it is
-// given what nobody has looked at.
-func (c *checker) run(folder string) (text string, err error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			err = fmt.Errorf("kustomize failed: %v", caught)
-		}
-	}()
+// run lets kustomize build a folder of the files in memory.
+func (c *checker) run(folder string) (_ *built, err error) {
+	defer recovered(&err)
 	options := krusty.MakeDefaultOptions()
 	options.LoadRestrictions = types.LoadRestrictionsNone // Flux allows files of the whole repository, and there is nothing else in memory
 	options.PluginConfig = types.DisabledPluginConfig()
 	made, err := krusty.MakeKustomizer(options).Run(c.memory, path.Join("/", folder))
 	if err != nil {
-		return "", fmt.Errorf("build: %w", err)
+		return nil, fmt.Errorf("build: %w", err)
 	}
-	content, err := made.AsYaml()
+	b := &built{made: made}
+	for _, r := range made.Resources() {
+		object, err := objectOf(r)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", r.CurId(), err)
+		}
+		if len(object.Object) > 0 {
+			b.objects = append(b.objects, object)
+		}
+	}
+	return b, nil
+}
+
+// objectOf returns what an API server would read if kustomize wrote the resource.
+func objectOf(r *resource.Resource) (*unstructured.Unstructured, error) {
+	content, err := r.Map()
 	if err != nil {
-		return "", fmt.Errorf("write what was built: %w", err)
+		return nil, err
 	}
-	return string(content), nil
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, utiljson.Unmarshal(text, &object.Object)
+}
+
+// recovered turns a panic into an error: kustomize is given what nobody has looked at.
+func recovered(err *error) {
+	if caught := recover(); caught != nil {
+		*err = fmt.Errorf("kustomize failed: %v", caught)
+	}
 }
 
 // keep puts a file among those that kustomize reads.

@@ -85,12 +85,15 @@ func (c *checker) follow(all *closure, folder string, variables map[string]strin
 	b := c.build(folder)
 	objects := b.objects
 	if variables != nil && !b.failed {
-		if c.replaced += replacedSize(b.text, variables); c.replaced > maxReplaced {
+		text, err := b.text()
+		if c.replaced += replacedSize(text, variables); c.replaced > maxReplaced {
 			c.find(c.at(folder), "it and what was checked before have more than %d MiB once variables are replaced: use shorter values", maxReplaced>>20)
 			return
 		}
-		var err error
-		if objects, err = decode(substitute(b.text, variables)); err != nil {
+		if err == nil {
+			objects, err = decode(substitute(text, variables))
+		}
+		if err != nil {
 			c.find(c.at(folder), "it cannot be read once variables are replaced: %v", err)
 			return
 		}

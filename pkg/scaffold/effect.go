@@ -92,7 +92,7 @@ func (c *checker) lockdown(folder string) error {
 			return err
 		}
 	}
-	text, err := c.run(folder)
+	made, err := c.run(folder)
 	for file, content := range saved {
 		if restored := trial.keep(file, content); restored != nil {
 			return restored
@@ -101,12 +101,8 @@ func (c *checker) lockdown(folder string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := decode(text)
-	if err != nil {
-		return err
-	}
 	shared := c.settings != nil && c.settings.SharedSource
-	for _, missing := range unlocked(objects, shared) {
+	for _, missing := range unlocked(made.objects, shared) {
 		c.find(c.at(folder), "Flux is not locked down: %s; add the component components/flux-lockdown, as landwaiter platform init writes it", missing)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"bytes"
 	"encoding/base64"
 	"path"
 	"regexp"
@@ -20,7 +21,8 @@ var sealed = regexp.MustCompile(`^ENC\[[A-Z0-9_]+,data:[^\]]*,iv:[^\]]+,tag:[^\]
 
 // keys finds private keys in files of any kind.
 func (c *checker) keys(name string, content []byte) {
-	if privateKey.Match(content) {
+	// Most files have neither word, and looking for words is much faster.
+	if (bytes.Contains(content, []byte("PRIVATE KEY")) || bytes.Contains(content, []byte("AGE-SECRET-KEY-"))) && privateKey.Match(content) {
 		c.find(name, "it has a private key in plain text: take it out of the tree and its history, and make a new one")
 	}
 }

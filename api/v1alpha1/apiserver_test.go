@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,30 +24,30 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// start starts a real API server with the definitions of this package.
-func start(t *testing.T) *cluster.Cluster {
-	t.Helper()
-	tools := os.Getenv("LANDWAITER_CLUSTER_TOOLS")
-	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
-	running, err := cluster.Start(t.Context(), cluster.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
-	require.NoError(t, err)
-	t.Cleanup(running.Stop)
-	for _, name := range kustomization(t) {
-		objects, err := cluster.DecodeFile(filepath.Join(crdDir, name))
-		require.NoError(t, err)
-		require.NoError(t, running.Apply(t.Context(), objects...))
+var parts = suite.New("v1alpha1")
+
+func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
+
+// running is a real API server with the definitions of this package and the namespace team-a.
+var running = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*cluster.Cluster, error) {
+	c, err := e.Cluster(ctx, cluster.Options{WithoutGatekeeper: true})
+	if err != nil {
+		return nil, err
 	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team-a"}}}
-	require.NoError(t, running.Apply(t.Context(), namespace))
-	return running
-}
+	definitions, err := suite.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Apply(ctx, append(definitions, suite.Namespace("team-a"))...)
+})
 
 // apiServer returns a client of a real API server that creates nothing.
 func apiServer(t *testing.T) client.Client {
 	t.Helper()
-	return client.WithFieldValidation(client.NewDryRunClient(start(t).Client), metav1.FieldValidationStrict)
+	return client.WithFieldValidation(client.NewDryRunClient(running(t).Client), metav1.FieldValidationStrict)
 }
 
 // specification reads YAML.
@@ -192,9 +191,11 @@ func table(t *testing.T, running *cluster.Cluster, kind v1alpha1.Kind) metav1.Ta
 
 // Right after a resource is created nobody has written its status yet.
 func TestAPIServerShowsNoBlankColumn(t *testing.T) {
-	running := start(t)
+	running := running(t)
 	for _, kind := range v1alpha1.Kinds() {
-		require.NoError(t, running.Client.Create(t.Context(), resource(kind.Name, specification(t, minimal()[kind.Name]))), kind.Name)
+		made := resource(kind.Name, specification(t, minimal()[kind.Name]))
+		require.NoError(t, running.Client.Create(t.Context(), made), kind.Name)
+		t.Cleanup(func() { require.NoError(t, running.Client.Delete(context.WithoutCancel(t.Context()), made)) })
 		read := resource(kind.Name, nil)
 		require.NoError(t, running.Client.Get(t.Context(), client.ObjectKeyFromObject(read), read))
 		pending(t, read.Object)

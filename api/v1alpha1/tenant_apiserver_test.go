@@ -30,7 +30,7 @@ func (r rule) request(t *testing.T, server client.Client, row string) error {
 }
 
 func TestTenantRulesRefuseWithTheFix(t *testing.T) {
-	server := client.WithFieldValidation(start(t).Client, metav1.FieldValidationStrict)
+	server := client.WithFieldValidation(running(t).Client, metav1.FieldValidationStrict)
 	rows := 0
 	for _, r := range tenantRules() {
 		for _, row := range r.accepted {

@@ -1,10 +1,17 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/landwaiter/landwaiter/test/kit/example"
 )
@@ -14,20 +21,64 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command line as its users do: testdata/*.txtar are its
-// specification. Each script has the registry and the resources of package example.
+// specification. All scripts have the registry of package example, and each has its own copy of
+// the resources. "exec landwaiter" starts a process, which takes the race detector longer than
+// most commands; "exits CODE landwaiter" runs within the test and is for all but one of each kind.
+// Lines that begin with [nightly] take seconds, and check what other tests check on each change.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	// As testscript does for processes: no cluster and no credentials of whoever runs the tests.
+	for name, value := range map[string]string{"HOME": "/no-home", "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""} {
+		t.Setenv(name, value)
+	}
+	home := clientcmd.RecommendedHomeFile
+	clientcmd.RecommendedHomeFile = "/no-home/.kube/config"
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
+	resources := filepath.Join(t.TempDir(), "resources")
+	e, err := example.Start(t.Context(), resources)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = e.Registry.Close() })
+	testscript.RunT(sequential{t}, testscript.Params{
+		Dir:  "testdata",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(env *testscript.Env) error {
-			resources := filepath.Join(env.WorkDir, "resources")
-			e, err := example.Start(t.Context(), resources)
-			if err != nil {
-				return err
-			}
-			env.Defer(func() { _ = e.Registry.Close() })
-			env.Setenv("CONFIG", resources)
+			config := filepath.Join(env.WorkDir, "resources")
+			env.Setenv("CONFIG", config)
 			env.Setenv("REGISTRY", e.Registry.Host())
-			return nil
+			return os.CopyFS(config, os.DirFS(resources))
+		},
+		Condition: func(condition string) (bool, error) {
+			if condition != "nightly" {
+				return false, fmt.Errorf("there is no condition %s", condition)
+			}
+			return nightly, nil
 		},
 	})
+}
+
+// sequential runs scripts one after another: they change the folder of the process.
+type sequential struct{ *testing.T }
+
+func (sequential) Parallel() {}
+
+func (sequential) Verbose() bool { return testing.Verbose() }
+
+func (t sequential) Run(name string, script func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { script(sequential{t}) })
+}
+
+// exits is the command "exits CODE landwaiter …", which runs the program within the test.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || args[1] != "landwaiter" {
+		ts.Fatalf("usage: exits CODE landwaiter …")
+	}
+	before, err := os.Getwd()
+	ts.Check(err)
+	ts.Check(os.Chdir(ts.MkAbs(".")))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	code := run(ctx, args[2:], ts.Stdout(), ts.Stderr())
+	cancel()
+	ts.Check(os.Chdir(before))
+	if got := strconv.Itoa(code); got != args[0] {
+		ts.Fatalf("exit code %s, not %s", got, args[0])
+	}
 }

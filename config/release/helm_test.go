@@ -3,29 +3,40 @@
 package main
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 func TestHelmReadsThePackedChartAsTheFolder(t *testing.T) {
-	tools := os.Getenv("LANDWAITER_CHART_TOOLS")
-	require.NotEmpty(t, tools, "LANDWAITER_CHART_TOOLS is not set; run make e2e")
 	folder := filepath.Join(root, "charts", "landwaiter")
 	text, err := packChart(os.DirFS(folder), "landwaiter", origin{created: noon})
 	require.NoError(t, err)
 	packed := filepath.Join(t.TempDir(), "landwaiter-0.1.0.tgz")
 	require.NoError(t, os.WriteFile(packed, text, 0o600))
-	helm := func(args ...string) string {
-		output, err := exec.CommandContext(t.Context(), filepath.Join(tools, "helm"), args...).CombinedOutput()
-		require.NoError(t, err, "%v: %s", args, output)
-		return string(output)
-	}
-	helm("lint", "--strict", packed)
+	helm := suite.Program{Path: suite.MustTool(t, suite.ChartTools, "helm")}
+	helm.Must(t, "lint", "--strict", packed)
 	for _, args := range [][]string{{"template", "landwaiter"}, {"show", "chart"}, {"show", "values"}, {"show", "readme"}} {
-		require.Equal(t, helm(append(args, folder)...), helm(append(args, packed)...), "%v", args)
+		require.Equal(t, helm.Must(t, append(args, folder)...), helm.Must(t, append(args, packed)...), "%v", args)
 	}
+}
+
+// The whole image is built and run nightly.
+func TestTheChartRunsTheImageAsItsUser(t *testing.T) {
+	objects, err := suite.Chart(t.Context(), "landwaiter")
+	require.NoError(t, err)
+	deployments := suite.Only(objects, "Deployment")
+	require.Len(t, deployments, 1)
+	var d appsv1.Deployment
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(deployments[0].Object, &d))
+	pod := d.Spec.Template.Spec
+	require.Equal(t, imageUser, fmt.Sprintf("%d:%d", *pod.SecurityContext.RunAsUser, *pod.SecurityContext.RunAsGroup))
+	require.Empty(t, pod.Containers[0].Command, "the image's entry point runs")
 }

@@ -1,4 +1,4 @@
-//go:build interop
+//go:build nightly
 
 package main
 
@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 func TestSignsTheSumsSoThatCosignVerifiesThem(t *testing.T) {
-	cosign := os.Getenv("LANDWAITER_COSIGN_V3")
-	require.NotEmpty(t, cosign, "LANDWAITER_COSIGN_V3 is not set; run make interop")
+	cosign := suite.MustTool(t, suite.CosignV3)
 	keys, folder := t.TempDir(), t.TempDir()
 	t.Setenv("COSIGN_PASSWORD", "secret")
 	generate := exec.CommandContext(t.Context(), cosign, "generate-key-pair", "--output-key-prefix", filepath.Join(keys, "cosign"))

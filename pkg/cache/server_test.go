@@ -22,6 +22,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 func startRedis(t *testing.T, extra ...string) *cluster.Redis {
@@ -69,7 +70,7 @@ func put(t *testing.T, c cache.Tiers, images ...string) {
 
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, 20*time.Second, 5*time.Millisecond, what)
+	require.Eventually(t, condition, suite.Patience, 5*time.Millisecond, what)
 }
 
 // Whatever happens to Redis, a read returns the verdict that was put, or a miss.

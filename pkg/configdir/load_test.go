@@ -394,17 +394,18 @@ func TestRefusesFilesThatItMustNotRead(t *testing.T) {
 func TestReadsFilesUpToTheLimits(t *testing.T) {
 	documents := make([]string, maxDocuments)
 	for i := range documents {
-		documents[i] = verifier("team-a", fmt.Sprintf("v%d", i))
+		documents[i] = fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: team-%d}}\n", i)
 	}
 	dir := writeTree(t, files{
 		strings.Repeat("d/", maxDepth-1) + "deep.yaml": verifier("team-a", "deep"),
 		"many.yaml":  strings.Join(documents, "---\n"),
-		"large.yaml": verifier("team-a", "large") + "#" + strings.Repeat("x", maxFileBytes-len(verifier("team-a", "large"))-1),
+		"large.yaml": verifier("team-a", "large") + "---\n#" + strings.Repeat("x", maxFileBytes-len(verifier("team-a", "large"))-5),
 	})
 	objects, problems, err := Load(dir)
 	require.NoError(t, err)
 	require.Empty(t, problems)
-	require.Len(t, objects.Resources, maxDocuments+2)
+	require.Len(t, objects.Namespaces, maxDocuments)
+	require.Len(t, objects.Resources, 2)
 }
 
 func TestRefusesTooManyFilesAndTooMuchText(t *testing.T) {

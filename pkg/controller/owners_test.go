@@ -6,11 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,11 +50,11 @@ func owners(object client.Object) []string {
 }
 
 func TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote(t *testing.T) {
-	running := startCluster(t)
+	running := running(t)
+	team := namespace(t, running, "team")
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
-	require.NoError(t, running.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}))
-	store := &v1alpha1.TrustStore{ObjectMeta: labelled("team-a", "keys")}
+	store := &v1alpha1.TrustStore{ObjectMeta: labelled(team, "keys")}
 	store.Spec.Type, store.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)
 	require.NoError(t, running.Client.Create(t.Context(), store))
 
@@ -63,7 +64,7 @@ func TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote(t *testing.T) {
 	store.Status.FetchedAt, store.Status.Fingerprints = &fetched, []string{"sha256:00"}
 	meta.SetStatusCondition(&store.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Unreadable", Message: "the Vault is sealed", ObservedGeneration: 1})
 	require.NoError(t, running.Client.Status().Patch(t.Context(), store, client.MergeFrom(before)))
-	require.Equal(t, []string{"Update controller.test"}, owners(store))
+	require.Equal(t, []string{"Update " + filepath.Base(os.Args[0])}, owners(store))
 	another(t, running, store)
 
 	current := func(ctx context.Context) error {
@@ -81,7 +82,7 @@ func TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote(t *testing.T) {
 		return nil
 	}
 	run(t, running.Config, controller.Options{})
-	eventually(t, 30*time.Second, current)
+	eventually(t, current)
 	require.Equal(t, []string{key.Fingerprint}, store.Status.Fingerprints)
 	require.Equal(t, string(policy.ReasonUnused), meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionEffective).Reason)
 	require.True(t, meta.IsStatusConditionTrue(store.Status.Conditions, v1alpha1.ConditionProvisioned), "another's condition stays")
@@ -92,7 +93,7 @@ func TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote(t *testing.T) {
 	require.NoError(t, err)
 	store.Spec.Source.Inline = string(second.PEM)
 	require.NoError(t, running.Client.Update(t.Context(), store))
-	eventually(t, 30*time.Second, current)
+	eventually(t, current)
 	another(t, running, store)
 	require.NoError(t, current(t.Context()))
 	require.Equal(t, []string{second.Fingerprint}, store.Status.Fingerprints)

@@ -22,7 +22,12 @@ type service struct {
 	asked   []awsQuestion
 }
 
+// answerTime is how long an answer takes in a test's bubble, so that no answer is there
+// before whoever asked goes on.
+const answerTime = time.Millisecond
+
 func (s *service) ask(_ context.Context, q awsQuestion) ([]string, error) {
+	time.Sleep(answerTime)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, q)
@@ -33,6 +38,12 @@ func (s *service) become(revoked []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revoked, s.err = revoked, err
+}
+
+// settle waits until everything that was asked has an answer.
+func settle() {
+	time.Sleep(2 * answerTime)
+	synctest.Wait()
 }
 
 func (s *service) questions() int {
@@ -61,7 +72,7 @@ func TestAWSSignerIsAskedBesideRequestsAndAgain(t *testing.T) {
 		signature := AWSSignature{Region: "eu-west-1", Job: "job"}
 		_, err := revoked(t.Context(), signature)
 		require.ErrorContains(t, err, "being asked, try again", "the request does not wait")
-		synctest.Wait()
+		settle()
 		found, err := revoked(t.Context(), signature)
 		require.NoError(t, err)
 		require.Empty(t, found)
@@ -69,7 +80,7 @@ func TestAWSSignerIsAskedBesideRequestsAndAgain(t *testing.T) {
 
 		s.become([]string{"job"}, nil)
 		time.Sleep(awsSignerRefresh)
-		synctest.Wait()
+		settle()
 		found, err = revoked(t.Context(), signature)
 		require.NoError(t, err)
 		require.Equal(t, []string{"job"}, found)
@@ -89,24 +100,24 @@ func TestAnAnswerOfAWSSignerCountsForATimeWhileItCannotBeAsked(t *testing.T) {
 		ask := func() ([]string, error) { return revoked(t.Context(), AWSSignature{Job: "job"}) }
 		_, err := ask()
 		require.Error(t, err)
-		synctest.Wait()
+		settle()
 		_, err = ask()
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "canary", "what a server says is not repeated")
 		s.become(nil, nil)
 		time.Sleep(2 * firstRetry)
-		synctest.Wait()
+		settle()
 		_, err = ask()
 		require.NoError(t, err)
 		s.become(nil, problem("it is down"))
 		for range 5 {
 			time.Sleep(awsSignerKeep / 6)
-			synctest.Wait()
+			settle()
 			_, err = ask()
 			require.NoError(t, err)
 		}
 		time.Sleep(awsSignerKeep / 3)
-		synctest.Wait()
+		settle()
 		_, err = ask()
 		require.ErrorContains(t, err, "too old: it is down")
 		f.Forget("team-a")

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -319,7 +320,7 @@ func (l *lab) previewed(t *rapid.T) {
 		require.Equal(t, want.Verdict, after[image].Verdict, "%s: what is previewed is what is decided once it is applied", image)
 		require.NotEqual(t, Unknown, AnswerOf(want.Verdict), "%s: with all rights all is known: %s", image, want.Verdict.Reason)
 	}
-	for _, right := range rapid.SliceOfNDistinct(rapid.SampledFrom(rights()), 8, 8, rapid.ID[refusal]).Draw(t, "missing rights") {
+	for _, right := range rapid.SliceOfNDistinct(rapid.SampledFrom(rights()), 2, 2, rapid.ID[refusal]).Draw(t, "missing rights") {
 		b, a := l.answers(t, l.person(now, right), change)
 		for _, image := range l.images {
 			l.weaker(t, right, image, before[image], b[image])
@@ -346,7 +347,12 @@ func (l *lab) weaker(t require.TestingT, right refusal, image string, full, seen
 	require.Contains(t, seen.Verdict.Reason+seen.Verdict.Warning, "you may not", "what is unknown names the right, %v", right)
 }
 
+// Each check previews ten times, so there are few unless -rapid.checks asks for more.
 func TestAPreviewIsWhatTheEngineWillSayAndNeverGuesses(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set("25"))
+		t.Cleanup(func() { require.NoError(t, checks.Value.Set(checks.DefValue)) })
+	}
 	l := newLab(t)
 	rapid.Check(t, l.previewed)
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,13 +150,15 @@ func TestAnswersInTimeWhenAVerifierIgnoresItsContext(t *testing.T) {
 }
 
 func TestVerifierThatEndsWithItsContextIsHeard(t *testing.T) {
-	h := testHandler(deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
-		<-ctx.Done()
-		result := verdict(policy.Undecided, ns, ref)
-		result.Verdict.Reason = "the registry is slow"
-		return result
-	}), pinning, func(o *Options) { o.VerifyTimeout = 5 * time.Second / 2 })
-	require.Contains(t, ask(t, h, "/v1/verify", "r.example.com/a").SystemError, "the registry is slow")
+	synctest.Test(t, func(t *testing.T) {
+		h := testHandler(deciderFunc(func(ctx context.Context, ns verify.Namespace, ref image.Reference) verify.Result {
+			<-ctx.Done()
+			result := verdict(policy.Undecided, ns, ref)
+			result.Verdict.Reason = "the registry is slow"
+			return result
+		}), pinning, func(o *Options) { o.VerifyTimeout = 5 * time.Second / 2 })
+		require.Contains(t, ask(t, h, "/v1/verify", "r.example.com/a").SystemError, "the registry is slow")
+	})
 }
 
 func TestVerifierThatEndsItsGoroutineIsUndecided(t *testing.T) {

@@ -89,7 +89,7 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 		"a blob of negative size":      {"/blobs/", hostile.Stream(octets, 7), fetch(-1), policy.ReasonLimitExceeded, ""},
 		"a blob of other content":      {"/blobs/", hostile.Stream(octets, 7), fetch(7), policy.ReasonContentMismatch, ""},
 		"a shorter blob":               {"/blobs/", hostile.Stream(octets, 3), fetch(7), policy.ReasonContentMismatch, ""},
-		"a blob in drips":              {"/blobs/", hostile.Drip(octets, 1000, 500*time.Millisecond), fetch(1000), "transient", "did not answer in time"},
+		"a blob in drips":              {"/blobs/", hostile.Drip(octets, 1000, 50*time.Millisecond), fetch(1000), "transient", "did not answer in time"},
 		"a blob that hangs":            {"/blobs/", hostile.Hang, fetch(7), "transient", "did not answer in time"},
 		"a connection that drops":      {"/blobs/", hostile.Drop, fetch(7), "transient", "connection"},
 		"status 500":                   {"/blobs/", hostile.Status(500), fetch(7), "transient", "status 500"},
@@ -116,7 +116,11 @@ func TestHostileAnswersAreErrorsInBoundedTimeAndMemory(t *testing.T) {
 			h := hostile.New()
 			t.Cleanup(h.Close)
 			h.Handle("", c.part, c.handler)
-			s := session(t, registry.Options{RequestTimeout: time.Second}, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())})
+			timeout := time.Second
+			if strings.Contains(c.text, "in time") {
+				timeout = 200 * time.Millisecond
+			}
+			s := session(t, registry.Options{RequestTimeout: timeout}, registry.Access{Namespace: "team-a", Hosts: plain(h.Host())})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			var err error

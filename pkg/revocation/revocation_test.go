@@ -282,8 +282,11 @@ func TestBytesAreBoundedPerNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		large := make([]byte, maxResponse)
 		p, _ := run(t, Options{Wait: true}, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) })
-		for i := range 12 {
+		for i := range maxBytesTotal/maxResponse + 1 { // more than all may keep
 			for _, namespace := range []verify.Namespace{"team-a", verify.Namespace(fmt.Sprintf("team-%d", i))} {
+				if namespace == "team-a" && i > maxBytes/maxResponse {
+					continue // it has asked for more than it may keep
+				}
 				_, err := p.content(t.Context(), request{namespace: namespace, method: http.MethodGet, address: fmt.Sprintf("%s/%d", address, i)})
 				require.NoError(t, err)
 				time.Sleep(time.Second)

@@ -110,7 +110,7 @@ func TestSaysWhatToInstallWithoutSOPS(t *testing.T) {
 func TestTheEncryptedLoginIsWrittenOnce(t *testing.T) {
 	e := example{platform: &Platform{Constraints: []string{imagesSet}, SOPSAge: recipient},
 		teams: []Team{{Tenant: team("iris-red", nil), Auth: sealedSecret(sealedValue, sealedValue)}}}
-	dir := e.write(t)
+	dir := light(t, e.write(t))
 	require.Equal(t, sealedSecret(sealedValue, sealedValue), content(t, dir, "tenants/base/iris-red/auth.yaml"))
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)

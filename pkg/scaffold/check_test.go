@@ -35,9 +35,9 @@ type wrong struct {
 	says   string
 }
 
-func (w wrong) isFound(t *testing.T) {
+// isFound makes the change in a folder, and requires that a check finds it.
+func (w wrong) isFound(t *testing.T, dir string) {
 	t.Helper()
-	dir := small(t)
 	w.change(t, dir)
 	report, err := Check(t.Context(), dir, CheckOptions{})
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestPlaintextSecretsAreRefused(t *testing.T) {
 			put1(t, dir, "x/kustomization.yaml", kustomize("secretGenerator: [{name: a, literals: [a=b]}]\n"))
 		}, "x/kustomization.yaml", "secretGenerator makes a Secret in plain text"},
 	} {
-		t.Run(name, func(t *testing.T) { c.isFound(t) })
+		t.Run(name, func(t *testing.T) { c.isFound(t, t.TempDir()) })
 	}
 }
 
@@ -157,6 +157,11 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			put1(t, dir, "tenants/base/iris-red/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
 		}, "tenants/base/iris-red/extra.yaml", "no kustomization names it"},
 		"not YAML": {func(t *testing.T, dir string) { put1(t, dir, "x.yaml", "a: [\n") }, "x.yaml", "it is not YAML"},
+		"settings": {func(t *testing.T, dir string) { put1(t, dir, SettingsFile, "layout: big\n") }, SettingsFile, "--layout"},
+	} {
+		t.Run(name, func(t *testing.T) { c.isFound(t, t.TempDir()) })
+	}
+	for name, c := range map[string]wrong{
 		"step that is not there": {func(t *testing.T, dir string) {
 			rewrite(t, dir, staging+"tenants.yaml", "- name: policies", "- name: policies2")
 		},
@@ -206,21 +211,30 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"lockdown taken back": {func(t *testing.T, dir string) {
 			rewrite(t, dir, "clusters/staging/flux-system/kustomization.yaml", "resources:", "patches:\n- target: {kind: Deployment}\n  patch: |\n    - op: add\n      path: /spec/template/spec/containers/0/args/-\n      value: --no-cross-namespace-refs=false\nresources:")
 		}, "clusters/staging/flux-system/kustomization.yaml", "has --no-cross-namespace-refs twice, and the last one counts"},
-		"settings": {func(t *testing.T, dir string) { put1(t, dir, SettingsFile, "layout: big\n") }, SettingsFile, "--layout"},
 	} {
-		t.Run(name, func(t *testing.T) { c.isFound(t) })
+		t.Run(name, func(t *testing.T) { c.isFound(t, small(t)) })
 	}
 }
 
-// small is a tree without the long manifests, which take kustomize most of the time.
-func small(t *testing.T) string {
+// light empties the folders of a tree that have the long manifests. They take kustomize most
+// of the time, and are the same in every layout.
+func light(t *testing.T, dir string) string {
 	t.Helper()
-	dir := example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t)
 	for _, folder := range []string{"crds", "templates", "guardrails"} {
-		require.NoError(t, os.RemoveAll(filepath.Join(dir, "infrastructure", folder)))
+		whole := filepath.Join(dir, "infrastructure", folder)
+		if _, err := os.Stat(whole); os.IsNotExist(err) {
+			continue // the demo has none
+		}
+		require.NoError(t, os.RemoveAll(whole))
 		put1(t, dir, "infrastructure/"+folder+"/kustomization.yaml", kustomization("", nil, nil))
 	}
 	return dir
+}
+
+// small is a light tree with one cluster and one team.
+func small(t *testing.T) string {
+	t.Helper()
+	return light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: team("iris-red", nil)}}}.write(t))
 }
 
 func TestASmallTreeIsSound(t *testing.T) {
@@ -273,7 +287,7 @@ func TestObjectsCountAndNotFiles(t *testing.T) {
 }
 
 func TestAnEncryptedSecretPasses(t *testing.T) {
-	dir := examples()["flux"].write(t)
+	dir := light(t, examples()["flux"].write(t))
 	put1(t, dir, "tenants/base/iris-red/auth.yaml", sealedSecret(sealedValue, sealedValue))
 	rewrite(t, dir, "tenants/base/iris-red/kustomization.yaml", "- tenant.yaml\n", "- tenant.yaml\n- auth.yaml\n")
 	report, err := Check(t.Context(), dir, CheckOptions{})
@@ -282,7 +296,7 @@ func TestAnEncryptedSecretPasses(t *testing.T) {
 }
 
 func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
-	dir := examples()["groups"].write(t)
+	dir := light(t, examples()["groups"].write(t))
 	var texts []string
 	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]string, error) {
 		texts = append(texts, text)
@@ -302,7 +316,7 @@ func TestCheckFollowsEachClusterOfAGroup(t *testing.T) {
 }
 
 func TestWhatTheCallerFindsIsReportedWhereItIs(t *testing.T) {
-	dir := examples()["flux"].write(t)
+	dir := light(t, examples()["flux"].write(t))
 	report, err := Check(t.Context(), dir, CheckOptions{Resources: func(_ context.Context, text string) ([]string, error) {
 		require.Contains(t, text, "kind: Tenant")
 		return []string{"Tenant iris-red: in conflict"}, nil

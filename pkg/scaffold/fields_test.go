@@ -3,68 +3,42 @@
 package scaffold
 
 import (
-	"encoding/json"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/test/kit/flux"
 )
 
 // TestKnowsTheFieldsOfFlux holds the lists of fields to the definitions of the modules
 // that test/tools/flux pins, which come with the modules.
 func TestKnowsTheFieldsOfFlux(t *testing.T) {
-	type spec struct {
-		Properties map[string]any `json:"properties"`
-		Required   []string       `json:"required"`
-	}
-	type definition struct {
-		Spec struct {
-			Group    string
-			Names    struct{ Kind string }
-			Versions []struct {
-				Name   string
-				Schema struct {
-					OpenAPIV3Schema struct {
-						Properties struct{ Spec spec }
-					} `json:"openAPIV3Schema"`
-				}
-			}
-		}
-	}
-	found := map[string]spec{}
-	for _, controller := range []string{"source-controller", "kustomize-controller", "helm-controller"} {
-		command := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/fluxcd/"+controller)
-		command.Dir = "../../test/tools/flux"
-		output, err := command.Output()
-		require.NoError(t, err, "%s", output)
-		var module struct{ Dir string }
-		require.NoError(t, json.Unmarshal(output, &module))
-		files, err := filepath.Glob(filepath.Join(module.Dir, "config/crd/bases/*.yaml"))
-		require.NoError(t, err)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			var d definition
-			require.NoError(t, yaml.Unmarshal(text, &d))
-			for _, version := range d.Spec.Versions {
-				found[d.Spec.Group+"/"+version.Name+" "+d.Spec.Names.Kind] = version.Schema.OpenAPIV3Schema.Properties.Spec
-			}
+	definitions, err := flux.Definitions(t.Context(), "../..")
+	require.NoError(t, err)
+	found := map[string]map[string]any{} // schemas of spec
+	for _, d := range definitions {
+		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(d.Object, "spec", "versions")
+		for _, entry := range versions {
+			version, _ := entry.(map[string]any)
+			found[group+"/"+version["name"].(string)+" "+kind], _, _ = unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "spec")
 		}
 	}
 	for kind, fields := range fluxFields() {
 		theirs, ok := found[kind]
 		require.True(t, ok, kind)
-		for _, name := range slices.Sorted(maps.Keys(theirs.Properties)) {
+		properties, _, _ := unstructured.NestedMap(theirs, "properties")
+		required, _, _ := unstructured.NestedStringSlice(theirs, "required")
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			require.Contains(t, fields.known, name, "%s has a field that a check would refuse", kind)
 		}
-		require.ElementsMatch(t, theirs.Required, fields.required, kind)
+		require.ElementsMatch(t, required, fields.required, kind)
 		for _, name := range fields.known {
-			if theirs.Properties[name] == nil {
+			if properties[name] == nil {
 				t.Logf("%s: %s is of a newer version", kind, name)
 			}
 		}

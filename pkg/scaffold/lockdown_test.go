@@ -39,7 +39,7 @@ func TestLockdownGivesTheseArguments(t *testing.T) {
 		"with a source that is shared": {documents, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := example{platform: &Platform{Constraints: []string{imagesSet}, SharedSource: c.shared}}.write(t)
+			dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, SharedSource: c.shared}}.write(t))
 			put1(t, dir, "clusters/staging/flux-system/gotk-components.yaml", strings.Join(c.components, "---\n"))
 			put1(t, dir, "clusters/staging/flux-system/gotk-sync.yaml", gotkSync)
 			built := loaded(t, dir).build("clusters/staging/flux-system")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,37 +27,51 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/warm"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
+
+var parts = suite.New("warm")
+
+func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 
 // world is an API server, a registry, and a service with a watcher that warms its cache.
 type world struct {
 	*cluster.Cluster
-	registry *fixture.Registry
-	key      *fixture.CosignKey
-	service  *service.Service
+	registry  *fixture.Registry
+	key       *fixture.CosignKey
+	namespace string // of one test
+	service   *service.Service
 }
 
-// prepare starts the API server and the registry.
-func prepare(t *testing.T) *world {
-	t.Helper()
-	tools := os.Getenv("LANDWAITER_CLUSTER_TOOLS")
-	require.NotEmpty(t, tools, "LANDWAITER_CLUSTER_TOOLS is not set; run make e2e")
+// running is the API server and the registry that tests share.
+var running = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*world, error) {
 	w := &world{}
 	var err error
-	w.Cluster, err = cluster.Start(t.Context(), cluster.Options{Tools: tools, Dir: t.TempDir(), WithoutGatekeeper: true})
-	require.NoError(t, err)
-	t.Cleanup(w.Stop)
-	w.registry, err = fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.registry.Close()) })
-	w.key, err = fixture.NewCosignKey(fixture.ECDSAP256)
-	require.NoError(t, err)
-	w.declare(t)
-	return w
+	if w.Cluster, err = e.Cluster(ctx, cluster.Options{WithoutGatekeeper: true}); err != nil {
+		return nil, err
+	}
+	if w.registry, err = fixture.StartRegistry(fixture.RegistryOptions{TLS: true}); err != nil {
+		return nil, err
+	}
+	e.OnStop(func() { _ = w.registry.Close() })
+	if w.key, err = fixture.NewCosignKey(fixture.ECDSAP256); err != nil {
+		return nil, err
+	}
+	return w, w.declare(ctx)
+})
+
+// prepare returns the world with a namespace for one test.
+func prepare(t *testing.T) *world {
+	t.Helper()
+	w := *running(t)
+	w.namespace = suite.Fresh("team")
+	require.NoError(t, w.Client.Create(t.Context(), suite.Namespace(w.namespace)))
+	return &w
 }
 
 // start runs all of it. The watcher has the rights that the chart gives for it, and
@@ -82,20 +95,18 @@ func start(t *testing.T, interval time.Duration) *world {
 	group.Go(func() error { return resources.Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
 	t.Cleanup(func() { cancel(); require.NoError(t, group.Wait()) })
-	w.eventually(t, func(context.Context) error { return w.service.Set().Ready() })
+	suite.Eventually(t, func(context.Context) error { return w.service.Set().Ready() })
 	return w
 }
 
-// declare makes the definitions, a namespace whose images must be signed, and the
-// watcher's role.
-func (w *world) declare(t *testing.T) {
-	t.Helper()
-	files, err := filepath.Glob("../../config/crd/landwaiter.dev_*.yaml")
-	require.NoError(t, err)
-	for _, name := range files {
-		objects, err := cluster.DecodeFile(name)
-		require.NoError(t, err)
-		require.NoError(t, w.Apply(t.Context(), objects...))
+// declare makes the definitions, a rule that images must be signed, and the watcher's role.
+func (w *world) declare(ctx context.Context) error {
+	definitions, err := suite.Definitions()
+	if err != nil {
+		return err
+	}
+	if err := w.Apply(ctx, definitions...); err != nil {
+		return err
 	}
 	store := &v1alpha1.ClusterStore{ObjectMeta: named("registry")}
 	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1alpha1.ClusterCABundle{Inline: string(w.registry.CertificatePEM())}
@@ -107,30 +118,34 @@ func (w *world) declare(t *testing.T) {
 	read := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch"}}
 	}
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: named("team-a")}, store, keys, release,
+	for _, object := range []client.Object{store, keys, release,
 		&rbacv1.ClusterRole{ObjectMeta: named("watcher"), Rules: []rbacv1.PolicyRule{read("", "pods"),
 			read("apps", "deployments", "statefulsets", "daemonsets"), read("batch", "jobs", "cronjobs")}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("watcher"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "watcher"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "watcher"}}},
 	} {
-		require.NoError(t, w.Client.Create(t.Context(), object))
+		if err := w.Client.Create(ctx, object); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// create makes an object that is gone when the next test begins.
+func (w *world) create(t *testing.T, object client.Object) {
+	t.Helper()
+	require.NoError(t, w.Client.Create(t.Context(), object))
+	t.Cleanup(func() {
+		require.NoError(t, w.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	})
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-func (w *world) eventually(t *testing.T, ok func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	require.NoError(t, cluster.Until(ctx, ok))
-}
-
 // image pushes an image, signed if it is to be, and returns it by its digest.
 func (w *world) image(t *testing.T, repository string, signed bool) image.Reference {
 	t.Helper()
-	pushed, err := w.registry.PushImage(t.Context(), repository, "v1")
+	pushed, err := w.registry.PushImage(t.Context(), w.namespace+"/"+repository, "v1")
 	require.NoError(t, err)
 	if signed {
 		_, err = w.registry.SignCosign(t.Context(), pushed, w.key, fixture.CosignOptions{})
@@ -142,8 +157,8 @@ func (w *world) image(t *testing.T, repository string, signed bool) image.Refere
 // known waits until a verdict is in memory, which nobody has asked for.
 func (w *world) known(t *testing.T, ref image.Reference, want policy.Outcome) {
 	t.Helper()
-	w.eventually(t, func(context.Context) error {
-		if result, ok := w.service.Recall("team-a", ref); !ok || result.Verdict.Outcome != want {
+	suite.Eventually(t, func(context.Context) error {
+		if result, ok := w.service.Recall(verify.Namespace(w.namespace), ref); !ok || result.Verdict.Outcome != want {
 			return fmt.Errorf("%s: %t, %s: %s", ref, ok, result.Verdict.Outcome, result.Verdict.Reason)
 		}
 		return nil
@@ -158,7 +173,7 @@ func template(ref image.Reference) corev1.PodTemplateSpec {
 func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 	w := start(t, time.Hour)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	meta := metav1.ObjectMeta{Namespace: "team-a", Name: "web"}
+	meta := metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}
 	once := func(ref image.Reference) corev1.PodTemplateSpec {
 		made := template(ref)
 		made.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -166,34 +181,34 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 	}
 	deployment := &appsv1.Deployment{ObjectMeta: meta}
 	for repository, make := range map[string]func(ref image.Reference) client.Object{
-		"app/deployment": func(ref image.Reference) client.Object {
+		"deployment": func(ref image.Reference) client.Object {
 			deployment.Spec = appsv1.DeploymentSpec{Selector: selector, Template: template(ref)}
 			return deployment
 		},
-		"app/statefulset": func(ref image.Reference) client.Object {
+		"statefulset": func(ref image.Reference) client.Object {
 			return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template(ref)}}
 		},
-		"app/daemonset": func(ref image.Reference) client.Object {
+		"daemonset": func(ref image.Reference) client.Object {
 			return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template(ref)}}
 		},
-		"app/job": func(ref image.Reference) client.Object {
+		"job": func(ref image.Reference) client.Object {
 			return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: once(ref)}}
 		},
-		"app/cronjob": func(ref image.Reference) client.Object {
+		"cronjob": func(ref image.Reference) client.Object {
 			return &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "0 0 1 1 *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once(ref)}}}}
 		},
-		"app/pod": func(ref image.Reference) client.Object {
+		"pod": func(ref image.Reference) client.Object {
 			return &corev1.Pod{ObjectMeta: meta, Spec: template(ref).Spec}
 		},
 	} {
 		ref := w.image(t, repository, true)
-		_, early := w.service.Recall("team-a", ref)
+		_, early := w.service.Recall(verify.Namespace(w.namespace), ref)
 		require.False(t, early, repository)
-		require.NoError(t, w.Client.Create(t.Context(), make(ref)), repository)
+		w.create(t, make(ref))
 		w.known(t, ref, policy.Allowed)
 	}
 
-	next, unsigned := w.image(t, "app/next", true), w.image(t, "app/unsigned", false)
+	next, unsigned := w.image(t, "next", true), w.image(t, "unsigned", false)
 	deployment.Spec.Template.Spec.Containers[0].Image = next.String()
 	require.NoError(t, w.Client.Update(t.Context(), deployment))
 	w.known(t, next, policy.Allowed)
@@ -201,57 +216,42 @@ func TestWhatChangesInTheClusterIsVerifiedBeforeAnybodyAsks(t *testing.T) {
 	require.NoError(t, w.Client.Update(t.Context(), deployment))
 	w.known(t, unsigned, policy.Denied)
 	asked := w.registry.Asked("/manifests/sha256:")
-	require.Equal(t, policy.Allowed, w.service.Verify(t.Context(), "team-a", next).Verdict.Outcome)
+	require.Equal(t, policy.Allowed, w.service.Verify(t.Context(), verify.Namespace(w.namespace), next).Verdict.Outcome)
 	require.Equal(t, asked, w.registry.Asked("/manifests/sha256:"), "an admission finds it")
 }
 
 func TestImagesOfRunningPodsAreVerifiedAgain(t *testing.T) {
 	w := start(t, 100*time.Millisecond)
-	ref := w.image(t, "app/pod", true)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}, Spec: template(ref).Spec}
-	require.NoError(t, w.Client.Create(t.Context(), pod))
+	ref := w.image(t, "pod", true)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}, Spec: template(ref).Spec}
+	w.create(t, pod)
 	w.known(t, ref, policy.Allowed)
 	for range 3 {
 		w.registry.Reset()
-		w.eventually(t, func(context.Context) error {
+		suite.Eventually(t, func(context.Context) error {
 			for _, request := range w.registry.Requests() {
-				if strings.HasPrefix(request.Path, "/v2/app/pod/") {
+				if strings.HasPrefix(request.Path, "/v2/"+w.namespace+"/pod/") {
 					return nil
 				}
 			}
 			return fmt.Errorf("the registry was not asked again")
 		})
-		_, kept := w.service.Recall("team-a", ref)
+		_, kept := w.service.Recall(verify.Namespace(w.namespace), ref)
 		require.True(t, kept)
 	}
 }
 
 func TestServeWarmsUpIfAsked(t *testing.T) {
-	binary := os.Getenv("LANDWAITER_BINARY")
-	require.NotEmpty(t, binary, "LANDWAITER_BINARY is not set; run make e2e")
 	w := prepare(t)
-	authority, err := fixture.NewAuthority("serving")
+	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.Landwaiter,
+		Args: []string{"--kubeconfig=" + w.Kubeconfig(), "--leader-elect=false", "--warm-up", "--warm-up-interval=30m"}})
 	require.NoError(t, err)
-	serving, err := authority.IssueServer("127.0.0.1")
-	require.NoError(t, err)
-	dir := t.TempDir()
-	for name, text := range map[string][]byte{"tls.crt": serving.CertificatePEM, "tls.key": serving.KeyPEM} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
-	}
-	ports, err := cluster.FreePorts(2)
-	require.NoError(t, err)
-	metrics := fmt.Sprintf("127.0.0.1:%d", ports[1])
-	process, err := cluster.StartProcess(dir, cluster.Command{Name: "serve", Path: binary, Args: []string{"serve", "--kubeconfig=" + w.Kubeconfig(),
-		"--tls-cert=" + filepath.Join(dir, "tls.crt"), "--tls-key=" + filepath.Join(dir, "tls.key"), "--insecure-no-client-auth", "--leader-elect=false",
-		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), "--health-address=", "--metrics-address=" + metrics, "--warm-up", "--warm-up-interval=30m"}})
-	require.NoError(t, err)
-	t.Cleanup(process.Kill)
-	signed := w.image(t, "app/pod", true)
-	require.NoError(t, w.Client.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "web"}, Spec: template(signed).Spec}))
-	w.eventually(t, func(ctx context.Context) error {
-		text, err := stack.Get(ctx, "http://"+metrics+"/metrics")
+	signed := w.image(t, "pod", true)
+	w.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}, Spec: template(signed).Spec})
+	suite.Eventually(t, func(ctx context.Context) error {
+		text, err := stack.Get(ctx, server.MetricsURL+"/metrics")
 		if err == nil && !strings.Contains(text, `landwaiter_warm_images_total{outcome="allowed"} 1`) {
-			err = fmt.Errorf("nothing was verified; the log ends with:\n%s", process.Tail(20))
+			err = fmt.Errorf("nothing was verified; the log ends with:\n%s", server.Tail(20))
 		}
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 
 // The figure of this test stands in docs/performance.md.
 func TestAPodTakesLittleMemory(t *testing.T) {
-	const pods = 3_000
+	const pods = 500
 	before := memory.InUse()
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byImage: indexed})
 	for i := range pods {

@@ -43,9 +43,9 @@ func connectors() map[string][]string {
 		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/registry"},
 		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/egress"},
 
-		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                                                        // Redis
-		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                                                        // OTLP
-		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/doctor", "pkg/isolation", "pkg/web", "cmd/landwaiter"}, // the API server
+		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                                             // Redis
+		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                                             // OTLP
+		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/doctor", "pkg/isolation", "cmd/landwaiter"}, // the API server
 	}
 }
 
@@ -60,13 +60,14 @@ func (s source) strayConnections() []string {
 		return nil
 	}
 	var found []string
+	libraries, names := connectors(), connecting()
 	local := map[string]string{} // local name of an import: its path
 	for _, spec := range s.syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			continue
 		}
-		for prefix, allowed := range connectors() {
+		for prefix, allowed := range libraries {
 			if below(imported, prefix) && !slices.Contains(allowed, s.pkg) && !narrower(imported, prefix, s.pkg) {
 				found = append(found, s.at(spec.Pos(), "import of "+imported))
 			}
@@ -78,7 +79,7 @@ func (s source) strayConnections() []string {
 		if spec.Name != nil {
 			alias = spec.Name.Name
 		}
-		if alias == "." && connecting()[imported] != nil {
+		if alias == "." && names[imported] != nil {
 			found = append(found, s.at(spec.Pos(), "dot import of "+imported))
 		}
 		local[alias] = imported
@@ -103,7 +104,7 @@ func (s source) strayConnections() []string {
 		case *ast.SelectorExpr:
 			pkg, name := named(n)
 			own := pkg == "net/http" && (name == "Client" || name == "Transport") && !pointed[n]
-			if own || slices.Contains(connecting()[pkg], name) {
+			if own || slices.Contains(names[pkg], name) {
 				found = append(found, s.at(n.Pos(), fmt.Sprintf("%s.%s", path.Base(pkg), name)))
 			}
 		}

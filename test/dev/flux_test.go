@@ -1,16 +1,17 @@
-//go:build flux
+//go:build nightly
 
 package main
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 func TestDevStartsFluxWithATeamsRepository(t *testing.T) {
-	require.NotEmpty(t, os.Getenv("LANDWAITER_FLUX_TOOLS"), "LANDWAITER_FLUX_TOOLS is not set; run make flux")
-	last := copyWhatItPrints(t)
+	suite.MustTool(t, "LANDWAITER_FLUX_TOOLS")
+	last := copyWhatItPrints(t, suite.MustTool(t, suite.CosignV3))
 	require.Contains(t, last, `User "system:serviceaccount:iris-green:iris-green" cannot patch resource "configmaps" in API group "" in the namespace "team-a"`)
 }

@@ -3,18 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	_ "embed" // for the resources
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"text/template"
 
-	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
-
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/cosign"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
@@ -45,9 +42,15 @@ type furnished struct {
 // furnish makes keys, images and resources.
 func furnish(ctx context.Context, s *stack.Stack, dir string) (f furnished, err error) {
 	f = furnished{Kubeconfig: s.Kubeconfig(), Registry: s.Registry.Host(), Keys: filepath.Join(dir, "keys"), Logs: s.LogDir(), Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS"), Cosign: os.Getenv("LANDWAITER_COSIGN")}
+	if err := os.MkdirAll(f.Keys, 0o700); err != nil {
+		return f, fmt.Errorf("write keys: %w", err)
+	}
 	signers := map[string]*fixture.CosignKey{}
 	for name, public := range map[string]*string{"platform": &f.Platform, "team-a": &f.TeamA, "team-b": &f.TeamB} {
-		if signers[name], err = writeKey(f.Keys, name); err != nil {
+		if signers[name], err = fixture.NewCosignKey(fixture.ECDSAP256); err != nil {
+			return f, err
+		}
+		if err := cosign.WriteKey(signers[name], filepath.Join(f.Keys, name), ""); err != nil {
 			return f, err
 		}
 		*public = "      " + strings.ReplaceAll(strings.TrimSpace(string(signers[name].PEM)), "\n", "\n      ")
@@ -79,33 +82,6 @@ func furnish(ctx context.Context, s *stack.Stack, dir string) (f furnished, err 
 		return f, err
 	}
 	return f, s.Apply(ctx, objects...)
-}
-
-// writeKey makes a key pair and writes it as cosign does, with an empty password.
-func writeKey(dir, name string) (*fixture.CosignKey, error) {
-	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
-	if err != nil {
-		return nil, err
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key.Private)
-	if err != nil {
-		return nil, fmt.Errorf("encode the key of %s: %w", name, err)
-	}
-	sealed, err := encrypted.Encrypt(private, nil)
-	if err != nil {
-		return nil, fmt.Errorf("encrypt the key of %s: %w", name, err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("write keys: %w", err)
-	}
-	for file, content := range map[string][]byte{
-		name + ".key": pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: sealed}), name + ".pub": key.PEM,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
-			return nil, fmt.Errorf("write keys: %w", err)
-		}
-	}
-	return key, nil
 }
 
 // expand fills in a text.

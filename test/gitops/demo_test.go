@@ -1,4 +1,4 @@
-//go:build e2e || flux
+//go:build e2e || nightly
 
 package gitops
 
@@ -36,9 +36,9 @@ spec:
 }
 
 // requireSeeds checks that the app is in the tenant's namespace and knows whose it is.
-func requireSeeds(t *testing.T, namespace, tenant string) {
+func (w *world) requireSeeds(t *testing.T, namespace, tenant string) {
 	t.Helper()
-	deployment := get(t, "apps/v1", "Deployment", namespace, "dummy")
+	deployment := w.get(t, "apps/v1", "Deployment", namespace, "dummy")
 	require.NotNil(t, deployment, "it says baz, and is in %s", namespace)
 	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	require.NoError(t, err)
@@ -46,5 +46,5 @@ func requireSeeds(t *testing.T, namespace, tenant string) {
 	container, _ := containers[0].(map[string]any)
 	require.Equal(t, []any{"-c", `echo 'This tenant name is "` + tenant + `"'`}, container["args"])
 	require.Equal(t, []any{map[string]any{"name": "SUBST_LITERAL", "value": tenant}}, container["env"])
-	require.Nil(t, get(t, "apps/v1", "Deployment", "baz", "dummy"))
+	require.Nil(t, w.get(t, "apps/v1", "Deployment", "baz", "dummy"))
 }

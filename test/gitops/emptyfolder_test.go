@@ -1,4 +1,4 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
@@ -16,57 +16,57 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // From an empty folder and an API server that has nothing to three teams with what
 // restricts them, by one push. Gatekeeper and Landwaiter are installed by the real
 // helm-controller from charts in a registry; the test plays the nodes.
 func TestFromAnEmptyFolder(t *testing.T) {
-	p := newPlatform(t)
+	p, program := newPlatform(t), suite.MustTool(t, suite.Landwaiter)
 	gatekeeper, own := p.publish(t, "gatekeeper", gatekeeperChart(t)), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
-	p.run(t, w.binary, "platform", "init", ".", "--environment", "staging", "--gatekeeper-chart", gatekeeper, "--landwaiter-chart", own)
+	p.run(t, program, "platform", "init", ".", "--environment", "staging", "--gatekeeper-chart", gatekeeper, "--landwaiter-chart", own)
 	teams := map[string]*flux.Repository{}
 	for _, name := range []string{"iris-green", "iris-red", "iris-blue"} {
-		repository, err := p.git.Create(within(t), name)
+		repository, err := p.git.Create(suite.Within(t), name)
 		require.NoError(t, err)
-		_, err = repository.Commit(within(t), "begin", map[string]string{"staging/app.yaml": configMap(name+"-web", "app")})
+		_, err = repository.Commit(suite.Within(t), "begin", map[string]string{"staging/app.yaml": configMap(name+"-web", "app")})
 		require.NoError(t, err)
-		p.run(t, w.binary, "tenant", "scaffold", name, "--repo", ".", "--namespace", name+"-web", "--prefix", name+"-", "--git-url", repository.URL(), "--git-secret", "git")
+		p.run(t, program, "tenant", "scaffold", name, "--repo", ".", "--namespace", name+"-web", "--prefix", name+"-", "--git-url", repository.URL(), "--git-secret", "git")
 		teams[name] = repository
 	}
-	require.Contains(t, p.run(t, w.binary, "platform", "check", "."), " 0 findings")
+	require.Contains(t, p.run(t, program, "platform", "check", "."), " 0 findings")
 
 	commit := p.bootstrap(t)
 	p.playNodes(t)
 	for _, name := range []string{"flux-system", "crds", "gatekeeper", "landwaiter", "templates", "policies", "guardrails"} {
-		_, err := flux.Await(long(t), p.Cluster, flux.Kustomization(), flux.Namespace, name, commit, metav1.ConditionTrue)
+		_, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), flux.Namespace, name, commit, metav1.ConditionTrue)
 		require.NoError(t, err)
 		t.Log(name, "is ready")
 	}
 	for name, repository := range teams {
-		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+		suite.Eventually(t, func(ctx context.Context) error {
 			return p.Client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-		}))
-		require.NoError(t, p.Apply(within(t), repository.Secret(name, "git")))
+		})
+		require.NoError(t, p.Apply(suite.Within(t), repository.Secret(name, "git")))
 	}
-	_, err := flux.Await(long(t), p.Cluster, flux.Kustomization(), flux.Namespace, "tenants", commit, metav1.ConditionTrue)
+	_, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), flux.Namespace, "tenants", commit, metav1.ConditionTrue)
 	require.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(teams)) {
-		require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+		suite.Eventually(t, func(ctx context.Context) error { // what the team's repository has
 			return p.Client.Get(ctx, client.ObjectKey{Namespace: name + "-web", Name: "app"}, &corev1.ConfigMap{})
-		}), "what the team's repository has")
+		})
 	}
 
 	p.requireAsTheTreeSays(t, "infrastructure/crds", "infrastructure/gatekeeper", "infrastructure/landwaiter", "infrastructure/templates", "infrastructure/policies", "infrastructure/guardrails", "tenants/staging")
 	p.requireLockdown(t)
 
 	// Red cannot reach green here either.
-	stray, err := teams["iris-red"].Commit(within(t), "stray", map[string]string{"staging/stray.yaml": configMap("iris-green-web", "stray")})
+	stray, err := teams["iris-red"].Commit(suite.Within(t), "stray", map[string]string{"staging/stray.yaml": configMap("iris-green-web", "stray")})
 	require.NoError(t, err)
-	require.NoError(t, flux.Reconcile(within(t), p.Cluster, flux.GitRepository(), "iris-red", "iris-red"))
-	state, err := flux.Await(within(t), p.Cluster, flux.Kustomization(), "iris-red", "iris-red", stray, metav1.ConditionFalse)
+	require.NoError(t, flux.Reconcile(suite.Within(t), p.Cluster, flux.GitRepository(), "iris-red", "iris-red"))
+	state, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), "iris-red", "iris-red", stray, metav1.ConditionFalse)
 	require.NoError(t, err)
 	require.Contains(t, state.Ready.Message, `User "system:serviceaccount:iris-red:iris-red" cannot patch resource "configmaps" in API group "" in the namespace "iris-green-web"`)
 }
@@ -78,9 +78,9 @@ func (p *platform) requireAsTheTreeSays(t *testing.T, folders ...string) {
 		for _, object := range p.build(t, folder) {
 			what := fmt.Sprint(folder, ": ", object.GetKind(), " ", object.GetNamespace(), "/", object.GetName())
 			live := object.DeepCopy()
-			require.NoError(t, p.Client.Get(within(t), client.ObjectKeyFromObject(object), live), what)
+			require.NoError(t, p.Client.Get(suite.Within(t), client.ObjectKeyFromObject(object), live), what)
 			applied := object.DeepCopy()
-			require.NoError(t, p.Client.Apply(within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("by-hand"), client.ForceOwnership, client.DryRunAll), what)
+			require.NoError(t, p.Client.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("by-hand"), client.ForceOwnership, client.DryRunAll), what)
 			require.Equal(t, comparable(live), comparable(applied), what)
 		}
 	}
@@ -101,7 +101,7 @@ func (p *platform) requireLockdown(t *testing.T) {
 	t.Helper()
 	for _, name := range fluxControllers() {
 		var deployment appsv1.Deployment
-		require.NoError(t, p.Client.Get(within(t), client.ObjectKey{Namespace: flux.Namespace, Name: name}, &deployment))
+		require.NoError(t, p.Client.Get(suite.Within(t), client.ObjectKey{Namespace: flux.Namespace, Name: name}, &deployment))
 		args := deployment.Spec.Template.Spec.Containers[0].Args
 		want := flux.Lockdown(name)
 		if name == "notification-controller" || name == "image-reflector-controller" || name == "image-automation-controller" {

@@ -1,4 +1,4 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,49 +15,51 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// running is what the tests with real controllers share.
+// running is a world with the locked-down controllers and a Git server.
 type running struct {
-	*flux.Flux
+	*world
 	git *flux.GitServer
 }
 
-// fluxed is set once the first test has asked for it.
-var fluxed *running
-
-// controllers starts the locked-down controllers and the Git server, once.
-func controllers(t *testing.T) *running {
-	t.Helper()
-	if fluxed != nil {
-		return fluxed
+var controllers = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*running, error) {
+	tools, err := suite.Tool(suite.FluxTools)
+	if err != nil {
+		return nil, err
 	}
-	tools, err := tool("LANDWAITER_FLUX_TOOLS")
-	require.NoError(t, err)
-	git, err := flux.StartGit(context.Background(), filepath.Join(w.dir, "git"))
-	require.NoError(t, err)
-	w.stops = append(w.stops, git.Close)
-	started, err := flux.Run(within(t), w.Cluster, flux.Options{Tools: tools, Dir: w.dir})
-	require.NoError(t, err)
-	w.stops = append(w.stops, started.Stop)
-	fluxed = &running{Flux: started, git: git}
-	return fluxed
-}
+	w, err := start(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	git, err := flux.StartGit(context.Background(), e.Path("git"))
+	if err != nil {
+		return nil, err
+	}
+	e.OnStop(git.Close)
+	started, err := flux.Start(ctx, w.Cluster, flux.Options{Tools: tools, Dir: e.Dir})
+	if err != nil {
+		return nil, err
+	}
+	e.OnStop(started.Stop)
+	return &running{world: w, git: git}, nil
+})
 
 // repository makes a repository with one commit, so that it has its branch.
 func (r *running) repository(t *testing.T, name string, files map[string]string) *flux.Repository {
 	t.Helper()
-	made, err := r.git.Create(within(t), name)
+	made, err := r.git.Create(suite.Within(t), name)
 	require.NoError(t, err)
-	_, err = made.Commit(within(t), "begin", files)
+	_, err = made.Commit(suite.Within(t), "begin", files)
 	require.NoError(t, err)
 	return made
 }
 
 // team is a Tenant with a repository that Flux applies.
 type team struct {
+	*running
 	name       string
 	repository *flux.Repository
 }
@@ -66,9 +67,9 @@ type team struct {
 // team onboards a team with a repository of its own, which only its own password opens.
 func (r *running) team(t *testing.T, name string, args ...string) *team {
 	t.Helper()
-	made := &team{name: name, repository: r.repository(t, name, map[string]string{"kustomization.yaml": "resources: []\n"})}
-	must(t, append([]string{"tenant", "add", name, "--git-url", made.repository.URL(), "--git-secret", "git"}, args...)...)
-	apply(t, made.repository.Secret(name, "git"))
+	made := &team{running: r, name: name, repository: r.repository(t, name, map[string]string{"kustomization.yaml": "resources: []\n"})}
+	r.program.Must(t, append([]string{"tenant", "add", name, "--git-url", made.repository.URL(), "--git-secret", "git"}, args...)...)
+	r.apply(t, made.repository.Secret(name, "git"))
 	made.push(t, metav1.ConditionTrue, nil)
 	return made
 }
@@ -78,7 +79,7 @@ func (r *running) team(t *testing.T, name string, args ...string) *team {
 func (m *team) push(t *testing.T, status metav1.ConditionStatus, files map[string]string) string {
 	t.Helper()
 	commit := m.commit(t, files)
-	state, err := flux.Await(within(t), w.Cluster, flux.Kustomization(), m.name, m.name, commit, status)
+	state, err := flux.Await(suite.Within(t), m.Cluster, flux.Kustomization(), m.name, m.name, commit, status)
 	require.NoError(t, err)
 	return state.Ready.Message
 }
@@ -100,46 +101,47 @@ func (m *team) commit(t *testing.T, files map[string]string) string {
 			all["kustomization.yaml"] = "resources: []\n"
 		}
 	}
-	commit, err := m.repository.Commit(within(t), t.Name(), all)
+	commit, err := m.repository.Commit(suite.Within(t), t.Name(), all)
 	require.NoError(t, err)
-	require.NoError(t, flux.Reconcile(within(t), w.Cluster, flux.GitRepository(), m.name, m.name))
+	require.NoError(t, flux.Reconcile(suite.Within(t), m.Cluster, flux.GitRepository(), m.name, m.name))
 	return commit
 }
 
 // refused waits until Flux says that it did not apply an object that it fetched, and why.
-func refused(t *testing.T, kind schema.GroupVersionKind, namespace, name, says string) string {
+func (r *running) refused(t *testing.T, kind schema.GroupVersionKind, namespace, name, says string) string {
 	t.Helper()
 	var state flux.State
-	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) (err error) {
-		if state, err = flux.StateOf(ctx, w.Cluster, kind, namespace, name); err != nil {
+	suite.Eventually(t, func(ctx context.Context) (err error) {
+		if state, err = flux.StateOf(ctx, r.Cluster, kind, namespace, name); err != nil {
 			return err
 		}
 		if state.Ready.Status != metav1.ConditionFalse || !strings.Contains(state.Ready.Message, says) {
 			return fmt.Errorf("%s %s/%s: Ready is %q, not refused with %q: %s", kind.Kind, namespace, name, state.Ready.Status, says, state.Ready.Message)
 		}
 		return nil
-	}))
+	})
 	return state.Ready.Message
 }
 
-// gone waits until an object is not there.
-func gone(t *testing.T, apiVersion, kind, namespace, name string) {
+// applied waits until Flux has applied a commit, or any if none is given.
+func (r *running) applied(t *testing.T, namespace, name, commit string) {
 	t.Helper()
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
-		if get(t, apiVersion, kind, namespace, name) != nil {
+	_, err := flux.Await(suite.Within(t), r.Cluster, flux.Kustomization(), namespace, name, commit, metav1.ConditionTrue)
+	require.NoError(t, err)
+}
+
+// gone waits until an object is not there.
+func (r *running) gone(t *testing.T, apiVersion, kind, namespace, name string) {
+	t.Helper()
+	suite.Eventually(t, func(context.Context) error {
+		if r.get(t, apiVersion, kind, namespace, name) != nil {
 			return errors.New("it is still there")
 		}
 		return nil
-	}))
+	})
 }
 
 // source is a GitRepository with the Secret git.
 func source(namespace, name, url string) *unstructured.Unstructured {
-	return of("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: git}}}", namespace, name, url, flux.Branch)
-}
-
-// cut splits a kind and a name.
-func cut(text string) (kind, name string) {
-	kind, name, _ = strings.Cut(text, "/")
-	return kind, name
+	return suite.Object("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: %s, name: %s}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: git}}}", namespace, name, url, flux.Branch)
 }

@@ -1,4 +1,4 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
@@ -24,7 +24,7 @@ import (
 
 // playNodes does what nodes would: Jobs of charts complete, Deployments become available,
 // and Gatekeeper runs, as a process, with the arguments of its Deployments. Landwaiter does
-// not run, because images are the matter of test/e2e: that Tenants are in force, which it
+// not run, because images are the matter of test/admission: that Tenants are in force, which it
 // would say, is said here.
 func (p *platform) playNodes(t *testing.T) {
 	t.Helper()

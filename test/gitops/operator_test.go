@@ -1,12 +1,10 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,39 +13,31 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/stack"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // operate runs the operator with the arguments of the chart's Deployment and the rights of
 // its account until the test ends.
-func operate(t *testing.T) {
+func (w *world) operate(t *testing.T) {
 	t.Helper()
 	ports, err := cluster.FreePorts(2)
 	require.NoError(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "operator.kubeconfig")
-	require.NoError(t, w.AccountKubeconfig(within(t), system, "landwaiter-operator", kubeconfig))
+	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter-operator", kubeconfig))
 	health := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator", Path: w.binary,
-		Args: append(operatorArgs(t), "--kubeconfig="+kubeconfig, "--health-address="+health, fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
+	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "operator", Path: w.program.Path,
+		Args: append(w.operatorArgs(t), "--kubeconfig="+kubeconfig, "--health-address="+health, fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
 	require.NoError(t, err)
-	t.Cleanup(func() { process.Terminate(settle) }) // it releases its lease
-	require.NoError(t, process.Await(within(t), func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
-			return errors.Join(err, errors.New(response.Status))
-		}
-		return nil
+	t.Cleanup(func() { process.Terminate(suite.Patience) }) // it releases its lease
+	require.NoError(t, process.Await(suite.Within(t), func(ctx context.Context) error {
+		_, err := stack.Get(ctx, "http://"+health+"/readyz")
+		return err
 	}))
 }
 
 // operatorArgs are the arguments of the chart's Deployment.
-func operatorArgs(t *testing.T) []string {
+func (w *world) operatorArgs(t *testing.T) []string {
 	t.Helper()
 	for _, object := range w.rendered {
 		if object.GetKind() != "Deployment" || object.GetName() != "landwaiter-operator" {
@@ -59,7 +49,7 @@ func operatorArgs(t *testing.T) []string {
 		args, _, err := unstructured.NestedStringSlice(container, "args")
 		require.NoError(t, err)
 		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", system)
+			args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", suite.System)
 		}
 		return args
 	}

@@ -1,4 +1,4 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // The platform's Kustomizations are in flux-system and name its account, because the
@@ -22,29 +23,28 @@ const platformKustomization = `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind
 
 func TestTenantsWaitUntilPoliciesAreReady(t *testing.T) {
 	r := controllers(t)
-	platform := r.repository(t, "platform", map[string]string{
-		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: waits}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
-		"tenants/melon.yaml":   must(t, "tenant", "export", "melon"),
+	melon := fresh("melon")
+	platform, tenants, policies, waits := melon+"-platform", melon+"-tenants", melon+"-policies", melon+"-waits"
+	repository := r.repository(t, platform, map[string]string{
+		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: " + waits + "}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
+		"tenants/melon.yaml":   r.program.Must(t, "tenant", "export", melon),
 	})
-	apply(t, platform.Secret(flux.Namespace, "git"), source(flux.Namespace, "platform", platform.URL()),
-		of(platformKustomization, "tenants", "tenants", "platform", ", dependsOn: [{name: policies}]"),
-		of(platformKustomization, "policies", "policies", "platform", `, wait: true, healthCheckExprs: [{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy,
+	r.apply(t, repository.Secret(flux.Namespace, "git"), source(flux.Namespace, platform, repository.URL()),
+		suite.Object(platformKustomization, tenants, "tenants", platform, ", dependsOn: [{name: "+policies+"}]"),
+		suite.Object(platformKustomization, policies, "policies", platform, `, wait: true, healthCheckExprs: [{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy,
 		  inProgress: "!has(status.conditions)", current: "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"}]`))
 
 	// Nobody has said that the policy is in force.
-	refused(t, flux.Kustomization(), flux.Namespace, "policies", "ClusterVerificationPolicy/waits")
-	refused(t, flux.Kustomization(), flux.Namespace, "tenants", "dependency 'flux-system/policies' is not ready")
-	require.NotNil(t, get(t, "landwaiter.dev/v1alpha1", "ClusterVerificationPolicy", "", "waits"))
-	require.Nil(t, get(t, "v1", "Namespace", "", "melon"))
+	r.refused(t, flux.Kustomization(), flux.Namespace, policies, "ClusterVerificationPolicy/"+waits)
+	r.refused(t, flux.Kustomization(), flux.Namespace, tenants, "dependency 'flux-system/"+policies+"' is not ready")
+	policy := r.get(t, "landwaiter.dev/v1alpha1", "ClusterVerificationPolicy", "", waits)
+	require.NotNil(t, policy)
+	require.Nil(t, r.get(t, "v1", "Namespace", "", melon))
 
 	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "InForce", LastTransitionTime: metav1.NewTime(time.Now())}}}})
 	require.NoError(t, err)
-	policy := get(t, "landwaiter.dev/v1alpha1", "ClusterVerificationPolicy", "", "waits")
-	require.NoError(t, w.Client.Status().Patch(within(t), policy, client.RawPatch(types.MergePatchType, status)))
-	for _, name := range []string{"policies", "tenants"} {
-		_, err = flux.Await(within(t), w.Cluster, flux.Kustomization(), flux.Namespace, name, "", metav1.ConditionTrue)
-		require.NoError(t, err)
-	}
-	require.NotNil(t, get(t, "v1", "Namespace", "", "melon"))
-	require.Equal(t, "melon", get(t, "v1", "Namespace", "", "melon").GetLabels()["landwaiter.dev/tenant"])
+	require.NoError(t, r.Client.Status().Patch(suite.Within(t), policy, client.RawPatch(types.MergePatchType, status)))
+	r.applied(t, flux.Namespace, policies, "")
+	r.applied(t, flux.Namespace, tenants, "")
+	require.Equal(t, melon, r.get(t, "v1", "Namespace", "", melon).GetLabels()["landwaiter.dev/tenant"])
 }

@@ -9,18 +9,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/pkg/scaffold"
 	"github.com/landwaiter/landwaiter/test/kit/page"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // The commands of docs/gitops.md run in its order, in an empty folder and without a cluster.
+// They check whole trees, which takes the race detector ten times as long as the program as it
+// is released.
 func TestTheCommandsOfThePageOnGitOpsWork(t *testing.T) {
-	blocks, err := page.Read(root, "docs/gitops.md")
+	blocks, err := page.Read(suite.Root, "docs/gitops.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
 	programs := filepath.Join(dir, "bin")
 	require.NoError(t, os.Mkdir(programs, 0o750))
-	require.NoError(t, os.Symlink(w.binary, filepath.Join(programs, "landwaiter")))
+	require.NoError(t, os.Symlink(suite.MustTool(t, suite.PlainLandwaiter), filepath.Join(programs, "landwaiter")))
 	runner := page.Runner{Dir: dir, Progress: t.Output(), Environment: []string{"HOME=" + dir, "KUBECONFIG=" + filepath.Join(dir, "none"),
-		"PATH=" + programs + ":" + os.Getenv("LANDWAITER_CLUSTER_TOOLS") + ":" + os.Getenv("PATH")}}
+		"PATH=" + programs + ":" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
 	require.NoError(t, runner.Run(t.Context(), blocks...))
+}
+
+// The nightly tests show the trees of the other layouts too.
+func TestTreesAreAccepted(t *testing.T) {
+	guarded(t).accepts(t, written(t, map[string]grown{"flux": trees()["flux"]}, scaffold.LayoutFlux))
 }

@@ -1,17 +1,14 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +17,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // platform is what an admin begins with: a cluster that has nothing, a Git server, and a
@@ -35,43 +33,39 @@ type platform struct {
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	p := &platform{dir: t.TempDir()}
-	tools, err := tool("LANDWAITER_CLUSTER_TOOLS")
+	e := suite.ForTest(t)
+	p := &platform{dir: e.Dir}
+	var err error
+	p.Cluster, err = e.Cluster(suite.Within(t), cluster.Options{WithoutGatekeeper: true, ManagerArgs: []string{"--use-service-account-credentials=true"}})
 	require.NoError(t, err)
-	p.Cluster, err = cluster.Start(within(t), cluster.Options{Tools: tools, Dir: p.dir, Progress: os.Stderr, WithoutGatekeeper: true, ManagerArgs: []string{"--use-service-account-credentials=true"}})
-	require.NoError(t, err)
-	t.Cleanup(p.Stop)
-	t.Cleanup(func() { p.keepLogs(t) })
+	t.Cleanup(func() { p.report(t) })
 	p.registry, err = fixture.StartRegistry(fixture.RegistryOptions{TLS: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.registry.Close() }) // it ends with the process at the latest
-	p.charts = filepath.Join(p.dir, "registry.crt")
+	p.charts = e.Path("registry.crt")
 	require.NoError(t, os.WriteFile(p.charts, p.registry.CertificatePEM(), 0o600))
-	p.git, err = flux.StartGit(context.Background(), filepath.Join(p.dir, "git"))
+	p.git, err = flux.StartGit(context.Background(), e.Path("git"))
 	require.NoError(t, err)
 	t.Cleanup(p.git.Close)
-	p.fleet, err = p.git.Create(within(t), "fleet")
+	p.fleet, err = p.git.Create(suite.Within(t), "fleet")
 	require.NoError(t, err)
 	return p
 }
 
-// keepLogs says what Flux says if the test has failed, and copies the logs to those of the
-// other tests.
-func (p *platform) keepLogs(t *testing.T) {
-	if t.Failed() {
-		for _, kind := range []schema.GroupVersionKind{flux.HelmRelease(), flux.Kustomization()} {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind)
-			if err := p.Client.List(context.Background(), list); err != nil {
-				t.Log(err)
-			}
-			for i := range list.Items {
-				conditions, _, err := unstructured.NestedSlice(list.Items[i].Object, "status", "conditions")
-				t.Log(kind.Kind, list.Items[i].GetName(), conditions, err)
-			}
-		}
-		if err := os.CopyFS(filepath.Join(w.LogDir(), t.Name()), os.DirFS(p.LogDir())); err != nil {
+// report says what Flux says if the test has failed.
+func (p *platform) report(t *testing.T) {
+	if !t.Failed() {
+		return
+	}
+	for _, kind := range []schema.GroupVersionKind{flux.HelmRelease(), flux.Kustomization()} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		if err := p.Client.List(context.Background(), list); err != nil {
 			t.Log(err)
+		}
+		for i := range list.Items {
+			conditions, _, err := unstructured.NestedSlice(list.Items[i].Object, "status", "conditions")
+			t.Log(kind.Kind, list.Items[i].GetName(), conditions, err)
 		}
 	}
 }
@@ -79,18 +73,13 @@ func (p *platform) keepLogs(t *testing.T) {
 // run runs a command with the admin's kubeconfig in the folder of the platform's repository.
 func (p *platform) run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(within(t), name, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig())
-	command.Dir, command.Stdout, command.Stderr = p.fleet.Dir, &stdout, &stderr
-	require.NoError(t, command.Run(), "%s %v: %s%s", name, args, &stdout, &stderr)
-	return stdout.String()
+	return suite.Program{Path: name, Kubeconfig: p.Kubeconfig(), Dir: p.fleet.Dir}.Must(t, args...)
 }
 
 // publish packages a chart and pushes it to the registry.
 func (p *platform) publish(t *testing.T, name, folder string) (url string) {
 	t.Helper()
-	helm := filepath.Join(w.charts, "helm")
+	helm := suite.MustTool(t, suite.ChartTools, "helm")
 	packages := filepath.Join(p.dir, "packages", name)
 	p.run(t, helm, "package", folder, "--destination", packages)
 	files, err := filepath.Glob(filepath.Join(packages, "*.tgz"))
@@ -103,9 +92,8 @@ func (p *platform) publish(t *testing.T, name, folder string) (url string) {
 // gatekeeperChart is the folder of Gatekeeper's own chart, which its Go module has.
 func gatekeeperChart(t *testing.T) string {
 	t.Helper()
-	folder, err := exec.CommandContext(within(t), "go", "-C", filepath.Join(root, "test/tools/cluster"), "list", "-m", "-f", "{{.Dir}}", "github.com/open-policy-agent/gatekeeper/v3").Output()
-	require.NoError(t, err)
-	return filepath.Join(strings.TrimSpace(string(folder)), "charts", "gatekeeper")
+	folder := suite.Program{Path: "go"}.Must(t, "-C", filepath.Join(suite.Root, "test/tools/cluster"), "list", "-m", "-f", "{{.Dir}}", "github.com/open-policy-agent/gatekeeper/v3")
+	return filepath.Join(strings.TrimSpace(folder), "charts", "gatekeeper")
 }
 
 // bootstrap does what `flux bootstrap` does: it writes Flux's own files, pushes, starts the
@@ -122,16 +110,14 @@ func (p *platform) bootstrap(t *testing.T) (commit string) {
 	sync := fmt.Sprintf("{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {namespace: flux-system, name: flux-system}, spec: {interval: 1m, url: %q, ref: {branch: %s}, secretRef: {name: flux-system}}}\n---\n"+
 		"{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: flux-system}, spec: {interval: 10m, path: ./clusters/staging, prune: true, sourceRef: {kind: GitRepository, name: flux-system}}}\n", p.fleet.URL(), flux.Branch)
 	require.NoError(t, os.WriteFile(filepath.Join(system, "gotk-sync.yaml"), []byte(sync), 0o600))
-	commit, err := p.fleet.Push(within(t), "the platform")
+	commit, err := p.fleet.Push(suite.Within(t), "the platform")
 	require.NoError(t, err)
 
-	tools, err := tool("LANDWAITER_FLUX_TOOLS")
-	require.NoError(t, err)
-	controllers, err := flux.Start(within(t), p.Cluster, flux.Options{Tools: tools, Dir: p.dir, Helm: true, Env: []string{"SSL_CERT_FILE=" + p.charts}})
+	controllers, err := flux.Start(suite.Within(t), p.Cluster, flux.Options{Tools: suite.MustTool(t, suite.FluxTools), Dir: p.dir, Helm: true, Env: []string{"SSL_CERT_FILE=" + p.charts}})
 	require.NoError(t, err)
 	t.Cleanup(controllers.Stop)
 	objects := p.build(t, "clusters/staging/flux-system")
-	require.NoError(t, p.Apply(within(t), append(objects, p.fleet.Secret(flux.Namespace, "flux-system"))...))
+	require.NoError(t, p.Apply(suite.Within(t), append(objects, p.fleet.Secret(flux.Namespace, "flux-system"))...))
 	return commit
 }
 
@@ -142,24 +128,16 @@ func fluxControllers() []string {
 // build returns what kustomize makes of a folder of the platform's repository.
 func (p *platform) build(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := cluster.Decode([]byte(p.run(t, filepath.Join(w.charts, "kustomize"), "build", folder)))
+	objects, err := cluster.Decode([]byte(p.run(t, suite.MustTool(t, suite.ChartTools, "kustomize"), "build", folder)))
 	require.NoError(t, err)
 	require.NotEmpty(t, objects, folder)
 	return objects
 }
 
-// long bounds steps that wait for charts to be installed.
-func long(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 75*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // absolute returns the path of a folder of this repository.
 func absolute(t *testing.T, folder string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, folder))
+	path, err := filepath.Abs(filepath.Join(suite.Root, folder))
 	require.NoError(t, err)
 	return path
 }

@@ -1,4 +1,4 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
@@ -20,6 +20,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // nested is a Kustomization in a namespace of red that applies ./inner of red's repository.
@@ -51,7 +52,7 @@ const (
 
 func guardrail(name string) string { return "ValidatingAdmissionPolicy 'landwaiter-" + name + "'" }
 
-// attempts by what red would gain.
+// attempts by what red would gain. The names iris-red and iris-green stand for those of the run.
 func attempts() map[string]attempt {
 	const rbac = "apiVersion: rbac.authorization.k8s.io/v1\nkind: "
 	const account = "subjects: [{kind: ServiceAccount, name: iris-red, namespace: iris-red}]\n"
@@ -92,7 +93,7 @@ func attempts() map[string]attempt {
 		"objects in green by target":       {file: nested("iris-red", own+", targetNamespace: iris-green-web"), inner: configMap("iris-red-web", "x"), by: byRBAC, says: forbidden("configmaps", "iris-green-web"), in: "iris-red"},
 		"green's repository":               {file: nested("iris-red", "serviceAccountName: iris-red, sourceRef: {kind: GitRepository, name: iris-green, namespace: iris-green}"), by: byFlux, says: "cross-namespace references have been blocked", in: "iris-red"},
 		"green's account from a member":    {file: sourceOfRed("iris-red-web") + "---\n" + nested("iris-red-web", "serviceAccountName: iris-green, sourceRef: {kind: GitRepository, name: iris-red}"), inner: configMap("iris-green-web", "x"), by: byRBAC, says: `"system:serviceaccount:iris-red-web:iris-green" cannot patch`, in: "iris-red-web"},
-		"a base from another Git server":   {file: nested("iris-red", own), base: "ELSEWHERE/foreign.git?ref=main", by: byFlux, says: "is not in or below", in: "iris-red"},
+		"a base from another Git server":   {file: nested("iris-red", own), base: "ELSEWHERE.git?ref=main", by: byFlux, says: "is not in or below", in: "iris-red"},
 		// The lockdown does not keep kustomize from fetching a single file. What it says is applied as red's account all the same.
 		"a manifest from another server": {file: nested("iris-red", own), base: "ELSEWHERE/manifest.yaml", by: byRBAC, says: forbidden("configmaps", "iris-green-web"), in: "iris-red"},
 		"green's variables":              {file: nested("iris-red", own+", postBuild: {substituteFrom: [{kind: ConfigMap, name: tenant-vars, namespace: iris-green}]}"), by: "schema of Flux", says: "spec.postBuild.substituteFrom[0].namespace: field not declared in schema"},
@@ -112,26 +113,29 @@ func sourceOfRed(namespace string) string {
 
 func TestRedCannotTouchGreen(t *testing.T) {
 	r := controllers(t)
-	green := r.team(t, "iris-green", "--namespace", "iris-green-web", "--prefix", "iris-green-", "--create-namespaces", "--quota", "pods=5", "--variable", "COLOR=green")
-	green.push(t, metav1.ConditionTrue, map[string]string{"app.yaml": configMap("iris-green-web", "app")})
-	red := r.team(t, "iris-red", "--namespace", "iris-red-web", "--prefix", "iris-red-", "--create-namespaces", "--quota", "pods=5")
-	apply(t, red.repository.Secret("iris-red-web", "git"))
-	before := everything(t, "iris-green", "iris-green-web")
+	quota := []string{"--create-namespaces", "--quota", "pods=5"}
+	names := strings.NewReplacer("iris-green", fresh("iris-green"), "iris-red", fresh("iris-red"))
+	greenHome, greenWeb, redHome, redWeb := names.Replace("iris-green"), names.Replace("iris-green-web"), names.Replace("iris-red"), names.Replace("iris-red-web")
+	green := r.team(t, greenHome, append(quota, "--namespace", greenWeb, "--prefix", greenHome+"-", "--variable", "COLOR=green")...)
+	green.push(t, metav1.ConditionTrue, map[string]string{"app.yaml": configMap(greenWeb, "app")})
+	red := r.team(t, redHome, append(quota, "--namespace", redWeb, "--prefix", redHome+"-")...)
+	r.apply(t, red.repository.Secret(redWeb, "git"))
+	before := r.everything(t, greenHome, greenWeb)
 	require.Greater(t, len(before), 12)
 
-	elsewhere := foreign(t, r)
+	elsewhere := r.foreign(t, greenWeb)
 	all := attempts()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		t.Run(name, func(t *testing.T) { all[name].make(t, red, elsewhere) })
+		t.Run(name, func(t *testing.T) { all[name].make(t, red, names, elsewhere) })
 	}
 	red.push(t, metav1.ConditionTrue, nil)
-	require.Equal(t, before, everything(t, "iris-green", "iris-green-web"), "green is as it was")
-	require.Nil(t, get(t, "v1", "Namespace", "", "iris-green-new"))
-	require.Nil(t, get(t, "landwaiter.dev/v1alpha1", "Tenant", "", "other"))
+	require.Equal(t, before, r.everything(t, greenHome, greenWeb), "green is as it was")
+	require.Nil(t, r.get(t, "v1", "Namespace", "", greenHome+"-new"))
+	require.Nil(t, r.get(t, "landwaiter.dev/v1alpha1", "Tenant", "", "other"))
 }
 
 // make commits the attempt and sees it refused, by the layer that should.
-func (a attempt) make(t *testing.T, red *team, elsewhere string) {
+func (a attempt) make(t *testing.T, red *team, names *strings.Replacer, elsewhere string) {
 	t.Helper()
 	files := map[string]string{"file.yaml": a.file}
 	if a.inner != "" {
@@ -141,16 +145,17 @@ func (a attempt) make(t *testing.T, red *team, elsewhere string) {
 		files["inner/kustomization.yaml"] = "resources: [\"" + a.base + "\"]\n"
 	}
 	for name, text := range files {
-		files[name] = strings.NewReplacer("REPOSITORY", red.repository.URL(), "ELSEWHERE", elsewhere).Replace(text)
+		files[name] = strings.NewReplacer("REPOSITORY", red.repository.URL(), "ELSEWHERE", elsewhere).Replace(names.Replace(text))
 	}
+	says := names.Replace(a.says)
 	var said string
 	if a.in == "" {
 		said = red.push(t, metav1.ConditionFalse, files)
 	} else {
 		red.push(t, metav1.ConditionTrue, files)
-		said = refused(t, flux.Kustomization(), a.in, "inner", a.says)
+		said = red.refused(t, flux.Kustomization(), names.Replace(a.in), "inner", says)
 	}
-	require.Contains(t, said, a.says)
+	require.Contains(t, said, says)
 	if a.by != byRBAC && a.by != byFlux && a.by != "schema of Flux" {
 		require.Contains(t, said, a.by)
 	} else {
@@ -159,28 +164,29 @@ func (a attempt) make(t *testing.T, red *team, elsewhere string) {
 	t.Logf("%s: %s", a.by, said)
 	red.push(t, metav1.ConditionTrue, nil)
 	for _, namespace := range []string{"iris-red", "iris-red-web"} {
-		gone(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace, "inner")
+		red.gone(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", names.Replace(namespace), "inner")
 	}
 }
 
 // foreign starts a server that red's repository refers to: with a manifest for green's
 // namespace, and a Git repository that has the same.
-func foreign(t *testing.T, r *running) string {
+func (r *running) foreign(t *testing.T, green string) string {
 	t.Helper()
-	manifest := configMap("iris-green-web", "x")
-	r.repository(t, "foreign", map[string]string{"kustomization.yaml": "resources: [manifest.yaml]\n", "manifest.yaml": manifest})
+	manifest := configMap(green, "x")
+	foreign := fresh("foreign")
+	r.repository(t, foreign, map[string]string{"kustomization.yaml": "resources: [manifest.yaml]\n", "manifest.yaml": manifest})
 	mux := http.NewServeMux()
-	mux.Handle("/foreign.git/", r.git.Unguarded())
-	mux.HandleFunc("/manifest.yaml", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, manifest) }) // whoever asks sees the rest
+	mux.Handle("/"+foreign+".git/", r.git.Unguarded())
+	mux.HandleFunc("/"+foreign+"/manifest.yaml", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, manifest) }) // whoever asks sees the rest
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	return server.URL
+	return server.URL + "/" + foreign
 }
 
 // everything returns the versions of all objects of namespaces, and of the namespaces
 // themselves. Flux writes the status of its own kinds all the time, so of those it is the
 // generation, which counts changes of the spec.
-func everything(t *testing.T, namespaces ...string) map[string]string {
+func (w *world) everything(t *testing.T, namespaces ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, kind := range []schema.GroupVersionKind{
@@ -192,7 +198,7 @@ func everything(t *testing.T, namespaces ...string) map[string]string {
 		for _, namespace := range namespaces {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind)
-			require.NoError(t, w.Client.List(within(t), list, client.InNamespace(namespace)))
+			require.NoError(t, w.Client.List(suite.Within(t), list, client.InNamespace(namespace)))
 			for i := range list.Items {
 				object := &list.Items[i]
 				version := object.GetResourceVersion()
@@ -204,7 +210,7 @@ func everything(t *testing.T, namespaces ...string) map[string]string {
 		}
 	}
 	for _, namespace := range namespaces {
-		found["Namespace "+namespace] = get(t, "v1", "Namespace", "", namespace).GetResourceVersion()
+		found["Namespace "+namespace] = w.get(t, "v1", "Namespace", "", namespace).GetResourceVersion()
 	}
 	return found
 }

@@ -1,30 +1,30 @@
-//go:build flux
+//go:build nightly
 
 package gitops
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/test/kit/flux"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // The scenario of flux-multitenant-demo with the lockdown: the source is in the tenant's
 // namespace, the account is named, and the last section ends in a refusal.
 func TestTheDemoIsTheSeeds(t *testing.T) {
 	r := controllers(t)
-	shared := r.repository(t, "demo", demo())
-	must(t, "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant", "--git-url", shared.URL(), "--git-branch", flux.Branch, "--git-secret", "git")
-	const stray = `{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: foo, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
-	  serviceAccountName: foo, path: ./kustomizations/wrong-namespace, sourceRef: {kind: GitRepository, name: default}}}`
-	apply(t, shared.Secret("foo", "git"), of(stray))
-	require.NoError(t, flux.Reconcile(within(t), w.Cluster, flux.GitRepository(), "foo", "default"))
-	_, err := flux.Await(within(t), w.Cluster, flux.Kustomization(), "foo", "dummy", "", metav1.ConditionTrue)
-	require.NoError(t, err)
-	requireSeeds(t, "foo", "sometenant")
+	foo, tenant := fresh("foo"), fresh("sometenant")
+	shared := r.repository(t, foo+"-demo", demo())
+	r.program.Must(t, "tenant", "add", "--tenant-namespace", foo, "--tenant-name", tenant, "--git-url", shared.URL(), "--git-branch", flux.Branch, "--git-secret", "git")
+	r.apply(t, shared.Secret(foo, "git"), suite.Object(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: wrong-namespace}, spec: {interval: 5m, retryInterval: 1s, prune: true,
+	  serviceAccountName: %[1]s, path: ./kustomizations/wrong-namespace, sourceRef: {kind: GitRepository, name: default}}}`, foo))
+	require.NoError(t, flux.Reconcile(suite.Within(t), r.Cluster, flux.GitRepository(), foo, "default"))
+	r.applied(t, foo, "dummy", "")
+	r.requireSeeds(t, foo, tenant)
 
-	refused(t, flux.Kustomization(), "foo", "wrong-namespace", `User "system:serviceaccount:foo:foo" cannot patch resource "configmaps" in API group "" in the namespace "default"`)
-	require.Nil(t, get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
+	r.refused(t, flux.Kustomization(), foo, "wrong-namespace", fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace "default"`, foo))
+	require.Nil(t, r.get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
 }

@@ -3,11 +3,9 @@
 package gitops
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -16,11 +14,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
+
+var guarded = suite.Once(parts, start)
 
 // kustomization is what Flux does for an object of that kind: it builds the path, sets the
 // namespace, fills in variables, and applies the result as an account.
 type kustomization struct {
+	*world
 	namespace, account, path, target string
 	variables                        map[string]string
 }
@@ -32,8 +34,8 @@ func (k kustomization) reconcile(t *testing.T, files map[string]string) error {
 	if account == "" {
 		account = "default" // --default-service-account=default
 	}
-	config := w.As(fmt.Sprintf("system:serviceaccount:%s:%s", k.namespace, account), "system:serviceaccounts", "system:serviceaccounts:"+k.namespace)
-	asAccount, err := w.NewClient(config)
+	config := k.As(fmt.Sprintf("system:serviceaccount:%s:%s", k.namespace, account), "system:serviceaccounts", "system:serviceaccounts:"+k.namespace)
+	asAccount, err := k.NewClient(config)
 	require.NoError(t, err)
 	objects, err := cluster.Decode([]byte(k.build(t, files)))
 	require.NoError(t, err)
@@ -44,7 +46,7 @@ func (k kustomization) reconcile(t *testing.T, files map[string]string) error {
 			if dry {
 				options = append(options, client.DryRunAll)
 			}
-			if err := asAccount.Apply(within(t), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...); err != nil {
+			if err := asAccount.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(object.DeepCopy()), options...); err != nil {
 				return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 			}
 		}
@@ -70,51 +72,57 @@ func (k kustomization) build(t *testing.T, files map[string]string) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(within(t), filepath.Join(w.charts, "kustomize"), "build", filepath.Join(dir, "wrapper"))
-	command.Stdout, command.Stderr = &stdout, &stderr
-	require.NoError(t, command.Run(), stderr.String())
-	return regexp.MustCompile(`\$\{(\w+)\}`).ReplaceAllStringFunc(stdout.String(), func(match string) string { return k.variables[match[2:len(match)-1]] })
+	built := suite.Program{Path: suite.MustTool(t, suite.ChartTools, "kustomize")}.Must(t, "build", filepath.Join(dir, "wrapper"))
+	return regexp.MustCompile(`\$\{(\w+)\}`).ReplaceAllStringFunc(built, func(match string) string { return k.variables[match[2:len(match)-1]] })
 }
 
 func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
-	must(t, "tenant", "add", "lime", "--namespace", "lime-web")
-	file := filepath.Join(t.TempDir(), "kiwi.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\nmetadata: {name: kiwi}\nspec: {home: kiwi, namespaces: [kiwi-web], reconciler: {}}\n"), 0o600))
-	must(t, "tenant", "add", "-f", file)
+	w := guarded(t)
+	lime, kiwi := fresh("lime"), fresh("kiwi")
+	w.program.Must(t, "tenant", "add", lime, "--namespace", lime+"-web")
+	w.add(t, "metadata: {name: %s}\nspec: {home: %[1]s, namespaces: [%[1]s-web], reconciler: {}}\n", kiwi)
 	files := func(namespace string) map[string]string {
-		return map[string]string{"kustomization.yaml": "resources: [own.yaml, other.yaml]\n", "own.yaml": configMap("kiwi-web", "own"), "other.yaml": configMap(namespace, "other")}
+		return map[string]string{"kustomization.yaml": "resources: [own.yaml, other.yaml]\n", "own.yaml": configMap(kiwi+"-web", "own"), "other.yaml": configMap(namespace, "other")}
 	}
-	own := kustomization{namespace: "kiwi", account: "kiwi"}
-	for _, namespace := range []string{"default", "lime", "lime-web", "kube-system"} {
-		require.ErrorContains(t, own.reconcile(t, files(namespace)), `User "system:serviceaccount:kiwi:kiwi" cannot patch resource "configmaps" in API group "" in the namespace "`+namespace+`"`)
-		require.Nil(t, get(t, "v1", "ConfigMap", namespace, "other"))
-		require.Nil(t, get(t, "v1", "ConfigMap", "kiwi-web", "own"), "all or nothing")
+	own := kustomization{world: w, namespace: kiwi, account: kiwi}
+	for _, namespace := range []string{"default", lime, lime + "-web", "kube-system"} {
+		require.ErrorContains(t, own.reconcile(t, files(namespace)), fmt.Sprintf(`User "system:serviceaccount:%s:%[1]s" cannot patch resource "configmaps" in API group "" in the namespace %q`, kiwi, namespace))
+		require.Nil(t, w.get(t, "v1", "ConfigMap", namespace, "other"))
+		require.Nil(t, w.get(t, "v1", "ConfigMap", kiwi+"-web", "own"), "all or nothing")
 	}
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error { return own.reconcile(t, files("kiwi")) })) // once bindings are known
-	require.NotNil(t, get(t, "v1", "ConfigMap", "kiwi-web", "own"))
+	suite.Eventually(t, func(context.Context) error { return own.reconcile(t, files(kiwi)) }) // once bindings are known
+	require.NotNil(t, w.get(t, "v1", "ConfigMap", kiwi+"-web", "own"))
 
 	// Where nobody is named, it is the account default, which has no rights.
-	require.ErrorContains(t, kustomization{namespace: "kiwi"}.reconcile(t, files("kiwi")), `User "system:serviceaccount:kiwi:default" cannot patch resource "configmaps"`)
+	require.ErrorContains(t, kustomization{world: w, namespace: kiwi}.reconcile(t, files(kiwi)), fmt.Sprintf(`User "system:serviceaccount:%s:default" cannot patch resource "configmaps"`, kiwi))
 }
 
 func TestWithoutControllersTheDemoIsTheSeeds(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "tenant.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\nmetadata: {name: sometenant}\nspec: {home: foo, reconciler: {serviceAccount: foo}}\n"), 0o600))
-	must(t, "tenant", "add", "-f", file)
-	k := kustomization{namespace: "foo", account: "foo", path: "kustomizations/per-tenant", target: "foo",
-		variables: map[string]string{"SUBST_LITERAL": "sometenant", "PER_TENANT_SUBST": `This tenant name is "sometenant"`}}
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error { return k.reconcile(t, demo()) })) // once bindings are known
-	requireSeeds(t, "foo", "sometenant")
-
+	w := guarded(t)
+	foo, tenant := fresh("foo"), fresh("sometenant")
+	w.add(t, "metadata: {name: %s}\nspec: {home: %s, reconciler: {serviceAccount: %[2]s}}\n", tenant, foo)
+	k := kustomization{world: w, namespace: foo, account: foo, path: "kustomizations/per-tenant", target: foo,
+		variables: map[string]string{"SUBST_LITERAL": tenant, "PER_TENANT_SUBST": fmt.Sprintf("This tenant name is %q", tenant)}}
+	suite.Eventually(t, func(context.Context) error { return k.reconcile(t, demo()) }) // once bindings are known
+	w.requireSeeds(t, foo, tenant)
 }
 
 // What names another namespace is refused, with the account and without.
 func TestTheDemosLastSectionIsRefused(t *testing.T) {
-	must(t, "tenant", "add", "--tenant-namespace", "bar", "--tenant-name", "othertenant", "--git-url", "https://git.example.com/demo")
-	for _, account := range []string{"bar", ""} {
-		err := kustomization{namespace: "bar", account: account, path: "kustomizations/wrong-namespace"}.reconcile(t, demo())
+	w := guarded(t)
+	bar := fresh("bar")
+	w.program.Must(t, "tenant", "add", "--tenant-namespace", bar, "--tenant-name", fresh("othertenant"), "--git-url", "https://git.example.com/demo")
+	for _, account := range []string{bar, ""} {
+		err := kustomization{world: w, namespace: bar, account: account, path: "kustomizations/wrong-namespace"}.reconcile(t, demo())
 		require.ErrorContains(t, err, `cannot patch resource "configmaps" in API group "" in the namespace "default"`)
 	}
-	require.Nil(t, get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
+	require.Nil(t, w.get(t, "v1", "ConfigMap", "default", "wrong-namespace"))
+}
+
+// add makes a Tenant of a file.
+func (w *world) add(t *testing.T, format string, args ...any) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tenant.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\n"+format, args...), 0o600))
+	w.program.Must(t, "tenant", "add", "-f", file)
 }

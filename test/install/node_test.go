@@ -1,182 +1,266 @@
-//go:build e2e
+//go:build nightly
 
 package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
-	"strings"
-	"testing"
+	"sync"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 )
 
+// What comes back after a power cut.
 const (
-	namespace = "landwaiter-system"
-	app       = "app.kubernetes.io/name"
-	template  = "pod-template-hash"
-	// grace is how long a process may take to end.
-	grace = 20 * time.Second
+	landwaiterPods = "landwaiter"
+	gatekeeperPods = "gatekeeper"
+	redisPods      = "redis"
+	manager        = "kube-controller-manager"
 )
 
-// node does what kubelets do with Landwaiter's pods: it runs a process with the arguments,
-// the account and the Secrets of the newest pod, and reports the pods of the same template
-// as ready once the process is. There is one process for all of them, since Gatekeeper
-// reaches Landwaiter at one address.
+// period is how often the stand-ins look at the API server.
+const period = 50 * time.Millisecond
+
+// node stands in for scheduler and kubelet: it binds the pods that the real controllers
+// make, runs the real program of each as a process, probes it and says in the pod's status
+// whether it is ready. It runs a part only once that part was returned.
 type node struct {
-	*world
-	binary, dir, authority string
-	port                   int // that Gatekeeper reaches
+	w       *coldCluster
+	working sync.WaitGroup
 
-	template string // of the pods that the process runs for
-	process  *cluster.Process
-	health   string
+	mu       sync.Mutex
+	returned map[string]bool
+	running  map[types.UID]*podProcess
+	manager  bool // kube-controller-manager is to run: it ends when it loses its lease
 }
 
-// start watches pods until the test ends.
-func (n *node) start(t *testing.T) {
-	t.Helper()
-	ports, err := cluster.FreePorts(1)
-	require.NoError(t, err)
-	n.port = ports[0]
-	require.NoError(t, os.MkdirAll(n.dir, 0o700))
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		last := ""
-		for ctx.Err() == nil {
-			if err := n.step(ctx); err != nil && err.Error() != last && ctx.Err() == nil {
-				last = err.Error()
-				fmt.Fprintln(os.Stderr, "node:", last) // a test may not log from here
-			}
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		}
-		if n.process != nil {
-			n.process.Kill()
-		}
-	}()
-	t.Cleanup(func() { stop(); <-done })
+// podProcess is the process of a pod.
+type podProcess struct {
+	*cluster.Process
+	part  string
+	port  int
+	probe func(context.Context) error
+	ready bool
 }
 
-// step looks at the pods once.
-func (n *node) step(ctx context.Context) error {
-	var pods corev1.PodList
-	if err := n.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{app: "landwaiter"}); err != nil {
-		return fmt.Errorf("list pods: %w", err)
+// partOf says what a pod runs, or "".
+func partOf(pod *corev1.Pod) string {
+	switch {
+	case pod.Labels["app.kubernetes.io/name"] == "landwaiter":
+		return landwaiterPods
+	case pod.Labels["app.kubernetes.io/name"] == "landwaiter-redis":
+		return redisPods
+	case pod.Labels["control-plane"] == "controller-manager":
+		return gatekeeperPods
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	newest := ""
-	for _, pod := range pods.Items {
-		if len(pod.Status.Conditions) == 0 || !ready(pod) {
-			newest = pod.Labels[template]
-			if err := n.run(ctx, pod); err != nil {
-				return err
-			}
+	return ""
+}
+
+// giveBack lets a part run again.
+func (n *node) giveBack(part string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.returned[part] = true
+}
+
+// controlPlane starts what of the control plane was killed, and keeps it running.
+func (n *node) controlPlane(ctx context.Context, names ...string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.manager = n.manager || slices.Contains(names, manager)
+	return n.w.Restart(ctx, names...)
+}
+
+// killControlPlane kills it.
+func (n *node) killControlPlane() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.manager = false
+	n.w.Kill(manager, "kube-apiserver", "etcd")
+}
+
+// kill kills all processes of pods at once and takes back all parts.
+func (n *node) kill() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.running {
+		c.Kill()
+	}
+	clear(n.running)
+	clear(n.returned)
+}
+
+// port returns where the process of a pod listens.
+func (n *node) port(pod types.UID) (int, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.running[pod]
+	if c == nil {
+		return 0, false
+	}
+	return c.port, true
+}
+
+// isReady says whether want processes of a part are ready.
+func (n *node) isReady(part string, want int) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	got := 0
+	for c := range maps.Values(n.running) {
+		if c.part == part && c.ready {
+			got++
 		}
 	}
-	if newest == "" {
-		return nil
-	}
-	if _, err := stack.Get(ctx, n.health+"/readyz"); err != nil {
-		return err
-	}
-	for _, pod := range pods.Items {
-		if pod.Labels[template] == n.template && !ready(pod) {
-			if err := n.report(ctx, pod); err != nil {
-				return err
-			}
-		}
+	if got < want {
+		return fmt.Errorf("%d of %d processes of %s are ready", got, want, part)
 	}
 	return nil
 }
 
-func ready(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+// run works until ctx ends.
+func (n *node) run(ctx context.Context) {
+	every(ctx, period, func() {
+		n.keepManager(ctx)
+		var all []corev1.Pod
+		for _, ns := range []string{stack.Namespace, cluster.GatekeeperNamespace} {
+			var pods corev1.PodList
+			if err := n.w.Client.List(ctx, &pods, client.InNamespace(ns)); err != nil {
+				return // the API server is away
+			}
+			all = append(all, pods.Items...)
+		}
+		n.end(ctx, all)
+		for i := range all {
+			if part := partOf(&all[i]); part != "" && all[i].DeletionTimestamp == nil {
+				n.sync(ctx, &all[i], part)
+			}
+		}
 	})
 }
 
-// report says that a pod runs and is ready.
-func (n *node) report(ctx context.Context, pod corev1.Pod) error {
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	return client.IgnoreNotFound(n.Client.Status().Update(ctx, &pod))
+// keepManager starts kube-controller-manager again if it has ended, as a kubelet does.
+func (n *node) keepManager(ctx context.Context) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.w.Process(manager).Ended():
+		if n.manager {
+			_ = n.w.Restart(ctx, manager)
+		}
+	default:
+	}
 }
 
-// run replaces the process by one for the template of a pod, if there is none yet.
-func (n *node) run(ctx context.Context, pod corev1.Pod) error {
-	if n.template == pod.Labels[template] {
-		return nil
-	}
-	container := pod.Spec.Containers[0]
-	kubeconfig := filepath.Join(n.dir, "kubeconfig")
-	if err := n.AccountKubeconfig(ctx, namespace, pod.Spec.ServiceAccountName, kubeconfig); err != nil {
-		return err
-	}
-	ports, err := cluster.FreePorts(2)
-	if err != nil {
-		return err
-	}
-	args := slices.DeleteFunc(slices.Clone(container.Args), func(arg string) bool {
-		return strings.HasPrefix(arg, "--drain-delay") // which is for load balancers
-	})
-	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "$(POD_NAMESPACE)", namespace)
-		for _, mount := range container.VolumeMounts {
-			args[i] = strings.ReplaceAll(args[i], mount.MountPath, filepath.Join(n.dir, mount.Name))
+// end kills the processes of pods that are deleted, and takes these out of the API server.
+func (n *node) end(ctx context.Context, pods []corev1.Pod) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	kept := map[types.UID]bool{}
+	for i := range pods {
+		kept[pods[i].UID] = pods[i].DeletionTimestamp == nil
+		if !kept[pods[i].UID] {
+			_ = n.w.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0))
 		}
 	}
-	if err := n.mount(ctx, pod.Spec.Volumes); err != nil {
-		return err
-	}
-	environment := []string{"SSL_CERT_FILE=" + n.authority}
-	for _, variable := range container.Env {
-		if variable.Value != "" {
-			environment = append(environment, variable.Name+"="+variable.Value)
+	for pod, c := range n.running {
+		if !kept[pod] {
+			c.Kill()
+			delete(n.running, pod)
 		}
 	}
-	if n.process != nil {
-		n.process.Terminate(grace) // or the next one would wait for its lease to run out
-	}
-	n.health, n.template = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), pod.Labels[template]
-	n.process, err = cluster.StartProcess(n.LogDir(), cluster.Command{Name: "landwaiter", Path: n.binary, Env: environment,
-		Args: append(args, "--kubeconfig="+kubeconfig, fmt.Sprintf("--address=127.0.0.1:%d", n.port),
-			fmt.Sprintf("--health-address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[1]))})
-	return err
 }
 
-// mount writes the Secrets of volumes into folders.
-func (n *node) mount(ctx context.Context, volumes []corev1.Volume) error {
-	for _, volume := range volumes {
-		if volume.Secret == nil {
-			continue
+// sync does for one pod what is due. Errors are not kept: it is called again.
+func (n *node) sync(ctx context.Context, pod *corev1.Pod, part string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if pod.Spec.NodeName == "" {
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName}}
+		_ = n.w.Client.SubResource("binding").Create(ctx, pod, binding)
+		return
+	}
+	if !n.returned[part] {
+		return
+	}
+	c := n.running[pod.UID]
+	if c != nil {
+		select {
+		case <-c.Ended(): // a kubelet restarts it
+			c = nil
+		default:
 		}
-		var secret corev1.Secret
-		if err := n.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: volume.Secret.SecretName}, &secret); err != nil {
-			return fmt.Errorf("mount a Secret: %w", err)
-		}
-		folder := filepath.Join(n.dir, volume.Name)
-		err := os.MkdirAll(folder, 0o700)
-		for name, content := range secret.Data {
-			err = errors.Join(err, os.WriteFile(filepath.Join(folder, name), content, 0o600))
-		}
+	}
+	if c == nil {
+		started, err := n.w.launch(ctx, pod, part)
 		if err != nil {
-			return err
+			return
+		}
+		n.running[pod.UID] = started
+		return
+	}
+	c.ready = c.probe(ctx) == nil
+	status := corev1.ConditionFalse
+	if c.ready {
+		status = corev1.ConditionTrue
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == status {
+			return
 		}
 	}
-	return nil
+	address := fmt.Sprintf("10.1.%d.%d", c.PID()/250%250, c.PID()%250+1)
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status}, {Type: corev1.ContainersReady, Status: status}}
+	_ = n.w.Client.Status().Update(ctx, pod)
+}
+
+// launch starts the process of a pod and does not wait for it.
+func (w *coldCluster) launch(ctx context.Context, pod *corev1.Pod, part string) (*podProcess, error) {
+	switch part {
+	case gatekeeperPods:
+		process, err := w.LaunchGatekeeper(pod.Name)
+		if err != nil {
+			return nil, err
+		}
+		return &podProcess{Process: process.Process, part: part, port: process.Port, probe: process.Ready}, nil
+	case redisPods:
+		server, err := cluster.StartRedis(ctx, w.LogDir())
+		if err != nil {
+			return nil, err
+		}
+		return &podProcess{Process: server.Process, part: part, port: server.Port(), probe: func(context.Context) error { return nil }}, nil
+	default:
+		ports, err := cluster.FreePorts(1)
+		if err != nil {
+			return nil, err
+		}
+		replica, err := w.LaunchReplica(ctx, ports[0])
+		if err != nil {
+			return nil, err
+		}
+		return &podProcess{Process: replica.Process, part: part, port: ports[0], probe: replica.Ready}, nil
+	}
+}
+
+// every calls do each period until ctx ends.
+func every(ctx context.Context, period time.Duration, do func()) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
 }

@@ -249,27 +249,3 @@ func TestOnlyArtifactsThatAreProvenAreAdmitted(t *testing.T) {
 		})
 	}
 }
-
-// Every rule, and every "else" of one, is taken out on its own.
-func TestEveryRuleAboutArtifactsIsNeeded(t *testing.T) {
-	cases := artifactScenarios()
-	slices.SortFunc(cases, func(a, b scenario) int { return strings.Compare(a.name, b.name) })
-	for n := 0; ; n++ {
-		modules := artifactModules(t)
-		removed := remove(modules[0], n)
-		if removed == "" {
-			require.Greater(t, n, 15, "the template has more rules than that")
-			return
-		}
-		query, err := prepareArtifacts(t.Context(), modules)
-		if err != nil {
-			t.Logf("does not compile without %s: %v", removed, err)
-			continue
-		}
-		noticed := slices.ContainsFunc(cases, func(s scenario) bool {
-			messages, asked, err := review(t.Context(), query, s.input, s.answer)
-			return s.failure(messages, asked, err) != nil
-		})
-		require.True(t, noticed, "nothing fails without %s", removed)
-	}
-}

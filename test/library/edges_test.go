@@ -79,8 +79,7 @@ func TestWhatIsUnknownNeverAllows(t *testing.T) {
 	for _, s := range templates(t) {
 		t.Run(s.folder, func(t *testing.T) {
 			t.Parallel()
-			e, err := newEvaluator(s.parse(t))
-			require.NoError(t, err)
+			e := s.evaluator(t)
 			for _, c := range s.cases(t) {
 				if c.twin || !denied(t, e, c.parsed, c.inventory) {
 					continue
@@ -98,8 +97,7 @@ func TestAnUpdateWithoutItsOldObjectIsJudgedAsACreation(t *testing.T) {
 	for _, s := range templates(t) {
 		t.Run(s.folder, func(t *testing.T) {
 			t.Parallel()
-			e, err := newEvaluator(s.parse(t))
-			require.NoError(t, err)
+			e := s.evaluator(t)
 			for _, c := range s.cases(t) {
 				if c.twin {
 					continue
@@ -178,8 +176,7 @@ func TestMalformedObjectsGetTheOutcomeThatIsFixed(t *testing.T) {
 	for _, s := range templates(t) {
 		t.Run(s.folder, func(t *testing.T) {
 			t.Parallel()
-			e, err := newEvaluator(s.parse(t))
-			require.NoError(t, err)
+			e := s.evaluator(t)
 			var text strings.Builder
 			seen := map[bool]bool{}
 			cases := s.cases(t)

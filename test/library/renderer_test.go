@@ -48,9 +48,7 @@ func TestTheFluxObjectsOfATenantPass(t *testing.T) {
 				}
 			}
 			messages := func(folder string, given, parameters object) []string {
-				e, err := newEvaluator(readTemplate(t, folder).parse(t))
-				require.NoError(t, err)
-				found, err := e.messages(t.Context(), ast.MustInterfaceToValue(object{"review": reviewOf(given), "parameters": orEmpty(parameters)}), stored(object{"cluster": cluster}))
+				found, err := readTemplate(t, folder).evaluator(t).messages(t.Context(), ast.MustInterfaceToValue(object{"review": reviewOf(given), "parameters": orEmpty(parameters)}), stored(object{"cluster": cluster}))
 				require.NoError(t, err)
 				return found
 			}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/stretchr/testify/require"
 )
@@ -404,48 +403,4 @@ func TestTemplateAdmitsOnlyWhatIsProven(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Every rule, and every "else" of one, is taken out on its own.
-func TestEveryRuleOfTheTemplateIsNeeded(t *testing.T) {
-	text := source(t, "verified-images")
-	cases := scenarios()
-	slices.SortFunc(cases, func(a, b scenario) int { return strings.Compare(a.name, b.name) })
-	for n := 0; ; n++ {
-		module, err := ast.ParseModuleWithOpts("template.rego", text, ast.ParserOptions{RegoVersion: ast.RegoV1})
-		require.NoError(t, err)
-		removed := remove(module, n)
-		if removed == "" {
-			require.Greater(t, n, 20, "the template has more rules than that")
-			return
-		}
-		query, err := compile(t.Context(), rego.ParsedModule(module))
-		if err != nil {
-			t.Logf("does not compile without %s: %v", removed, err)
-			continue
-		}
-		noticed := slices.ContainsFunc(cases, func(s scenario) bool {
-			messages, asked, err := review(t.Context(), query, s.input, s.answer)
-			return s.failure(messages, asked, err) != nil
-		})
-		require.True(t, noticed, "nothing fails without %s", removed)
-	}
-}
-
-// remove takes the nth rule out of a module, counting each "else" as one, and
-// returns where it stood, or nothing if there are fewer.
-func remove(module *ast.Module, n int) string {
-	for i := range module.Rules {
-		for at := &module.Rules[i]; *at != nil; at = &(*at).Else {
-			if n--; n >= 0 {
-				continue
-			}
-			removed := *at
-			if *at = removed.Else; *at == nil && at == &module.Rules[i] {
-				module.Rules = slices.Delete(module.Rules, i, i+1)
-			}
-			return fmt.Sprintf("line %d: %s", removed.Location.Row, removed.Head)
-		}
-	}
-	return ""
 }

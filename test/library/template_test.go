@@ -1,5 +1,5 @@
 // Package library tests the ConstraintTemplates against answers that no honest
-// provider gives: the real Gatekeeper and provider are in test/e2e.
+// provider gives: the real Gatekeeper and provider are in test/admission.
 package library
 
 import (

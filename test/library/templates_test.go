@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -31,7 +32,7 @@ type template struct {
 	modules    []string // the template's own, then its libraries
 }
 
-// suite is a gator suite. test/gator runs the same files with gator.
+// suite is a gator suite. The module in gator runs the same files with gator.
 type suite struct {
 	Tests []struct {
 		Name, Template, Constraint string
@@ -162,6 +163,27 @@ type evaluator struct {
 	query    ast.Body
 }
 
+var (
+	evaluators = map[string]evaluator{} // by the template's folder
+	suites     = map[string][]testCase{}
+	reading    sync.Mutex
+)
+
+// evaluator returns that of the template, which all tests share.
+func (s template) evaluator(t testing.TB) evaluator {
+	t.Helper()
+	reading.Lock()
+	defer reading.Unlock()
+	e, found := evaluators[s.folder]
+	if !found {
+		var err error
+		e, err = newEvaluator(s.parse(t))
+		require.NoError(t, err)
+		evaluators[s.folder] = e
+	}
+	return e
+}
+
 func newEvaluator(modules []*ast.Module) (evaluator, error) {
 	byName := map[string]*ast.Module{}
 	for i, module := range modules {
@@ -204,8 +226,18 @@ func (e evaluator) messages(ctx context.Context, input ast.Value, store storage.
 	return messages, nil
 }
 
-// cases are the cases of a template's suite, as gator makes reviews of them.
+// cases are the cases of a template's suite, as gator makes reviews of them. All tests share them.
 func (s template) cases(t testing.TB) []testCase {
+	t.Helper()
+	reading.Lock()
+	defer reading.Unlock()
+	if suites[s.folder] == nil {
+		suites[s.folder] = s.readCases(t)
+	}
+	return suites[s.folder]
+}
+
+func (s template) readCases(t testing.TB) []testCase {
 	t.Helper()
 	var read suite
 	folder := filepath.Join(root, s.folder)

@@ -18,8 +18,7 @@ func TestTheRegistriesOfATenantAreThoseThatTheTemplateAllows(t *testing.T) {
 	objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
 	require.NoError(t, err)
 	s := readTemplate(t, "tenant-allowed-registries")
-	e, err := newEvaluator(s.parse(t))
-	require.NoError(t, err)
+	e := s.evaluator(t)
 	found := false
 	for _, constraint := range objects {
 		if constraint.GetKind() != s.kind {

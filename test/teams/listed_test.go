@@ -17,24 +17,25 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // serve runs Landwaiter itself with the rights of its account.
-func serve(t *testing.T) {
+func (w *installation) serve(t *testing.T) {
 	t.Helper()
 	ports, err := cluster.FreePorts(3)
 	require.NoError(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "landwaiter.kubeconfig")
-	require.NoError(t, w.AccountKubeconfig(within(t), landwaiter, "landwaiter", kubeconfig))
-	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "serve", Path: w.binary, Args: []string{"serve", "--kubeconfig=" + kubeconfig,
-		"--own-namespace=" + landwaiter, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--operated-tenants-role=landwaiter-operated-tenants",
+	require.NoError(t, w.AccountKubeconfig(suite.Within(t), suite.System, "landwaiter", kubeconfig))
+	process, err := cluster.StartProcess(w.LogDir(), cluster.Command{Name: "serve", Path: w.program.Path, Args: []string{"serve", "--kubeconfig=" + kubeconfig,
+		"--own-namespace=" + suite.System, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--operated-tenants-role=landwaiter-operated-tenants",
 		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2])}})
 	require.NoError(t, err)
-	t.Cleanup(func() { process.Terminate(settle) })
+	t.Cleanup(func() { process.Terminate(suite.Patience) })
 }
 
 // listed are the names in the role.
-func listed(ctx context.Context) ([]string, error) {
+func (w *installation) listed(ctx context.Context) ([]string, error) {
 	var role rbacv1.ClusterRole
 	if err := w.Client.Get(ctx, client.ObjectKey{Name: "landwaiter-operated-tenants"}, &role); err != nil {
 		return nil, err
@@ -48,47 +49,44 @@ func listed(ctx context.Context) ([]string, error) {
 // Whoever has the operator's account cannot say that there is a Tenant: another account
 // does.
 func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
-	require.NoError(t, w.list(within(t)))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), settle)
-		defer cancel()
-		if err := w.listAll(ctx); err != nil {
-			t.Errorf("list all Tenants again: %v", err)
-		}
-	})
-	operate(t)
-	gone(t, "listed")
-	tenant(t, "metadata: {name: listed}\nspec: {home: listed, people: {admins: [{kind: Group, name: a}]}}")
-	require.Contains(t, provisioned(t, "listed", metav1.ConditionFalse, "Unfinished"), "waits until Landwaiter has listed the Tenant")
-	require.False(t, exists(t, "listed"))
+	w := installed(t)
+	w.gone(t, "listed")
+	w.vacant(t, "listed")
+	t.Cleanup(func() { require.NoError(t, w.listAll(suite.Within(t))) })
+	require.NoError(t, w.list(suite.Within(t), ""))
+	w.operate(t)
+	w.tenant(t, "metadata: {name: listed}\nspec: {home: listed, people: {admins: [{kind: Group, name: a}]}}")
+	require.Contains(t, w.provisioned(t, "listed", metav1.ConditionFalse, "Unfinished"), "waits until Landwaiter has listed the Tenant")
+	require.False(t, w.exists(t, "listed"))
 
-	serve(t)
-	provisioned(t, "listed", metav1.ConditionTrue, "Provisioned")
-	require.Contains(t, objectsOf(t, "listed"), "RoleBinding listed/listed-admins")
-	names, err := listed(within(t))
+	w.serve(t)
+	w.provisioned(t, "listed", metav1.ConditionTrue, "Provisioned")
+	require.Contains(t, w.objectsOf(t, "listed"), "RoleBinding listed/listed-admins")
+	names, err := w.listed(suite.Within(t))
 	require.NoError(t, err)
 	require.Contains(t, names, "listed")
 
-	account, err := w.NewClient(w.As("system:serviceaccount:" + landwaiter + ":landwaiter-operator"))
+	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter-operator"))
 	require.NoError(t, err)
 	ghost := func(tenant string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ghost", Labels: map[string]string{v1alpha1.LabelTenant: tenant, "pod-security.kubernetes.io/enforce": "restricted"}}}
 	}
-	require.ErrorContains(t, account.Create(within(t), ghost("no-such-team"), client.DryRunAll), "does not list Tenant no-such-team")
+	require.ErrorContains(t, account.Create(suite.Within(t), ghost("no-such-team"), client.DryRunAll), "does not list Tenant no-such-team")
 
 	// The list ends with the Tenant.
-	must(t, "tenant", "delete", "listed", "--delete-namespaces", "--yes")
-	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+	w.program.Must(t, "tenant", "delete", "listed", "--yes")
+	suite.Eventually(t, func(ctx context.Context) error {
 		if err := account.Create(ctx, ghost("listed"), client.DryRunAll); err == nil {
 			return errors.New("it may make a namespace of a Tenant that is gone")
 		}
 		return nil
-	}))
+	})
 }
 
 // Landwaiter's account may list Tenants for the fence, and give nobody any other right.
 func TestTheAccountThatListsTenantsGivesNoOtherRights(t *testing.T) {
-	account, err := w.NewClient(w.As("system:serviceaccount:" + landwaiter + ":landwaiter"))
+	w := installed(t)
+	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter"))
 	require.NoError(t, err)
 	for about, c := range map[string]struct {
 		rule string
@@ -101,10 +99,10 @@ func TestTheAccountThatListsTenantsGivesNoOtherRights(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "landwaiter-operated-tenants"}}
-			err := account.Patch(within(t), role, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[`+c.rule+`]}`)), client.DryRunAll)
+			err := account.Patch(suite.Within(t), role, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[`+c.rule+`]}`)), client.DryRunAll)
 			require.ErrorContains(t, err, c.says)
 		})
 	}
 	other := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}
-	require.ErrorContains(t, account.Patch(within(t), other, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[]}`)), client.DryRunAll), "cannot patch resource")
+	require.ErrorContains(t, account.Patch(suite.Within(t), other, client.RawPatch("application/merge-patch+json", []byte(`{"rules":[]}`)), client.DryRunAll), "cannot patch resource")
 }

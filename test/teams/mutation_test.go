@@ -15,38 +15,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // pinning makes a team that pins tags, with a Store of its own in home.
-func pinning(t *testing.T, name string) {
+func (w *installation) pinning(t *testing.T, name string) {
 	t.Helper()
-	gone(t, name)
-	tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {home: %s, namespaces: [%s-web]}", name, name, name))
-	eventually(t, name, settle, func(objects map[string]*unstructured.Unstructured) bool {
+	w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {home: %s, namespaces: [%s-web]}", name, name, name))
+	w.follows(t, name, func(objects map[string]*unstructured.Unstructured) bool {
 		return objects["Namespace /"+name+"-web"] != nil
 	})
-	objects, err := cluster.Decode([]byte(fmt.Sprintf(`
-apiVersion: landwaiter.dev/v1alpha1
-kind: Store
-metadata: {namespace: %s, name: own}
-spec: {registries: [own.example.com]}
----
-apiVersion: landwaiter.dev/v1alpha1
-kind: VerificationPolicy
-metadata: {namespace: %s, name: tags}
-spec: {defaultAction: Inherit, tags: Pin}
-`, name, name)))
-	require.NoError(t, err)
-	require.NoError(t, w.Apply(within(t), objects...))
+	require.NoError(t, w.Apply(suite.Within(t), suite.Resource("Store", name, "own", "{registries: [own.example.com]}"),
+		suite.Resource("VerificationPolicy", name, "tags", "{defaultAction: Inherit, tags: Pin}")))
 }
 
 // read returns a cluster-scoped object, nil if there is none.
-func read(t *testing.T, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+func (w *installation) read(t *testing.T, kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	if err := w.Client.Get(within(t), client.ObjectKey{Name: name}, object); err != nil {
+	if err := w.Client.Get(suite.Within(t), client.ObjectKey{Name: name}, object); err != nil {
 		require.NoError(t, client.IgnoreNotFound(err))
 		return nil
 	}
@@ -54,14 +42,14 @@ func read(t *testing.T, kind schema.GroupVersionKind, name string) *unstructured
 }
 
 var (
-	provider = schema.GroupVersionKind{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Kind: "Provider"}
-	assign   = schema.GroupVersionKind{Group: "mutations.gatekeeper.sh", Version: "v1", Kind: "Assign"}
+	providers = schema.GroupVersionKind{Group: "externaldata.gatekeeper.sh", Version: "v1beta1", Kind: "Provider"}
+	assigns   = schema.GroupVersionKind{Group: "mutations.gatekeeper.sh", Version: "v1", Kind: "Assign"}
 )
 
 // pins reports which namespaces an Assign pins, or an error.
-func pins(t *testing.T, name string) ([]string, error) {
+func (w *installation) pins(t *testing.T, name string) ([]string, error) {
 	t.Helper()
-	object := read(t, assign, name)
+	object := w.read(t, assigns, name)
 	if object == nil {
 		return nil, errors.New("there is no Assign " + name)
 	}
@@ -70,58 +58,61 @@ func pins(t *testing.T, name string) ([]string, error) {
 }
 
 func TestTagsArePinnedWithTheStoresOfTheTeamUpToALimit(t *testing.T) {
-	operate(t, "--mutation-limit=1")
-	pinning(t, "pin-a")
+	w := installed(t)
+	w.gone(t, "pin-a", "pin-b")
+	w.vacant(t, "pin-a", "pin-a-web")
+	w.operate(t, "--mutation-limit=1")
+	w.pinning(t, "pin-a")
 	var namespaces []string
-	require.NoError(t, cluster.Until(within(t), func(context.Context) (err error) {
-		namespaces, err = pins(t, "landwaiter-tenant-pin-a-pods-containers")
+	suite.Eventually(t, func(context.Context) (err error) {
+		namespaces, err = w.pins(t, "landwaiter-tenant-pin-a-pods-containers")
 		return err
-	}))
+	})
 	require.Equal(t, []string{"pin-a", "pin-a-web"}, namespaces)
-	made := read(t, provider, "landwaiter-tenant-pin-a")
+	made := w.read(t, providers, "landwaiter-tenant-pin-a")
 	url, _, _ := unstructured.NestedString(made.Object, "spec", "url")
 	require.Equal(t, "https://landwaiter.landwaiter-system.svc:443/v1/namespaces/pin-a/mutate", url)
 	for _, name := range []string{"landwaiter-verify", "landwaiter-tenant-pin-a", "landwaiter-mutate"} {
-		bundle, _, _ := unstructured.NestedString(read(t, provider, name).Object, "spec", "caBundle")
+		bundle, _, _ := unstructured.NestedString(w.read(t, providers, name).Object, "spec", "caBundle")
 		require.NotEmpty(t, bundle)
-		want, _, _ := unstructured.NestedString(read(t, provider, "landwaiter-verify").Object, "spec", "caBundle")
+		want, _, _ := unstructured.NestedString(w.read(t, providers, "landwaiter-verify").Object, "spec", "caBundle")
 		require.Equal(t, want, bundle, name)
 	}
-	provisioned(t, "pin-a", metav1.ConditionTrue, "Provisioned")
+	w.provisioned(t, "pin-a", metav1.ConditionTrue, "Provisioned")
 
 	// The second is past the limit: the cluster's Stores pin its tags, and it is told.
-	pinning(t, "pin-b")
-	require.Contains(t, provisioned(t, "pin-b", metav1.ConditionFalse, "LimitExceeded"), "not all Stores of Tenant pin-b pin tags, because the limit is 1 sets of mutation objects")
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
-		namespaces, err := pins(t, "landwaiter-pods-containers")
+	w.pinning(t, "pin-b")
+	require.Contains(t, w.provisioned(t, "pin-b", metav1.ConditionFalse, "LimitExceeded"), "not all Stores of Tenant pin-b pin tags, because the limit is 1 sets of mutation objects")
+	suite.Eventually(t, func(context.Context) error {
+		namespaces, err := w.pins(t, "landwaiter-pods-containers")
 		if err == nil && fmt.Sprint(namespaces) != "[pin-b pin-b-web]" {
 			err = fmt.Errorf("the cluster's Stores pin %v", namespaces)
 		}
 		return err
-	}))
-	require.Nil(t, read(t, provider, "landwaiter-tenant-pin-b"))
+	})
+	require.Nil(t, w.read(t, providers, "landwaiter-tenant-pin-b"))
 
 	// Once the first has gone, its objects have too, and the second gets its own.
-	must(t, "tenant", "delete", "pin-a", "--delete-namespaces", "--yes")
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
-		if read(t, provider, "landwaiter-tenant-pin-a") != nil {
+	w.program.Must(t, "tenant", "delete", "pin-a", "--yes")
+	suite.Eventually(t, func(context.Context) error {
+		if w.read(t, providers, "landwaiter-tenant-pin-a") != nil {
 			return errors.New("the objects of the first are still there")
 		}
-		_, err := pins(t, "landwaiter-tenant-pin-b-pods-containers")
+		_, err := w.pins(t, "landwaiter-tenant-pin-b-pods-containers")
 		return err
-	}))
-	provisioned(t, "pin-b", metav1.ConditionTrue, "Provisioned")
+	})
+	w.provisioned(t, "pin-b", metav1.ConditionTrue, "Provisioned")
 
-	// A team that leaves tags alone has none.
-	policy := &v1alpha1.VerificationPolicy{}
-	require.NoError(t, w.Client.Get(within(t), client.ObjectKey{Namespace: "pin-b", Name: "tags"}, policy))
-	require.NoError(t, w.Client.Patch(within(t), policy, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"tags":"Leave"}}`))))
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
+	// A team that leaves tags alone has none, nor has the namespace that the first has left.
+	for _, namespace := range []string{"pin-a", "pin-b"} {
+		w.patch(t, &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tags"}}, `{"spec":{"tags":"Leave"}}`)
+	}
+	suite.Eventually(t, func(context.Context) error {
 		for _, name := range []string{"landwaiter-tenant-pin-b-pods-containers", "landwaiter-pods-containers"} {
-			if read(t, assign, name) != nil {
+			if w.read(t, assigns, name) != nil {
 				return errors.New(name + " is still there")
 			}
 		}
 		return nil
-	}))
+	})
 }

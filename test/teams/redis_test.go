@@ -10,24 +10,24 @@ import (
 )
 
 func TestRedisRulesAreThoseOfTheTenantInTheCluster(t *testing.T) {
-	add(t, "rules", "--namespace", "rules-web", "--prefix", "rules-")
-	gone(t, "rules")
-	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:* ~landwaiter:rules-*:*", patterns(t, "rules"))
+	w := installed(t)
+	w.gone(t, "rules", "guest")
+	w.add(t, "rules", "--namespace", "rules-web", "--prefix", "rules-")
+	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:* ~landwaiter:rules-*:*", w.patterns(t, "rules"))
 
-	add(t, "guest", "--namespace", "rules-guest")
-	gone(t, "guest")
-	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:*", patterns(t, "rules"), "another Tenant lists a namespace with the prefix")
+	w.add(t, "guest", "--namespace", "rules-guest")
+	require.Equal(t, "~landwaiter:rules:* ~landwaiter:rules-web:*", w.patterns(t, "rules"), "another Tenant lists a namespace with the prefix")
 
-	r := try(t, "tenant", "redis-acl", "nobody")
-	require.Equal(t, 64, r.code)
-	require.Contains(t, r.stderr, "there is no Tenant nobody")
+	r := w.program.Run(t, "", "tenant", "redis-acl", "nobody")
+	require.Equal(t, 64, r.Code)
+	require.Contains(t, r.Stderr, "there is no Tenant nobody")
 }
 
 // patterns of keys in the rules of a Tenant.
-func patterns(t *testing.T, tenant string) string {
+func (w *installation) patterns(t *testing.T, tenant string) string {
 	t.Helper()
 	var found []string
-	for _, word := range strings.Fields(must(t, "tenant", "redis-acl", tenant)) {
+	for _, word := range strings.Fields(w.program.Must(t, "tenant", "redis-acl", tenant)) {
 		if strings.HasPrefix(word, "~") {
 			found = append(found, word)
 		}

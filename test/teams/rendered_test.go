@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // content is an object as JSON has it, without what only the server can know.
@@ -39,24 +40,25 @@ func content(t *testing.T, object *unstructured.Unstructured) map[string]any {
 // What Git or Helm keeps does not differ from what the cluster has, so no tool ever shows
 // a difference that nobody made.
 func TestTheServerAddsNothingToWhatIsExported(t *testing.T) {
-	out := must(t, "tenant", "export", "exported", "--namespace", "exported-web", "--prefix", "exported-", "--admin-group", "admins", "--developer-group", "devs", "--viewer-group", "views",
+	w := installed(t)
+	out := w.program.Must(t, "tenant", "export", "exported", "--namespace", "exported-web", "--prefix", "exported-", "--admin-group", "admins", "--developer-group", "devs", "--viewer-group", "views",
 		"--git-url", "https://github.com/example/exported", "--git-secret", "git", "--variable", "REGION=eu", "--quota", "pods=50", "--quota", "requests.memory=64Gi", "--create-namespaces")
 	objects, err := cluster.Decode([]byte(out))
 	require.NoError(t, err)
-	gone(t, "exported")
-	require.NoError(t, w.Apply(within(t), objects...))
+	w.gone(t, "exported")
+	require.NoError(t, w.Apply(suite.Within(t), objects...))
 	require.Greater(t, len(objects), 20)
 	for _, want := range objects {
 		got := &unstructured.Unstructured{}
 		got.SetGroupVersionKind(want.GroupVersionKind())
-		require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(want), got))
+		require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(want), got))
 		if want.GetKind() == "Tenant" {
 			continue // it has defaults, which a person does not write
 		}
 		require.Equal(t, content(t, want), content(t, got), "%s %s/%s", want.GetKind(), want.GetNamespace(), want.GetName())
 	}
 	// The command finds everything as it should be, but for who applied it.
-	again := add(t, "exported", "--namespace", "exported-web", "--prefix", "exported-", "--admin-group", "admins", "--developer-group", "devs", "--viewer-group", "views",
+	again := w.add(t, "exported", "--namespace", "exported-web", "--prefix", "exported-", "--admin-group", "admins", "--developer-group", "devs", "--viewer-group", "views",
 		"--git-url", "https://github.com/example/exported", "--git-secret", "git", "--variable", "REGION=eu", "--quota", "pods=50", "--quota", "requests.memory=64Gi", "--create-namespaces")
 	require.Zero(t, again.Created+again.Removed+again.Released)
 }

@@ -15,57 +15,60 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // An admin of a team makes a policy with the platform's name while the network is open.
 func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
-	gone(t, "preplaced")
-	add(t, "preplaced", "--network", "Open")
+	w := installed(t)
+	w.gone(t, "preplaced")
+	w.add(t, "preplaced", "--network", "Open")
 	there := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "preplaced", Name: "default-deny", Labels: map[string]string{v1alpha1.LabelTenant: "preplaced"}}, Spec: networkingv1.NetworkPolicySpec{
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{}}, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
 	}}
-	require.NoError(t, w.Client.Create(within(t), there))
-	refused := try(t, "tenant", "add", "preplaced", "--network", "Deny")
-	require.Equal(t, 1, refused.code)
-	require.Contains(t, refused.stderr, "NetworkPolicy preplaced/default-deny exists and is somebody else's")
-	require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(there), there))
+	require.NoError(t, w.Client.Create(suite.Within(t), there))
+	refused := w.program.Run(t, "", "tenant", "add", "preplaced", "--network", "Deny")
+	require.Equal(t, 1, refused.Code)
+	require.Contains(t, refused.Stderr, "NetworkPolicy preplaced/default-deny exists and is somebody else's")
+	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(there), there))
 	require.NotContains(t, there.Labels, v1alpha1.LabelOwner)
 
-	must(t, "tenant", "add", "preplaced", "--adopt")
+	w.program.Must(t, "tenant", "add", "preplaced", "--adopt")
 	taken := &networkingv1.NetworkPolicy{}
-	require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(there), taken))
+	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(there), taken))
 	require.Equal(t, v1alpha1.OwnerPlatform, taken.Labels[v1alpha1.LabelOwner])
 	require.Empty(t, taken.Spec.Ingress, "it denies")
 	require.Empty(t, taken.Spec.Egress)
-	again := add(t, "preplaced")
+	again := w.add(t, "preplaced")
 	require.Zero(t, again.Changed+again.Created)
 }
 
 // The binding that lets an account make namespaces outlives no Tenant, though the operator
 // may neither make nor remove it.
 func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
-	operate(t)
-	made := tenant(t, "metadata: {name: maker}\nspec: {home: maker, namespacePrefix: maker-, reconciler: {createNamespaces: true}}")
-	require.Contains(t, provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl create clusterrolebinding maker-namespace-maker")
+	w := installed(t)
+	w.gone(t, "maker")
+	w.operate(t)
+	made := w.tenant(t, "metadata: {name: maker}\nspec: {home: maker, namespacePrefix: maker-, reconciler: {createNamespaces: true}}")
+	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl create clusterrolebinding maker-namespace-maker")
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "maker-namespace-maker"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "maker", Name: "maker"}}}
-	require.NoError(t, w.Client.Create(within(t), binding))
-	require.NoError(t, w.Client.Get(within(t), client.ObjectKeyFromObject(made), made))
-	require.NoError(t, w.Client.Patch(within(t), made, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"onDelete":"DeleteMade"}}`))))
-	provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
+	require.NoError(t, w.Client.Create(suite.Within(t), binding))
+	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(made), made))
+	w.patch(t, made, `{"spec":{"onDelete":"DeleteMade"}}`)
+	w.provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
 
-	require.NoError(t, w.Client.Delete(within(t), made))
-	require.Contains(t, provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl delete clusterrolebinding maker-namespace-maker")
-	require.True(t, exists(t, "maker"))
-	require.NoError(t, w.Client.Delete(within(t), binding))
-	require.NoError(t, w.Client.Patch(within(t), made, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"adopt":true}}`))), "a change is looked at without a pause")
-	require.NoError(t, cluster.Until(within(t), func(ctx context.Context) error {
+	require.NoError(t, w.Client.Delete(suite.Within(t), made))
+	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl delete clusterrolebinding maker-namespace-maker")
+	require.True(t, w.exists(t, "maker"))
+	require.NoError(t, w.Client.Delete(suite.Within(t), binding))
+	w.patch(t, made, `{"spec":{"adopt":true}}`) // a change is looked at without a pause
+	suite.Eventually(t, func(ctx context.Context) error {
 		err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1alpha1.Tenant{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return errors.Join(err, errors.New("the Tenant is still there"))
-	}))
+	})
 }

@@ -3,29 +3,29 @@
 package teams
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// waysSpec uses most fields of a Tenant.
-const waysSpec = `
-home: ways
-namespaces: [ways-web, ways-db]
-namespacePrefix: ways-
+// ways uses most fields of a Tenant.
+const ways = `
+home: NAME
+namespaces: [NAME-web, NAME-db]
+namespacePrefix: NAME-
 onDelete: DeleteMade
 people:
   admins: [{kind: Group, name: ways-admins}]
@@ -40,67 +40,61 @@ isolation:
   quota: {pods: "50", requests.cpu: "8"}
 `
 
-// plain returns objects without what the API server, and who applied them, add.
-func plain(objects map[string]*unstructured.Unstructured) map[string]map[string]any {
-	made := map[string]map[string]any{}
-	for name, object := range objects {
+// plain returns objects without what the API server, and who applied them, add. The team of
+// each way has another name, so that none waits for the end of namespaces.
+func plain(t *testing.T, name string, objects map[string]*unstructured.Unstructured) (made map[string]any) {
+	t.Helper()
+	all := map[string]any{}
+	for key, object := range objects {
 		content := map[string]any{"labels": object.GetLabels()}
 		for field, value := range object.Object {
 			if field != "metadata" && field != "status" {
 				content[field] = value
 			}
 		}
-		made[name] = content
+		all[key] = content
 	}
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(bytes.ReplaceAll(text, []byte(name), []byte("NAME")), &made))
 	return made
 }
 
 func TestThreeWaysMakeTheSameObjects(t *testing.T) {
-	text := "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\nmetadata: {name: ways}\nspec:\n"
-	var spec map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(waysSpec), &spec))
-	whole, err := yaml.Marshal(map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "Tenant", "metadata": map[string]any{"name": "ways"}, "spec": spec})
-	require.NoError(t, err, text)
-
-	// The command.
-	file := filepath.Join(t.TempDir(), "ways.yaml")
-	require.NoError(t, os.WriteFile(file, whole, 0o600))
-	must(t, "tenant", "add", "-f", file)
-	byCommand := plain(objectsOf(t, "ways"))
-	require.Greater(t, len(byCommand), 20)
-	require.Contains(t, byCommand, "Kustomization ways/ways")
-	must(t, "tenant", "delete", "ways", "--delete-namespaces", "--yes")
-	require.Empty(t, objectsOf(t, "ways"))
-
-	// The chart, and its objects are what the command would make.
-	spec["name"] = "ways"
-	values, err := yaml.Marshal(map[string]any{"objects": true, "tenants": []any{spec}})
-	require.NoError(t, err)
-	file = filepath.Join(t.TempDir(), "values.yaml")
-	require.NoError(t, os.WriteFile(file, values, 0o600))
-	rendered, err := w.template(within(t), "tenant", "--values", file)
-	require.NoError(t, err)
-	require.NoError(t, w.Apply(within(t), rendered...))
-	require.Equal(t, byCommand, plain(objectsOf(t, "ways")))
-	require.NoError(t, w.Client.Delete(within(t), &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "ways"}}))
-	for _, namespace := range []string{"ways", "ways-web", "ways-db"} {
-		require.NoError(t, w.Client.Delete(within(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	w := installed(t)
+	w.gone(t, "ways-1", "ways-2", "ways-3")
+	of := func(name string) map[string]any {
+		var spec map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(ways, "NAME", name)), &spec))
+		return spec
 	}
-	require.NoError(t, cluster.Until(within(t), func(context.Context) error {
-		if exists(t, "ways") || exists(t, "ways-web") || exists(t, "ways-db") {
-			return errors.New("namespaces are ending")
-		}
-		return nil
-	}))
+	written := func(content map[string]any) string {
+		text, err := yaml.Marshal(content)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "content.yaml")
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		return file
+	}
+	w.program.Must(t, "tenant", "add", "-f", written(map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "Tenant", "metadata": map[string]any{"name": "ways-1"}, "spec": of("ways-1")}))
+	byCommand := plain(t, "ways-1", w.objectsOf(t, "ways-1"))
+	require.Greater(t, len(byCommand), 20)
+	require.Contains(t, byCommand, "Kustomization NAME/NAME")
 
-	// The operator.
-	operate(t)
-	tenant(t, string(whole[len("apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\n"):]))
-	gone(t, "ways")
-	provisioned(t, "ways", metav1.ConditionTrue, "Provisioned")
-	require.Equal(t, byCommand, plain(objectsOf(t, "ways")))
-	require.Zero(t, add(t, "ways").Changed, "the command finds nothing to do after the operator")
-	must(t, "tenant", "delete", "ways", "--yes")
+	// The chart's objects are what the command would make.
+	spec := of("ways-2")
+	spec["name"] = "ways-2"
+	rendered, err := suite.Chart(suite.Within(t), "tenant", "--values", written(map[string]any{"objects": true, "tenants": []any{spec}}))
+	require.NoError(t, err)
+	require.NoError(t, w.Apply(suite.Within(t), rendered...))
+	require.Equal(t, byCommand, plain(t, "ways-2", w.objectsOf(t, "ways-2")))
+
+	w.operate(t)
+	text, err := json.Marshal(of("ways-3"))
+	require.NoError(t, err)
+	w.tenant(t, fmt.Sprintf("metadata: {name: ways-3}\nspec: %s", text))
+	w.provisioned(t, "ways-3", metav1.ConditionTrue, "Provisioned")
+	require.Equal(t, byCommand, plain(t, "ways-3", w.objectsOf(t, "ways-3")))
+	require.Zero(t, w.add(t, "ways-3").Changed, "the command finds nothing to do after the operator")
 }
 
 // trust is a TrustStore whose key is in a Secret.
@@ -110,11 +104,12 @@ func trust(namespace string) *unstructured.Unstructured {
 }
 
 func TestCheckFindsWhatReachesTooFar(t *testing.T) {
-	gone(t, "checked")
-	add(t, append(green("checked"), "--namespace", "checked-db")...)
-	clean := try(t, "tenant", "check", "checked")
-	require.Equal(t, 0, clean.code, clean.stdout+clean.stderr)
-	require.Equal(t, "0 findings\n", clean.stdout)
+	w := installed(t)
+	w.gone(t, "checked")
+	w.add(t, append(typical("checked"), "--namespace", "checked-db")...)
+	clean := w.program.Run(t, "", "tenant", "check", "checked")
+	require.Equal(t, 0, clean.Code, clean.Stdout+clean.Stderr)
+	require.Equal(t, "0 findings\n", clean.Stdout)
 
 	for _, object := range []client.Object{
 		trust("checked-web"), trust("checked"),
@@ -122,29 +117,29 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "ops"}}},
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "checked-web", Name: "tmp"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "checked-web", Name: "default"}}},
-		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "checked", Name: "tool"}, Spec: restricted()},
+		suite.Restricted(suite.Pod("checked", "tool", "registry.example.com/app:v1")),
 		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": map[string]any{"namespace": "checked-web", "name": "dummy"},
 			"spec": map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "default", "namespace": "flux-system"}}}},
 	} {
-		require.NoError(t, w.Client.Create(within(t), object))
+		require.NoError(t, w.Client.Create(suite.Within(t), object))
 	}
-	for _, object := range objectsOf(t, "checked") {
+	for _, object := range w.objectsOf(t, "checked") {
 		if object.GetKind() == "NetworkPolicy" && object.GetNamespace() == "checked-web" && object.GetName() == "default-deny" {
-			require.NoError(t, w.Client.Delete(within(t), object))
+			require.NoError(t, w.Client.Delete(suite.Within(t), object))
 		}
 	}
-	makeNamespace(t, "checked-late", nil)
+	w.makeNamespace(t, "checked-late", nil)
 
-	found := try(t, "tenant", "check", "checked")
-	require.Equal(t, 1, found.code)
-	t.Log("\n" + found.stdout)
+	found := w.program.Run(t, "", "tenant", "check", "checked")
+	require.Equal(t, 1, found.Code)
+	t.Log("\n" + found.Stdout)
 	var printed struct {
 		Findings []struct {
 			Finding string
 			Where   struct{ Kind, Namespace, Name string }
 		}
 	}
-	require.NoError(t, yaml.Unmarshal([]byte(try(t, "tenant", "check", "checked", "-o", "json").stdout), &printed))
+	require.NoError(t, yaml.Unmarshal([]byte(w.program.Run(t, "", "tenant", "check", "checked", "-o", "json").Stdout), &printed))
 	var said []string
 	for _, f := range printed.Findings {
 		said = append(said, f.Finding+" "+f.Where.Kind+" "+f.Where.Namespace+"/"+f.Where.Name)
@@ -156,10 +151,10 @@ func TestCheckFindsWhatReachesTooFar(t *testing.T) {
 	}, said)
 
 	// Without the guardrails a label says nothing.
-	remove := withoutGuard(t, "landwaiter-tenant-labels")
+	remove := w.withoutGuard(t, "landwaiter-tenant-labels")
 	remove()
-	require.Contains(t, try(t, "tenant", "check", "checked").stdout, "UnguardedLabels")
-	missing := try(t, "tenant", "check", "nobody")
-	require.Equal(t, 1, missing.code)
-	require.Equal(t, "landwaiter: there is no Tenant nobody: see landwaiter tenant list\n", missing.stderr)
+	require.Contains(t, w.program.Run(t, "", "tenant", "check", "checked").Stdout, "UnguardedLabels")
+	missing := w.program.Run(t, "", "tenant", "check", "nobody")
+	require.Equal(t, 1, missing.Code)
+	require.Equal(t, "landwaiter: there is no Tenant nobody: see landwaiter tenant list\n", missing.Stderr)
 }

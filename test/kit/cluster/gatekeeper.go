@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,8 +105,9 @@ func (g *gatekeeper) plain() []*unstructured.Unstructured {
 	return objects
 }
 
-// fakePod creates the Pod that Gatekeeper believes to run in: it owns Gatekeeper's
-// status objects for templates.
+// fakePod creates the Pod that Gatekeeper believes to run in. It owns Gatekeeper's status
+// objects: with --debug-use-fake-pod their owner would not exist, and the garbage collector
+// would delete each one as soon as Gatekeeper has made it again, which keeps a core busy.
 func (c *Cluster) fakePod(ctx context.Context) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: gatekeeperPod, Namespace: GatekeeperNamespace}}
 	none, no := false, true
@@ -156,14 +156,11 @@ func (c *Cluster) LaunchGatekeeper(pod string) (_ *Gatekeeper, err error) {
 	}
 	args := []string{
 		"--kubeconfig=" + g.kubeconfig, "--host=127.0.0.1", fmt.Sprintf("--port=%d", g.webhook), "--cert-dir=" + g.certificates,
-		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=" + loopback(g.health),
+		"--disable-cert-rotation", "--health-addr=" + loopback(g.health),
 		fmt.Sprintf("--prometheus-port=%d", g.metrics), "--logtostderr", "--log-level=INFO",
 		"--external-data-provider-response-cache-ttl=" + c.options.CacheTTL.String(),
 		"--api-cache-dir=" + c.auditDir(), fmt.Sprintf("--audit-interval=%d", int(max(c.options.AuditInterval, time.Second).Seconds())), "--constraint-violations-limit=50",
 		"--exempt-namespace=" + GatekeeperNamespace, "--exempt-namespace=landwaiter-system", "--exempt-namespace=kube-system",
-	}
-	if g.front != 0 { // the pod is there, and owns the status objects
-		args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--debug-use-fake-pod" })
 	}
 	for _, operation := range []string{"webhook", "mutation-webhook", "status", "mutation-status", "generate", "audit"} {
 		args = append(args, "--operation="+operation)

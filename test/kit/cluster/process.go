@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
+
+// EndAtOnce is a variable for programs that have the race detector, which otherwise sleep
+// for a second before they end.
+const EndAtOnce = "GORACE=atexit_sleep_ms=0"
 
 // Command describes how to start a process.
 type Command struct {
 	Name string // of the log file
 	Path string // of the binary, or a name to find in PATH
 	Args []string
-	Env  []string // in addition to PATH and HOME, which processes inherit
+	Env  []string // in addition to PATH and HOME, which processes inherit, and EndAtOnce
 }
 
 // Process is a running program whose output goes to a log file.
@@ -43,7 +49,7 @@ func StartProcess(dir string, c Command) (*Process, error) {
 	defer func() { _ = file.Close() }() // the process has its own
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = file, file
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, c.Env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), EndAtOnce}, c.Env...)
 	cmd.SysProcAttr = attributes()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Name, err)
@@ -133,22 +139,33 @@ func Until(ctx context.Context, ready func(context.Context) error) error {
 	}
 }
 
+// Ports that FreePorts chooses from are below those that the kernel gives to outgoing
+// connections and to listeners on any port, which could take one before it is used.
+const (
+	firstPort = 10000
+	lastPort  = 30000
+)
+
+// givenPorts are those that FreePorts has returned, which it does not return again.
+var givenPorts sync.Map
+
 // FreePorts returns n ports of 127.0.0.1 that were free a moment ago.
 func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+	var ports []int
+	for range lastPort - firstPort {
+		if len(ports) == n {
+			return ports, nil
 		}
-		defer func() { _ = listener.Close() }() // only after all ports are chosen, so that they differ
-		address, ok := listener.Addr().(*net.TCPAddr)
-		if !ok {
-			return nil, fmt.Errorf("find a free port: %s is none", listener.Addr())
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		if _, given := givenPorts.LoadOrStore(port, true); given {
+			continue
 		}
-		ports[i] = address.Port
+		if listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", loopback(port)); err == nil {
+			_ = listener.Close() // nobody has connected
+			ports = append(ports, port)
+		}
 	}
-	return ports, nil
+	return nil, errors.New("find a free port: there is none")
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -17,7 +17,7 @@ import (
 const Namespace = "flux-system"
 
 // startTimeout bounds how long the controllers take to be ready.
-const startTimeout = time.Minute
+const startTimeout = 2 * time.Minute
 
 //go:embed accounts.yaml
 var accounts []byte

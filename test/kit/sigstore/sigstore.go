@@ -89,7 +89,8 @@ func withRawIDs(logs map[string]*root.TransparencyLog) (map[string]*root.Transpa
 
 // SignOptions change a signature. The zero value is logged and timestamped.
 type SignOptions struct {
-	// Time is when the log integrated the entry; zero is now.
+	// Time is when the log integrated the entry; zero is in a minute. The certificate is made a
+	// moment after the call, and an entry that is older than it by a second does not count.
 	Time time.Time
 	// WithoutLog and WithoutTimestamp omit the log entry and the timestamp.
 	WithoutLog, WithoutTimestamp bool
@@ -131,7 +132,7 @@ func (s *Sigstore) take(made *ca.TestEntity, err error) (*entity, error) {
 
 func (o SignOptions) time() time.Time {
 	if o.Time.IsZero() {
-		return time.Now()
+		return time.Now().Add(time.Minute)
 	}
 	return o.Time
 }

@@ -1,0 +1,5 @@
+//go:build !nightly
+
+package main
+
+const nightly = false

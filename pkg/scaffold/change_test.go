@@ -1,0 +1,5 @@
+//go:build !nightly
+
+package scaffold
+
+const nightly = false

@@ -1,0 +1,44 @@
+package arch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// guard is code without which an incident of a class could happen here, and the test
+// that fails if it is taken out.
+type guard struct {
+	class int
+	test  string // as in the table
+	edits []edit
+}
+
+// edit replaces text that stands in a file exactly once.
+type edit struct{ file, old, new string }
+
+// mutated returns the content of each edited file without the guard.
+func (g guard) mutated() (map[string]string, error) {
+	files := map[string]string{}
+	for _, e := range g.edits {
+		content, ok := files[e.file]
+		if !ok {
+			text, err := os.ReadFile(filepath.Join(root, e.file))
+			if err != nil {
+				return nil, fmt.Errorf("read a guard of %s: %w", g.test, err)
+			}
+			content = string(text)
+		}
+		if n := strings.Count(content, e.old); n != 1 {
+			return nil, fmt.Errorf("%s has %d times, instead of once, the guard of %s:\n%s", e.file, n, g.test, e.old)
+		}
+		files[e.file] = strings.Replace(content, e.old, e.new, 1)
+	}
+	return files, nil
+}
+
+// without is a guard of one edit.
+func without(class int, test, file, old, replacement string) guard {
+	return guard{class: class, test: test, edits: []edit{{file, old, replacement}}}
+}

@@ -1,0 +1,332 @@
+package arch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/configdir"
+	"github.com/landwaiter/landwaiter/pkg/registry"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+const (
+	defaults = "config/default/landwaiter.yaml" // the chart with its default values
+	service  = "landwaiter"                     // the ClusterRole of Landwaiter itself
+)
+
+// manifests is what the repository has of all kinds. Whoever adds a kind to the table of
+// kinds runs `go test ./test/arch` and works through what is missing.
+type manifests struct {
+	listed      []string // files of config/crd/kustomization.yaml
+	roles       map[string]rbacv1.ClusterRole
+	sampled     map[string]bool // kinds with a sample
+	headings    []string        // of docs/resources.md
+	definitions map[string]map[string]apiextensionsv1.CustomResourceDefinition
+	scratch     string // an empty folder
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// documentsOf splits YAML.
+func documentsOf(text string) []string { return regexp.MustCompile(`(?m)^---$`).Split(text, -1) }
+
+// folders have the definitions; the chart has a copy.
+func folders() []string { return []string{"config/crd", "charts/landwaiter/files/crds"} }
+
+// readManifests parses them once for all tests.
+func readManifests(t *testing.T) manifests {
+	t.Helper()
+	if parsedManifests == nil {
+		found := parseManifests(t)
+		parsedManifests = &found
+	}
+	found := *parsedManifests
+	found.scratch = t.TempDir()
+	return found
+}
+
+var parsedManifests *manifests
+
+func parseManifests(t *testing.T) manifests {
+	t.Helper()
+	found := manifests{roles: map[string]rbacv1.ClusterRole{}, sampled: map[string]bool{}, definitions: map[string]map[string]apiextensionsv1.CustomResourceDefinition{}}
+	for _, folder := range folders() {
+		found.definitions[folder] = map[string]apiextensionsv1.CustomResourceDefinition{}
+		files, err := filepath.Glob(filepath.Join(root, folder, v1alpha1.Group+"_*.yaml"))
+		require.NoError(t, err)
+		for _, name := range files {
+			var definition apiextensionsv1.CustomResourceDefinition
+			require.NoError(t, yaml.Unmarshal([]byte(read(t, filepath.Join(folder, filepath.Base(name)))), &definition), name)
+			found.definitions[folder][definition.Spec.Names.Kind] = definition
+		}
+	}
+	var kustomization struct{ Resources []string }
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, "config/crd/kustomization.yaml")), &kustomization))
+	found.listed = kustomization.Resources
+	for _, document := range documentsOf(read(t, defaults)) {
+		var role rbacv1.ClusterRole
+		if yaml.Unmarshal([]byte(document), &role) == nil && role.Kind == "ClusterRole" {
+			found.roles[role.Name] = role
+		}
+	}
+	samples, err := filepath.Glob(filepath.Join(root, "config/samples/*.yaml"))
+	require.NoError(t, err)
+	for _, name := range samples {
+		for _, document := range documentsOf(read(t, filepath.Join("config/samples", filepath.Base(name)))) {
+			var head metav1.TypeMeta
+			require.NoError(t, yaml.Unmarshal([]byte(document), &head), name)
+			found.sampled[head.Kind] = true
+		}
+	}
+	for _, line := range strings.Split(read(t, "docs/resources.md"), "\n") {
+		if heading, ok := strings.CutPrefix(line, "## "); ok {
+			found.headings = append(found.headings, heading)
+		}
+	}
+	return found
+}
+
+// missing names everything that a kind needs and does not have.
+func (found manifests) missing(kind v1alpha1.Kind) []string {
+	return slices.Concat(found.withoutDefinition(kind), found.withoutRights(kind), found.withoutWords(kind), found.withoutCode(kind))
+}
+
+func (found manifests) withoutDefinition(kind v1alpha1.Kind) []string {
+	file := v1alpha1.Group + "_" + kind.Plural + ".yaml"
+	var lacks []string
+	if !slices.Contains(found.listed, file) {
+		lacks = append(lacks, fmt.Sprintf("an entry %s in config/crd/kustomization.yaml: run make generate", file))
+	}
+	for _, folder := range folders() {
+		definition, ok := found.definitions[folder][kind.Name]
+		if !ok {
+			lacks = append(lacks, fmt.Sprintf("a definition in %s: run make generate", folder))
+			continue
+		}
+		if definition.Spec.Names.Plural != kind.Plural || (definition.Spec.Scope == apiextensionsv1.NamespaceScoped) != kind.Namespaced {
+			lacks = append(lacks, fmt.Sprintf("the plural and scope of the table in %s", folder))
+		}
+	}
+	columns := map[string]bool{}
+	for _, version := range found.definitions[folders()[0]][kind.Name].Spec.Versions {
+		for _, column := range version.AdditionalPrinterColumns {
+			columns[column.Name] = true
+		}
+	}
+	for _, column := range []string{"Ready", "Age"} {
+		if !columns[column] {
+			lacks = append(lacks, fmt.Sprintf("the column %s: a marker +kubebuilder:printcolumn", column))
+		}
+	}
+	return lacks
+}
+
+func (found manifests) withoutRights(kind v1alpha1.Kind) []string {
+	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete"}
+	type right struct {
+		role, resource string
+		verbs          []string
+	}
+	wanted := []right{
+		{service, kind.Plural, read}, {service, kind.Plural + "/status", []string{"patch"}},
+		{service + "-cluster-admin", kind.Plural, slices.Concat(read, write)},
+	}
+	if kind.Namespaced {
+		wanted = append(wanted, right{service + "-team-admin", kind.Plural, slices.Concat(read, write)}, right{service + "-viewer", kind.Plural, read})
+	} else if kind.Name != v1alpha1.KindTenant { // it names the people of other teams
+		wanted = append(wanted, right{service + "-cluster-viewer", kind.Plural, read})
+	}
+	var lacks []string
+	for _, w := range wanted {
+		for _, verb := range w.verbs {
+			if !slices.ContainsFunc(found.roles[w.role].Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.APIGroups, v1alpha1.Group) && slices.Contains(rule.Resources, w.resource) && slices.Contains(rule.Verbs, verb)
+			}) {
+				lacks = append(lacks, fmt.Sprintf("the right to %s %s in ClusterRole %s: charts/landwaiter/templates", verb, w.resource, w.role))
+			}
+		}
+	}
+	return lacks
+}
+
+func (found manifests) withoutWords(kind v1alpha1.Kind) []string {
+	var lacks []string
+	if !found.sampled[kind.Name] {
+		lacks = append(lacks, "a sample in config/samples")
+	}
+	if !slices.ContainsFunc(found.headings, func(heading string) bool { return slices.Contains(strings.Fields(heading), kind.Name) }) {
+		lacks = append(lacks, "a section in docs/resources.md whose heading names it")
+	}
+	return lacks
+}
+
+func (found manifests) withoutCode(kind v1alpha1.Kind) []string {
+	var lacks []string
+	if err := decoded(found.scratch, kind); err != nil {
+		lacks = append(lacks, fmt.Sprintf("decoding from files: pkg/configdir: %v", err))
+	}
+	if err := compiled(kind); err != nil {
+		lacks = append(lacks, fmt.Sprintf("a compile step: pkg/compile: %v", err))
+	}
+	return lacks
+}
+
+// decoded reads a minimal object from a file in dir.
+func decoded(dir string, kind v1alpha1.Kind) error {
+	namespace := ""
+	if kind.Namespaced {
+		namespace = ", namespace: team-a"
+	}
+	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x%s}\nspec: {}\n", v1alpha1.GroupVersion, kind.Name, namespace)
+	if err := os.WriteFile(filepath.Join(dir, "object.yaml"), []byte(text), 0o600); err != nil {
+		return err
+	}
+	objects, _, err := configdir.Load(dir)
+	switch {
+	case err != nil:
+		return err
+	case len(objects.Broken) > 0:
+		return objects.Broken[0].Err
+	case len(objects.Resources) != 1:
+		return fmt.Errorf("a file with one object gives %d", len(objects.Resources))
+	}
+	return nil
+}
+
+// compiled compiles a minimal object, which nothing may take for a sound one or
+// overlook.
+func compiled(kind v1alpha1.Kind) (err error) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			err = fmt.Errorf("%v", failure)
+		}
+	}()
+	object := kind.New()
+	object.SetName("x")
+	namespace := verify.Cluster
+	if kind.Namespaced {
+		namespace = "team-a"
+		object.SetNamespace(string(namespace))
+	}
+	snapshot, _ := compile.New(resource.Objects{Resources: []v1alpha1.Object{object}}, nil,
+		compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
+	if _, ok := snapshot.Reports(namespace)[resource.RefOf(object)]; !ok {
+		return fmt.Errorf("nothing says anything of %s", resource.RefOf(object))
+	}
+	return nil
+}
+
+func TestNothingIsMissingOfAnyKind(t *testing.T) {
+	found := readManifests(t)
+	for _, kind := range v1alpha1.Kinds() {
+		require.Empty(t, found.missing(kind), "%s lacks", kind.Name)
+	}
+	require.Len(t, found.definitions[folders()[0]], len(v1alpha1.Kinds()), "there are definitions of kinds that are not in the table")
+}
+
+// A role for teams has the kinds of one scope and nothing else, and none that reads the
+// cluster's is given with a built-in role.
+func TestRolesForPeopleGrantNothingElse(t *testing.T) {
+	plurals := map[bool][]string{}
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Name != v1alpha1.KindTenant { // only cluster admins read who is in which team
+			plurals[kind.Namespaced] = append(plurals[kind.Namespaced], kind.Plural)
+		}
+	}
+	read := []string{"get", "list", "watch"}
+	roles := readManifests(t).roles
+	for name, want := range map[string]struct {
+		namespaced bool
+		verbs      []string
+	}{
+		"team-admin":     {true, append(slices.Clone(read), "create", "update", "patch", "delete", "deletecollection")},
+		"viewer":         {true, read},
+		"cluster-viewer": {false, read},
+	} {
+		role := roles[service+"-"+name]
+		require.Len(t, role.Rules, 1, name)
+		require.Equal(t, []string{v1alpha1.Group}, role.Rules[0].APIGroups, name)
+		require.ElementsMatch(t, plurals[want.namespaced], role.Rules[0].Resources, name)
+		require.ElementsMatch(t, want.verbs, role.Rules[0].Verbs, name)
+		for label := range role.Labels {
+			require.True(t, name == "team-admin" || !strings.HasPrefix(label, "rbac.authorization.k8s.io/"), "%s has the label %s", name, label)
+		}
+	}
+}
+
+// Whoever previews reads and writes nothing, and reads no Secret.
+func TestTheRolesForPreviewsOnlyReadAndHaveNoSecrets(t *testing.T) {
+	var ours []string
+	for _, kind := range v1alpha1.Kinds() {
+		ours = append(ours, kind.Plural)
+	}
+	for _, name := range []string{"previewer", "cluster-previewer"} {
+		role := readManifests(t).roles[service+"-"+name]
+		require.NotEmpty(t, role.Rules, name)
+		for _, rule := range role.Rules {
+			require.ElementsMatch(t, []string{"get", "list", "watch"}, rule.Verbs, name)
+			require.NotContains(t, rule.Resources, "secrets", name)
+			require.NotContains(t, rule.Resources, "*", name)
+			if name == "previewer" && rule.APIGroups[0] == v1alpha1.Group {
+				require.ElementsMatch(t, ours, rule.Resources)
+			}
+		}
+		for label := range role.Labels {
+			require.False(t, strings.HasPrefix(label, "rbac.authorization.k8s.io/"), "%s has the label %s", name, label)
+		}
+	}
+}
+
+// bogus is a kind of which there is nothing but its type.
+type bogus struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	status v1alpha1.Status
+}
+
+func (b *bogus) CommonStatus() *v1alpha1.Status { return &b.status }
+
+func (b *bogus) DeepCopyObject() runtime.Object {
+	made := *b
+	return &made
+}
+
+func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
+	lacks := readManifests(t).missing(v1alpha1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1alpha1.Object { return &bogus{} }})
+	for _, want := range []string{
+		"an entry landwaiter.dev_boguses.yaml in config/crd/kustomization.yaml",
+		"a definition in config/crd", "a definition in charts/landwaiter/files/crds",
+		"the column Ready", "the column Age",
+		"the right to get boguses in ClusterRole landwaiter:", "the right to list boguses in ClusterRole landwaiter:", "the right to watch boguses in ClusterRole landwaiter:",
+		"the right to patch boguses/status in ClusterRole landwaiter:",
+		"the right to create boguses in ClusterRole landwaiter-team-admin", "the right to get boguses in ClusterRole landwaiter-viewer",
+		"the right to delete boguses in ClusterRole landwaiter-cluster-admin",
+		"a sample in config/samples", "a section in docs/resources.md",
+		"decoding from files", "a compile step",
+	} {
+		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))
+	}
+	inCluster := readManifests(t).missing(v1alpha1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1alpha1.Object { return &bogus{} }})
+	require.Contains(t, strings.Join(inCluster, "\n"), "the right to get clusterboguses in ClusterRole landwaiter-cluster-viewer")
+	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-team-admin", "a team has no right to cluster resources")
+}

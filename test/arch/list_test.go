@@ -1,0 +1,156 @@
+package arch
+
+// guards lists a guard for each test of the table. Row by row, what stands here is taken
+// out by make mutants.
+func guards() []guard {
+	return append(network(), append(evidence(), append(rules(), edge()...)...)...)
+}
+
+// network is who gets credentials, and what is fetched from where.
+func network() []guard {
+	return []guard{
+		without(1, "external.TestCredentialsOfCloudsGoToTheirOwnHostsOnly", "pkg/external/cloud_hosts.go",
+			`return host == "gcr.io" || (ok && egress.IsLabel(location))`, `return strings.HasSuffix(host, "gcr.io") || (ok && egress.IsLabel(location))`),
+		without(2, "registry.TestCredentialsAreSentToTheirHostOnly", "pkg/registry/guard.go",
+			`if err != nil || !g.trusted(hostOf(realm)) {`, `if err != nil {`),
+		without(3, "registry.TestARedirectLeadsToNoPrivateAddress", "pkg/registry/transport.go",
+			`g.session.access.rule(host); rule.Private`, `g.session.access.rule(g.origin); rule.Private`),
+		without(3, "egress.TestOnlyPublicAddressesAreDialled", "pkg/egress/guard.go",
+			"\t\t\treturn ErrAddress\n", "\t\t\treturn nil\n"),
+		without(4, "registry.TestATokenServerMustProveWhoItIs", "pkg/egress/transport.go",
+			`&tls.Config{RootCAs: roots,`, `&tls.Config{InsecureSkipVerify: true, RootCAs: roots,`),
+		without(5, "verify.TestTheVerdictIsAboutOneDigestHoweverOftenTheTagMoves", "pkg/verify/pin.go",
+			`return Subject{Reference: ref.WithDigest(entry.Descriptor.Digest),`, `return Subject{Reference: ref,`),
+		without(5, "registry.TestHostileAnswersAreErrorsInBoundedTimeAndMemory/a .sig manifest with a lying digest", "pkg/registry/session.go",
+			`case computed == descriptor.Digest:`, `case computed != "":`),
+		without(6, "verify.TestVerdictsFollowTheEvidence", "pkg/verify/places.go",
+			`case ref.Digest != "" && descriptor.Digest != ref.Digest:`, `case false:`),
+		without(6, "notation.TestDeniesSubjectWithoutOneDigest", "pkg/notation/checker.go",
+			`case want != subject.Reference.Digest || want.Validate()`, `case want.Validate()`),
+		without(14, "registry.TestHostileAnswersAreErrorsInBoundedTimeAndMemory/10 GB of .sig manifest", "pkg/registry/guard.go",
+			`resp.Body = http.MaxBytesReader(nil, resp.Body, maxManifestBytes)`, `_ = maxManifestBytes`),
+		without(14, "registry.TestReferrersPastTheLimitAreNotReadAndTheErrorSaysSo", "pkg/registry/referrers.go",
+			`if len(found) == maxReferrers {`, `if false {`),
+		without(16, "external.TestNoFetchWritesToDisk", "pkg/external/tuf.go",
+			`DisableLocalCache: true`, `DisableLocalCache: false`),
+		without(17, "external.TestTheLastGoodValueCountsWhileFetchingFailsAndNoLonger", "pkg/external/external.go",
+			"v.Content, v.Roles = nil, nil", "v.Roles = nil"),
+		without(23, "arch.TestEvidenceCarriesNoKubernetes", "pkg/registry/limits.go",
+			"package registry\n", "package registry\n\nimport _ \"k8s.io/client-go/rest\"\n"),
+		without(23, "external.TestTenantsReachListedHostsWithTheirOwnCredentials", "pkg/external/fetch.go",
+			"!s.own() {\n\t\t\treturn errors.New(\"a namespace's resource needs credentials of its own for a key",
+			"!s.own() && false {\n\t\t\treturn errors.New(\"a namespace's resource needs credentials of its own for a key"),
+		without(24, "revocation.TestAsksOnlyHostsThatAreListed", "pkg/revocation/revocation.go",
+			`case !p.hosts.Contain(u):`, `case false:`),
+		without(24, "notation.TestStrangersCertificatesCauseNoRequest", "pkg/notation/outcome.go",
+			"\tif !c.anchors.contain(chain) && !c.signing.contain(chain) {\n\t\t// Checked",
+			"\tif c.revocation != nil {\n\t\t_ = c.checkRevocation(ctx, chain, purpose.CodeSigning)\n\t}\n\tif !c.anchors.contain(chain) && !c.signing.contain(chain) {\n\t\t// Checked"),
+	}
+}
+
+// evidence is what strangers sign and attach.
+func evidence() []guard {
+	return []guard{
+		without(7, "cosign.TestAttestationsMustBeOfTheTypeAndSayWhatIsDemanded", "pkg/cosign/attestation.go",
+			`case statement.PredicateType != a.predicateType:`, `case false:`),
+		without(8, "cosign.TestDeniesStatementsThatAreNotOneSignatureOfTheImage", "pkg/cosign/bundle.go",
+			`return nil, refused(fmt.Errorf("the signed statement %w", err))`, `_ = fmt.Errorf; return []claims{{}}, nil`),
+		without(8, "cosign.TestCertificatesMustBeInTransparencyLogs", "pkg/cosign/keyless.go",
+			`if !k.InsecureIgnoreSCT {`, `if false {`),
+		without(9, "cosign.TestForeignLogEntriesAndTimestampsProveNothing", "pkg/cosign/keyless.go",
+			"bundleverify.WithTransparencyLog(atLeast(k.Thresholds.Log)),\n", ""),
+		without(9, "cosign.TestKeysWithALogDemandTheLog", "pkg/cosign/key.go",
+			`options = append(options, bundleverify.WithTransparencyLog(1))`, `_ = options`),
+		without(10, "cosign.TestKeysAndIdentitiesAreNotMixedUp", "pkg/cosign/evidence.go",
+			`case !parsed.certificate && s.identities != nil:`, `case false:`),
+		without(10, "cosign.TestDeniesBundleThatRestsOnACertificate", "pkg/cosign/evidence.go",
+			`case parsed.certificate && s.identities == nil:`, `case false:`),
+		without(11, "cosign.TestEveryTimestampMustBeWithinTheCertificate", "pkg/cosign/keyless.go",
+			`if err := k.checkTimestamps(ctx, parsed); err != nil {`, `if err := k.checkTimestamps(ctx, parsed); false && err != nil {`),
+		without(11, "notation.TestTimeIsJudgedByTheLevel", "pkg/notation/outcome.go",
+			`return checkValidity(signer.CertificateChain, now)`, `return nil`),
+		without(12, "policy.TestDecide/one signer seen by two verifiers is one", "pkg/policy/decide.go",
+			`signers[f.Signer] = true`, `signers[f.Verifier] = true`),
+		without(12, "cosign.TestWhatVouchesForAKeylessSignatureMustBeThere", "pkg/cosign/keyless.go",
+			`WithTransparencyLog(atLeast(k.Thresholds.Log))`, `WithTransparencyLog(atLeast(0))`),
+		without(13, "notation.TestRevokedTimestampAuthoritiesAreNotTrusted", "pkg/notation/checker.go",
+			`RevocationTimestampingValidator: timestampRevocation{c},`, `RevocationTimestampingValidator: timestampRevocation{&Checker{}},`),
+		without(13, "notation.TestStrictJudgesByTheTimeOfTheCaller", "pkg/notation/outcome.go",
+			`return proven.unless(checkExpiry(signer.SignedAttributes.Expiry, now), c.logs.expiry)`, `return proven, nil`),
+		without(15, "notation.TestDeniesWhatIsTooLargeBeforeItCostsAnything", "pkg/intake/key.go",
+			`if len(chain) > maxCertificates {`, `if false {`),
+	}
+}
+
+// rules is what resources say, and who may say it.
+func rules() []guard {
+	const template = "library/verified-images/template.yaml"
+	return []guard{
+		without(18, "cosign.TestKeylessSignaturesAreValidForTheIdentitiesThatAreTrusted", "pkg/cosign/keyless.go",
+			`i.Subject, whole(i.SubjectRegExp))`, `i.Subject, strings.Repeat(".*", min(1, len(i.SubjectRegExp))))`),
+		without(18, "configdir.TestBreaksObjectsWhoseContentCannotBeRead/unknown field", "pkg/configdir/decode.go",
+			`serializer.EnableStrict`, `serializer.DisableStrict`),
+		without(19, "image.TestPatternMatchesHostAndPathApart", "pkg/image/pattern.go",
+			`case !matchHost(p.host, r.Host):`, `case false:`),
+		without(19, "image.TestPatternNeverMatchesAnotherHost", "pkg/image/pattern.go",
+			`case !matchHost(p.host, r.Host):`, `case false:`),
+		without(20, "tenant.TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided", "pkg/tenant/service.go",
+			`return nil, fmt.Errorf("look for namespace %s: %w", namespace, err)`, `return snapshot.For(namespace), nil`),
+		without(21, "compile.TestFloorsApplyEverywhereWithClusterResources", "pkg/compile/link.go",
+			"v.config.Layers = append(v.config.Layers, layer)\n", "_ = layer\n"),
+		without(21, "compile.TestAnExceptionCountsOnlyAsFarAsItIsDelegated", "pkg/compile/exception.go",
+			`if d == nil || !d.covers(from, tenant) || !d.covers(in, tenant) {`, `if d == nil {`),
+		without(21, "verify.TestAnExceptionOnlyEverAddsWhatItAloneMatches", "pkg/verify/exception.go",
+			`return x.Floors || c.Floors == nil }`, `return c.Floors == nil || slices.ContainsFunc(c.Exceptions, func(x Exception) bool { return x.Floors }) }`),
+		without(21, "verify.TestAFloorHoldsAgainstExceptionsThatDoNotSayFloors", "pkg/verify/exception.go",
+			`return x.Floors || c.Floors == nil }`, `return true }`),
+		without(32, "provider.TestAnExceptionForOneImageDoesNotFreeThePod", "pkg/verify/exception.go",
+			`x.Images != nil && has(x.Images) && (x.Within`, `x.Images != nil && (x.Within`),
+		without(33, "verify.TestACachedVerdictNeverOutlivesTheEndOfAnException", "pkg/verify/exception.go",
+			"return !now.Before(x.From) && now.Before(x.Until)\n", "return !now.Before(x.From)\n"),
+		without(33, "compile.TestABrokenExceptionAllowsNothingAndDisturbsNothing", "pkg/compile/exception.go",
+			`if last := x.created.Add(most); x.until.After(last) {`, `if last := x.created.Add(most); false {`),
+		without(21, "policy.TestDecideIsMonotone", "pkg/policy/decide.go",
+			"\t\tcase Denied:\n\t\t\treturn verdict\n", "\t\tcase Denied:\n\t\t\tcontinue\n"),
+		without(22, "compile.TestReferencesAreThoseThatTheirResourceMayMake", "pkg/compile/material.go",
+			`case len(validation.IsDNS1123Subdomain(name)) > 0:`, `case false:`),
+		without(22, "compile.TestTrustStoreReferencesStayWithinTheirReach", "pkg/compile/truststore.go",
+			`if kindOf(l.objects.namespace, v1alpha1.KindTrustStore) == kind {`, `if kind == v1alpha1.KindTrustStore || kindOf(l.objects.namespace, v1alpha1.KindTrustStore) == kind {`),
+		without(22, "external.TestTenantsReachListedHostsWithTheirOwnCredentials", "pkg/external/fetch.go",
+			`if !hosts.Contain(address) {`, `if false {`),
+		without(25, "library.TestNothingInThePodsMetadataVouchesForIt", template,
+			"denial := [] if input.review.operation == \"DELETE\"\n",
+			"denial := [] if input.review.operation == \"DELETE\"\n\n              else := [] if input.review.object.metadata.deletionTimestamp\n"),
+		without(26, "library.TestNothingInThePodsMetadataVouchesForIt", template,
+			"denial := [] if input.review.operation == \"DELETE\"\n",
+			"denial := [] if input.review.operation == \"DELETE\"\n\n              else := [] if count(input.review.object.metadata.annotations) > 0\n"),
+		without(26, "library.TestTemplateAdmitsOnlyWhatIsProven", template,
+			"some field in {\"containers\", \"initContainers\", \"ephemeralContainers\"}\n                spec[field][i] = _\n              } | {[",
+			"some field in {\"containers\", \"initContainers\"}\n                spec[field][i] = _\n              } | {["),
+	}
+}
+
+// edge is caches, connections, the process, and what counts as nothing.
+func edge() []guard {
+	const off = "\t\tSessionTicketsDisabled: true,\n"
+	return []guard{
+		without(27, "cache.TestForgedValuesInRedisAreMisses/from another key", "pkg/cache/keypair.go",
+			`append(rest[:0], key...)`, `append(rest[:0], key[:0]...)`),
+		{28, "provider.TestNoSessionIsResumed", []edit{
+			{"pkg/provider/tls.go", off + "\t\tClientAuth: ", "\t\tClientAuth: "},
+			{"pkg/provider/tls.go", off + "\t\tGetConfigForClient: ", "\t\tGetConfigForClient: "}}},
+		without(29, "provider.TestEveryPhaseOfAConnectionEnds", "pkg/provider/server.go",
+			"\t\tReadHeaderTimeout: readHeaderTimeout,\n", ""),
+		without(29, "arch.TestVersionsAreNotOlderThanTheMendedOnes", "go.mod", "\ngo 1.26.6\n", "\ngo 1.26.1\n"),
+		without(30, "provider.TestNamespaceLabelsAreBounded", "pkg/provider/metrics.go",
+			`if len(l.known) >= l.limit {`, `if false {`),
+		without(30, "verify.TestAPanickingCheckerAdmitsNothing", "pkg/verify/gather.go",
+			"if r := recover(); r != nil {\n\t\t\t// Our own", "if r := any(nil); r != nil {\n\t\t\t// Our own"),
+		without(30, "provider.TestPanicOfAVerifierIsUndecidedAndEndsNothing", "pkg/provider/gather.go",
+			"if cause := recover(); cause != nil {", "if cause := any(nil); cause != nil {"),
+		without(31, "policy.TestDecide/the zero requirement never holds", "pkg/policy/decide.go",
+			`if r.atLeast < 1 || len(r.verifiers) == 0 {`, `if false {`),
+		without(31, "policy.TestRequirementsThatWouldAlwaysHoldDoNotConstruct", "pkg/policy/decide.go",
+			"if len(verifiers) == 0 {\n\t\treturn Requirement{}", "if false {\n\t\treturn Requirement{}"),
+	}
+}

@@ -1,0 +1,150 @@
+//go:build mutants
+
+package arch
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mutant is a fault that a suite must notice: text of a file that stands there once, and
+// what replaces it.
+type mutant struct {
+	// tag is that of the run: "" for make test, "e2e", "nightly".
+	tag string
+	// folder and test are what fails.
+	folder, test   string
+	file, old, new string
+}
+
+// maxSuite ends a suite that hangs.
+const maxSuite = 10 * time.Minute
+
+func TestEverySuiteNoticesItsMutant(t *testing.T) {
+	copied := copyTree(t)
+	clean := suiteRun{dir: copied}
+	clean.build(t)
+	for _, m := range suiteMutants() {
+		t.Run(m.folder+"/"+m.test, func(t *testing.T) {
+			path := filepath.Join(copied, m.file)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(string(text), m.old), "%s must have it once:\n%s", m.file, m.old)
+			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600))
+			t.Cleanup(func() { require.NoError(t, os.WriteFile(path, text, 0o600)) })
+			if m.tag != "" && filepath.Ext(m.file) == ".go" {
+				clean.build(t)
+			}
+			out, err := clean.command(t, "go", "test", "-count=1", "-timeout", maxSuite.String(), "-tags", m.tag, "-run", "^"+m.test+"$", "./"+m.folder)
+			var failed *exec.ExitError
+			require.ErrorAs(t, err, &failed, "the suite passes with a fault in %s:\n%s", m.file, out)
+			require.True(t, strings.Contains(out, "--- FAIL: "+m.test) || strings.Contains(out, "panic: "), "the test did not run:\n%s", out)
+		})
+	}
+}
+
+// copyTree copies the files that Git tracks, always into the same folder of the user's
+// cache, so that a second run compiles little.
+func copyTree(t *testing.T) string {
+	t.Helper()
+	cached, err := os.UserCacheDir()
+	require.NoError(t, err)
+	target := filepath.Join(cached, "landwaiter", "mutants")
+	require.NoError(t, os.RemoveAll(target))
+	require.NoError(t, os.MkdirAll(target, 0o750))
+	script := `git ls-files -z | tar --null --files-from=- -cf - | tar -C "$1" -xf -`
+	command := exec.CommandContext(t.Context(), "bash", "-c", script, "copy", target)
+	command.Dir = root
+	out, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return target
+}
+
+// suiteRun runs commands in a copy of the tree.
+type suiteRun struct{ dir string }
+
+// build builds the program of the copy.
+func (s suiteRun) build(t *testing.T) {
+	t.Helper()
+	out, err := s.command(t, "go", "build", "-buildvcs=false", "-tags", "kustomize_disable_go_plugin_support", "-o", "bin/landwaiter", "./cmd/landwaiter")
+	require.NoError(t, err, "%s", out)
+}
+
+func (s suiteRun) command(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), maxSuite)
+	defer cancel()
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir = s.dir
+	program := filepath.Join(s.dir, "bin/landwaiter")
+	command.Env = append(os.Environ(), "LANDWAITER_BINARY="+program, "LANDWAITER_PLAIN_BINARY="+program, "LANDWAITER_FULL_BINARY="+program)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// suiteMutants are one fault or more for each suite.
+func suiteMutants() []mutant {
+	return []mutant{
+		{tag: "", folder: "pkg/scaffold", test: "TestCheckFindsWhatIsWrong", file: "pkg/scaffold/cluster.go",
+			old: "if account == \"\" {", new: "if false {"},
+		{tag: "", folder: "pkg/scaffold", test: "TestCheckFindsHiddenSecrets", file: "pkg/scaffold/secrets.go",
+			old: "if !concealed(key, value) {", new: "if _ = concealed; false {"},
+		{tag: "", folder: "cmd/landwaiter", test: "TestScripts", file: "cmd/landwaiter/platformcheck.go",
+			old: "return &exitError{code: exitDenied}", new: "return nil"},
+		{tag: "e2e", folder: "test/admission", test: "TestLibraryDeniesLive", file: "library/no-privileged-containers/template.yaml",
+			old: "set_to(container.spec.securityContext.privileged)", new: "false"},
+		{tag: "e2e", folder: "test/admission", test: "TestAuditsCountWhatTheSetsWouldDeny", file: "library/constraints/baseline/container-allowed-ports.yaml",
+			old: "min: 1024", new: "min: 1"},
+		{tag: "e2e", folder: "test/admission", test: "TestWhoMayDoWhatWithResources", file: "charts/landwaiter/templates/personas.yaml",
+			old: "resources: [{{ without (splitList \", \" $cluster) \"tenants\" | join \", \" }}]", new: "resources: [{{ $namespaced }}]"},
+		{tag: "", folder: "test/kit/rbac", test: "TestAllowsWhatRBACAllows", file: "test/kit/rbac/rbac.go",
+			old: "len(rule.ResourceNames) == 0 || ", new: "true || "},
+		{tag: "e2e", folder: "test/admission", test: "TestAnExceptionFreesItsImageAndNotThePodAndEnds", file: "pkg/compile/exception.go",
+			old: "Why: x.why, Until: x.until, Images: x.images", new: "Why: x.why, Until: x.until.Add(time.Hour), Images: x.images"},
+		{tag: "e2e", folder: "test/admission", test: "TestPodsNeedProvenanceUnderGitHubsOwnRoot", file: "pkg/compile/signers.go",
+			old: "case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0 && timestamps:", new: "case false:"},
+		{tag: "e2e", folder: "test/teams", test: "TestIsolationFindsPlantedHoles", file: "pkg/isolation/server.go",
+			old: "if r.name != \"\" || r.verb == \"bind\"", new: "if true || r.name != \"\" || r.verb == \"bind\""},
+		{tag: "e2e", folder: "test/teams", test: "TestTheOperatorStopsWhenAPolicyOfItsFenceIsTakenAway", file: "pkg/operator/fence.go",
+			old: "case errors.Is(err, ErrNoFence):", new: "case false:"},
+		{tag: "e2e", folder: "test/teams", test: "TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise", file: "pkg/operator/delete.go",
+			old: "&namespaces, client.MatchingLabels{v1alpha1.LabelTenant: tenant.Name}", new: "&namespaces, client.HasLabels{v1alpha1.LabelTenant}"},
+		{tag: "e2e", folder: "test/install", test: "TestPodsAreRestricted", file: "charts/landwaiter/templates/deployment.yaml",
+			old: "readOnlyRootFilesystem: true", new: "readOnlyRootFilesystem: false"},
+		{tag: "e2e", folder: "test/install", test: "TestTheServiceMonitorKeepsTheLabelsOfTheMetrics", file: "charts/landwaiter/templates/servicemonitor.yaml",
+			old: "honorLabels: true}", new: "honorLabels: false}"},
+		{tag: "e2e", folder: "test/install", test: "TestEachAlertFiresWhenItShouldAndOnlyThen", file: "charts/landwaiter/files/rules.yaml",
+			old: "14 * 86400", new: "40 * 86400"},
+		{tag: "e2e", folder: "test/install", test: "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone", file: "docs/install.md",
+			old: "clusterstore/company-registry", new: "clusterstore/company"},
+		{tag: "e2e", folder: "config/release", test: "TestTheChartRunsTheImageAsItsUser", file: "charts/landwaiter/templates/deployment.yaml",
+			old: "runAsUser: 65532", new: "runAsUser: 65533"},
+		{tag: "", folder: "test/evidence", test: "TestAFloorHoldsAgainstALaxNamespace", file: "pkg/compile/link.go",
+			old: "v.config.Floors = s.floorsOf(v, v.floors)", new: "_ = s.floorsOf(v, v.floors)"},
+		{tag: "", folder: "test/evidence", test: "TestDeniesSignatureOfAnotherRepositoryWithMatchRepository", file: "pkg/cosign/refusal.go",
+			old: "case named.Name() != ref.Name():", new: "case false:"},
+		{tag: "", folder: "test/evidence", test: "TestAcceptsWhatCosignAttestsAndDeniesItsTwin", file: "pkg/cosign/attestation.go",
+			old: "case statement.PredicateType != a.predicateType:", new: "case false:"},
+		{tag: "e2e", folder: "test/evidence", test: "TestImagesThatAWSSignerSignedForATeamsProfileAreAdmitted", file: "pkg/notation/awssigner.go",
+			old: "case len(revoked) == 0:", new: "case true:"},
+		{tag: "e2e", folder: "test/evidence", test: "TestTheGuardrailLeavesLandwaiterTokensForCloudsAlone", file: "charts/landwaiter/templates/guardrails.yaml",
+			old: "object.spec.expirationSeconds <= 3600\"", new: "object.spec.expirationSeconds <= 36000\""},
+		{tag: "e2e", folder: "pkg/controller", test: "TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote", file: "pkg/controller/apply.go",
+			old: "if len(stale) == 0 {", new: "if true {"},
+		{tag: "e2e", folder: "pkg/controller", test: "TestMaterialFromElsewhereIsFetchedAndShownInTheStatus", file: "pkg/controller/status.go",
+			old: "if !report.FetchedAt.IsZero() {", new: "if false {"},
+		{tag: "e2e", folder: "pkg/controller", test: "TestAChangeIsLiveAmongAThousandNamespaces", file: "pkg/compile/compile.go",
+			old: "case own != was.own, next.bind(own) != was.bound, next.affects(was, s.cluster):", new: "case own != was.own:"},
+		{tag: "e2e", folder: "pkg/cache", test: "TestAMasterThatIsDownCostsOnlyItsOwnVerdicts", file: "pkg/cache/breakers.go",
+			old: "b.cluster.ReloadState(context.Background())", new: "_ = b.cluster"},
+		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",
+			old: "shared/web:v1", new: "shared/app:v1"},
+	}
+}

@@ -1,0 +1,96 @@
+//go:build !e2e
+
+package evidence
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/service"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+)
+
+const (
+	trusted      = "trusted" // the trust store that verifiers name
+	materialFile = "material.pem"
+)
+
+// cold starts a service that knows where registries are. The caller closes it.
+func cold(t *testing.T) *service.Service {
+	t.Helper()
+	var at []string
+	registries.Range(func(name, r any) bool {
+		running, _ := r.(*fixture.Registry)
+		at = append(at, fmt.Sprintf("%s=%s", name, running.Address()))
+		return true
+	})
+	endpoints, err := service.ParseEndpoints(at)
+	require.NoError(t, err)
+	s, err := service.New(service.Options{Endpoints: endpoints})
+	require.NoError(t, err)
+	return s
+}
+
+// decide compiles team-a's resources and asks about ref: what the server would
+// answer, without its edge. Each call starts cold.
+func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte, ref image.Reference) verify.Result {
+	t.Helper()
+	return decideBy(t, resources(source, verifier, material), ref)
+}
+
+// decideBy is decide with other resources.
+func decideBy(t *testing.T, objects resource.Objects, ref image.Reference) verify.Result {
+	t.Helper()
+	s := cold(t)
+	defer s.Close()
+	require.Empty(t, s.Apply(t.Context(), objects))
+	return s.Verify(t.Context(), "team-a", ref)
+}
+
+// refused returns the first problem of resources that cannot be used.
+func refused(t *testing.T, objects resource.Objects) string {
+	t.Helper()
+	s := cold(t)
+	defer s.Close()
+	problems := s.Apply(t.Context(), objects)
+	require.NotEmpty(t, problems)
+	return fmt.Sprint(problems[0])
+}
+
+// resources are what a cluster admin and a team would apply: the registry, the
+// trust material in a Secret, one verifier, and a policy that requires it.
+func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) resource.Objects {
+	kind := v1alpha1.TrustStoreTypePublicKeys
+	switch {
+	case verifier.Notation != nil:
+		kind = v1alpha1.TrustStoreTypeCertificates
+	case verifier.Cosign != nil && verifier.Cosign.Keyless != nil, verifier.Attestation != nil && verifier.Attestation.Keyless != nil:
+		kind = v1alpha1.TrustStoreTypeSigstoreRoot
+	}
+	own := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "team-a", Name: name} }
+	return resource.Objects{
+		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "uid-of-team-a"}}},
+		Secrets:    []corev1.Secret{{ObjectMeta: own("material"), Data: map[string][]byte{materialFile: material}}},
+		Resources: []v1alpha1.Object{
+			&v1alpha1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1alpha1.ClusterStoreSpec{
+				StoreCommon: v1alpha1.StoreCommon{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
+			}},
+			&v1alpha1.TrustStore{ObjectMeta: own(trusted), Spec: v1alpha1.TrustStoreSpec{
+				TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: kind},
+				Source:           v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "material", Key: materialFile}},
+			}},
+			&v1alpha1.Verifier{ObjectMeta: own("release"), Spec: verifier},
+			&v1alpha1.VerificationPolicy{ObjectMeta: own("images"), Spec: v1alpha1.VerificationPolicySpec{
+				Rules: []v1alpha1.PolicyRule{{Images: []string{source.Host() + "/**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,13 @@
+//go:build nightly
+
+package gitops
+
+import (
+	"testing"
+
+	"github.com/landwaiter/landwaiter/pkg/scaffold"
+)
+
+func TestTreesOfEveryLayoutAreAccepted(t *testing.T) {
+	controllers(t).accepts(t, written(t, trees(), scaffold.LayoutFlux, scaffold.LayoutGroups, scaffold.LayoutArc, scaffold.LayoutDemo))
+}

@@ -1,0 +1,414 @@
+//go:build e2e
+
+package install
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+const chart = root + "/charts/landwaiter"
+
+// rendered has what render returned, by its arguments: many tests look at the same objects.
+var rendered = map[string][]*unstructured.Unstructured{}
+
+// render returns the objects of the chart with some arguments for helm.
+func render(t *testing.T, args ...string) []*unstructured.Unstructured {
+	t.Helper()
+	key := strings.Join(args, "\x00")
+	if rendered[key] == nil {
+		objects, err := suite.Chart(t.Context(), "landwaiter", args...)
+		require.NoError(t, err)
+		rendered[key] = objects
+	}
+	return rendered[key]
+}
+
+// build returns the objects that kustomize makes of a folder.
+func build(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := cluster.Decode([]byte(suite.Program{Path: suite.MustTool(t, suite.ChartTools, "kustomize")}.Must(t, "build", folder)))
+	require.NoError(t, err)
+	require.NotEmpty(t, objects)
+	return objects
+}
+
+func helm(t *testing.T) suite.Program {
+	t.Helper()
+	return suite.Program{Path: suite.MustTool(t, suite.ChartTools, "helm")}
+}
+
+// as converts the objects of a kind into their Go type, strictly.
+func as[T any](t *testing.T, objects []*unstructured.Unstructured, kind string) []T {
+	t.Helper()
+	var found []T
+	for _, object := range objects {
+		if object.GetKind() != kind {
+			continue
+		}
+		var typed T
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &typed, true), object.GetName())
+		found = append(found, typed)
+	}
+	return found
+}
+
+func settings(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := map[string][]string{"defaults": nil}
+	for _, name := range files {
+		all[name] = []string{"--values", name}
+	}
+	return all
+}
+
+func TestLints(t *testing.T) {
+	for _, args := range settings(t) {
+		helm(t).Must(t, append([]string{"lint", "--strict", chart}, args...)...)
+	}
+}
+
+func TestEveryObjectIsValidForItsType(t *testing.T) {
+	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for name, args := range settings(t) {
+		names := map[string]bool{}
+		for _, object := range render(t, args...) {
+			id := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+			require.False(t, names[id], "%s: %s is there twice", name, id)
+			names[id] = true
+			if !clientgoscheme.Scheme.Recognizes(object.GroupVersionKind()) {
+				continue // of Gatekeeper, Prometheus or ourselves: the e2e applies those
+			}
+			text, err := yaml.Marshal(object.Object)
+			require.NoError(t, err)
+			_, _, err = decoder.Decode(text, nil, nil)
+			require.NoError(t, err, "%s: %s", name, id)
+		}
+	}
+}
+
+// provider is Landwaiter's own Deployment.
+func provider(deployments []appsv1.Deployment) appsv1.Deployment {
+	return deployments[slices.IndexFunc(deployments, func(d appsv1.Deployment) bool { return d.Name == "landwaiter" })]
+}
+
+func TestPodsAreRestricted(t *testing.T) {
+	for name, args := range settings(t) {
+		deployments := as[appsv1.Deployment](t, render(t, args...), "Deployment")
+		require.NotEmpty(t, deployments, name)
+		require.NotEmpty(t, provider(deployments).Spec.Template.Spec.TopologySpreadConstraints)
+		var containers []corev1.Container
+		for _, deployment := range deployments {
+			spec := deployment.Spec.Template.Spec
+			require.True(t, *spec.SecurityContext.RunAsNonRoot)
+			require.Equal(t, "RuntimeDefault", string(spec.SecurityContext.SeccompProfile.Type))
+			containers = append(containers, spec.Containers...)
+		}
+		require.NotNil(t, provider(deployments).Spec.Template.Spec.Containers[0].LivenessProbe)
+		for _, container := range containers {
+			require.True(t, *container.SecurityContext.ReadOnlyRootFilesystem)
+			require.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
+			require.EqualValues(t, []string{"ALL"}, []string{string(container.SecurityContext.Capabilities.Drop[0])})
+			require.NotNil(t, container.ReadinessProbe)
+		}
+	}
+}
+
+func TestEveryArgumentIsAFlagOfTheProgram(t *testing.T) {
+	help := suite.Program{Path: suite.MustTool(t, suite.Landwaiter)}.Must(t, "serve", "--help")
+	flags := regexp.MustCompile(`--[a-z-]+`).FindAllString(help, -1)
+	for name, args := range settings(t) {
+		for _, arg := range provider(as[appsv1.Deployment](t, render(t, args...), "Deployment")).Spec.Template.Spec.Containers[0].Args[1:] {
+			flag, _, _ := strings.Cut(arg, "=")
+			require.Contains(t, flags, flag, name)
+		}
+	}
+}
+
+func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
+	for name, args := range settings(t) {
+		objects := render(t, args...)
+		bound := map[string]bool{}
+		for _, binding := range as[rbacv1.ClusterRoleBinding](t, objects, "ClusterRoleBinding") {
+			bound[binding.RoleRef.Name] = true
+		}
+		for _, role := range as[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+			for _, rule := range role.Rules {
+				require.NotContains(t, rule.Verbs, "*", name)
+				require.NotContains(t, rule.Resources, "*", name)
+				if bound[role.Name] {
+					require.NotContains(t, rule.Resources, "secrets", name)
+					require.True(t, role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "serviceaccounts"), name)
+				}
+				if bound[role.Name] && role.Name != "landwaiter-operator" { // it writes them, in namespaces of Tenants
+					require.NotContains(t, rule.Resources, "configmaps", name)
+				}
+			}
+			for label := range role.Labels {
+				if role.Name == "landwaiter-report-viewer" {
+					require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"openreports.io"}, Resources: []string{"reports"}, Verbs: []string{"get", "list", "watch"}}}, role.Rules)
+				} else if strings.HasPrefix(label, "rbac.authorization.k8s.io/") {
+					require.Equal(t, "rbac.authorization.k8s.io/aggregate-to-admin", label)
+					require.Equal(t, "landwaiter-team-admin", role.Name)
+				}
+			}
+		}
+	}
+}
+
+// The reports' right to write is the only one that they add, besides that to read Events and
+// what runs.
+func TestReportsAddTheRightsThatTheyNeedAndNoOthers(t *testing.T) {
+	rules := func(args ...string) (found []string) {
+		for _, role := range as[rbacv1.ClusterRole](t, render(t, append(args, "--set", "personas.create=false")...), "ClusterRole") {
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						found = append(found, role.Name+" "+verb+" "+resource)
+					}
+				}
+			}
+		}
+		return found
+	}
+	warm := rules("--set", "warmUp.enabled=true")
+	var more []string
+	for _, rule := range rules("--set", "reports.enabled=true") {
+		if !slices.Contains(warm, rule) {
+			more = append(more, strings.TrimPrefix(rule, "landwaiter "))
+		}
+	}
+	require.Equal(t, []string{"get events", "list events", "watch events", "get reports", "list reports", "watch reports", "create reports", "update reports", "patch reports", "delete reports"}, more)
+	require.Subset(t, rules("--set", "reports.enabled=true"), warm, "what runs is watched")
+}
+
+func TestTheDefinitionsOfReportsAreInstalledOnlyIfAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want int
+	}{
+		"by default":                    {nil, 0},
+		"with reports":                  {[]string{"--set", "reports.enabled=true"}, 2},
+		"with those of somebody else":   {[]string{"--set", "reports.enabled=true", "--set", "reports.installCRDs=false"}, 0},
+		"without our own definitions":   {[]string{"--set", "reports.enabled=true", "--set", "crds.install=false"}, 2},
+		"asked for but without reports": {[]string{"--set", "reports.installCRDs=true"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := 0
+			for _, object := range render(t, c.args...) {
+				if object.GetKind() == "CustomResourceDefinition" && strings.HasSuffix(object.GetName(), ".openreports.io") {
+					require.Equal(t, "keep", object.GetAnnotations()["helm.sh/resource-policy"], "reports go with their definition")
+					found++
+				}
+			}
+			require.Equal(t, c.want, found)
+		})
+	}
+}
+
+func TestWorkloadsAreReadOnlyForTheWarmUp(t *testing.T) {
+	for enabled, want := range map[string][]string{"false": nil, "true": {"cronjobs", "daemonsets", "deployments", "jobs", "pods", "statefulsets"}} {
+		var found []string
+		objects := render(t, "--set", "warmUp.enabled="+enabled, "--set", "personas.create=false")
+		for _, role := range as[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					if slices.Contains([]string{"cronjobs", "daemonsets", "deployments", "jobs", "pods", "statefulsets"}, resource) {
+						require.Equal(t, []string{"get", "list", "watch"}, rule.Verbs)
+						found = append(found, resource)
+					}
+				}
+			}
+		}
+		slices.Sort(found)
+		require.Equal(t, want, found)
+		args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+		require.Equal(t, want != nil, slices.Contains(args, "--warm-up"))
+	}
+}
+
+func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *testing.T) {
+	args := func(sets ...string) []string {
+		objects := render(t, sets...)
+		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+	}
+	require.NotContains(t, strings.Join(args(), " "), "break-glass")
+	require.NotContains(t, strings.Join(args(), " "), "--max-exception")
+	require.NotContains(t, strings.Join(args(), " "), "--max-delegation")
+	set := args("--set", "exceptions.maxDuration=720h,exceptions.maxDelegation=2000h,breakGlass.enabled=true,breakGlass.maxDuration=4h,guardrails.enabled=true")
+	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass", "--max-break-glass=4h"})
+}
+
+func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
+	objects := render(t, "--values", "testdata/everything.yaml")
+	args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+	require.Contains(t, args, "--verify-timeout=2500ms")
+	require.Contains(t, args, "--mutate-timeout=800ms")
+	providers := 0
+	for _, object := range objects {
+		if object.GetKind() != "Provider" {
+			continue
+		}
+		providers++
+		timeout, _, err := unstructured.NestedFloat64(object.Object, "spec", "timeout")
+		if err != nil { // whole numbers are read as such
+			whole, _, err := unstructured.NestedInt64(object.Object, "spec", "timeout")
+			require.NoError(t, err)
+			timeout = float64(whole)
+		}
+		limit := 3.0
+		if strings.Contains(object.GetName(), "mutate") {
+			limit = 1
+		}
+		require.InDelta(t, limit, timeout, 0, object.GetName())
+		require.Contains(t, args, "--provider-object="+object.GetName(), "its caBundle is kept up to date")
+	}
+	require.Equal(t, 5, providers)
+}
+
+func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
+	for message, sets := range map[string][]string{
+		"clientCA: without secrets or files anybody could ask":        {"clientCA.secrets=null"},
+		"clientCA.insecureNoClientAuth contradicts":                   {"clientCA.insecureNoClientAuth=true"},
+		"tls.rotate is false, so tls.caBundle must be given":          {"tls.rotate=false"},
+		"tls.rotate needs provider.create":                            {"provider.create=false"},
+		"breakGlass.enabled needs guardrails.enabled":                 {"breakGlass.enabled=true"},
+		"operator.enabled needs guardrails.enabled":                   {"operator.enabled=true"},
+		"operator.mutation needs mutation.enabled":                    {"operator.enabled=true", "guardrails.enabled=true", "operator.mutation=true"},
+		"mutation.enabled needs provider.create":                      {"provider.create=false", "tls.rotate=false", "mutation.enabled=true"},
+		"redis.existingSecret.name is needed":                         {"redis.url=redis://h"},
+		"each name a Redis: use one":                                  {"redis.url=redis://h", "redis.install=true", "redis.existingSecret.name=s"},
+		"tls.caBundle is for tls.rotate=false":                        {"tls.caBundle=-----BEGIN CERTIFICATE-----"},
+		"additional properties 'replica' not allowed":                 {"replica=3"},
+		"additional properties 'secretname' not allowed":              {"tls.secretname=x"},
+		"at '/provider/verifyTimeoutSeconds': minimum: got 0, want 1": {"provider.verifyTimeoutSeconds=0"},
+		"at '/log/level'":          {"log.level=loud"},
+		"at '/tenantNamespaces/0'": {"tenantNamespaces={Team_A}"},
+	} {
+		var args []string
+		for _, set := range sets {
+			args = append(args, "--set", set)
+		}
+		_, err := suite.Chart(t.Context(), "landwaiter", args...)
+		require.ErrorContains(t, err, message, "%v", sets)
+	}
+}
+
+// Flux's helm-controller adds the digest of the chart to its version, as in 0.1.0+92d58e7aca7a.
+func TestAVersionWithADigestMakesValidLabels(t *testing.T) {
+	chart := filepath.Join(t.TempDir(), "landwaiter")
+	require.NoError(t, os.CopyFS(chart, os.DirFS(filepath.Join(root, "charts", "landwaiter"))))
+	file := filepath.Join(chart, "Chart.yaml")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	changed := regexp.MustCompile(`(?m)^version: .*$`).ReplaceAll(text, []byte("version: 0.1.0+92d58e7aca7a"))
+	require.NotEqual(t, text, changed)
+	require.NoError(t, os.WriteFile(file, changed, 0o600))
+	objects, err := suite.Render(t.Context(), chart, "--set", "operator.enabled=true,guardrails.enabled=true")
+	require.NoError(t, err)
+	require.NotEmpty(t, objects)
+	for _, object := range objects {
+		for key, value := range object.GetLabels() {
+			require.Empty(t, validation.IsValidLabelValue(value), "%s %s: %s", object.GetKind(), object.GetName(), key)
+		}
+	}
+}
+
+func TestGuardrailsNeedAKubernetesThatHasThem(t *testing.T) {
+	_, err := suite.Chart(t.Context(), "landwaiter", "--kube-version", "1.29.15", "--set", "guardrails.enabled=true")
+	require.ErrorContains(t, err, "guardrails.enabled needs Kubernetes 1.30")
+	render(t, "--kube-version", "1.30.0", "--set", "guardrails.enabled=true")
+	for _, object := range render(t) {
+		require.NotContains(t, object.GetKind(), "ValidatingAdmissionPolicy", "they are off by default")
+	}
+}
+
+// Every guardrail has its binding, and those for kustomize are the chart's.
+func TestGuardrailsForKustomizeAreTheCharts(t *testing.T) {
+	objects := build(t, root+"/config/guardrails")
+	fromChart := map[string]map[string]any{}
+	for _, object := range render(t, "--set", "guardrails.enabled=true") {
+		if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") {
+			fromChart[object.GetKind()+" "+object.GetName()] = withoutOrigin(object)
+		}
+	}
+	require.Len(t, objects, len(fromChart))
+	for _, object := range objects {
+		require.Equal(t, fromChart[object.GetKind()+" "+object.GetName()], withoutOrigin(object), "run make generate")
+		require.Contains(t, fromChart, "ValidatingAdmissionPolicyBinding "+object.GetName())
+	}
+}
+
+func TestInsecureModeSaysSo(t *testing.T) {
+	objects := render(t, "--values", "testdata/insecure.yaml")
+	require.Contains(t, provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args, "--insecure-no-client-auth")
+}
+
+func TestChartAsksTheClusterNothingAndMakesNothingUp(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(chart, "templates/*"))
+	require.NoError(t, err)
+	for _, name := range files {
+		if filepath.Base(name) == "NOTES.txt" { // advice, which is no object
+			continue
+		}
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NotRegexp(t, `\b(lookup|rand\w+|genCA|genSelfSignedCert|genSignedCert|now|uuidv4)\b[^:]*}}`, string(text), name)
+	}
+	args := []string{"template", "landwaiter", chart, "--values", "testdata/everything.yaml"}
+	require.Equal(t, helm(t).Must(t, args...), helm(t).Must(t, args...))
+}
+
+func TestKustomizeMakesWhatTheChartMakes(t *testing.T) {
+	objects := build(t, root+"/config/default")
+	id := func(o *unstructured.Unstructured) string {
+		return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+	}
+	fromChart := map[string]*unstructured.Unstructured{}
+	for _, object := range render(t) {
+		fromChart[id(object)] = object
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" {
+			continue
+		}
+		twin, ok := fromChart[id(object)]
+		require.True(t, ok, "%s is not in the chart; run make generate", id(object))
+		require.Equal(t, withoutOrigin(twin), withoutOrigin(object), "%s differs; run make generate", id(object))
+		delete(fromChart, id(object))
+	}
+	require.Empty(t, slices.Collect(maps.Keys(fromChart)), "these are in the chart only; run make generate")
+}
+
+// withoutOrigin leaves out what says that helm made an object.
+func withoutOrigin(o *unstructured.Unstructured) map[string]any {
+	object := o.DeepCopy()
+	object.SetLabels(nil)
+	annotations := object.GetAnnotations()
+	delete(annotations, "helm.sh/resource-policy")
+	object.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels")
+	return object.Object
+}

@@ -1,0 +1,95 @@
+//go:build nightly
+
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/stretchr/testify/require"
+)
+
+// impostor is a registry that claims to have every image that it is asked for, all with the same evidence,
+// so that nothing about them is cached.
+type impostor struct {
+	server    *httptest.Server
+	blobs     map[digest.Digest][]byte
+	tagged    []byte // the manifest under every signature tag
+	referrers []byte // the list of every image
+	hang      bool   // never answers
+}
+
+func startImpostor(t *testing.T) *impostor {
+	t.Helper()
+	r := &impostor{blobs: map[digest.Digest][]byte{}}
+	r.server = httptest.NewServer(r)
+	t.Cleanup(func() { r.server.CloseClientConnections(); r.server.Close() })
+	return r
+}
+
+func (r *impostor) host() string { return strings.TrimPrefix(r.server.URL, "http://") }
+
+// put keeps content and returns its descriptor.
+func (r *impostor) put(mediaType string, content []byte) ocispec.Descriptor {
+	d := digest.FromBytes(content)
+	r.blobs[d] = content
+	return ocispec.Descriptor{MediaType: mediaType, Digest: d, Size: int64(len(content))}
+}
+
+// refer lists manifests as referrers of every image.
+func (r *impostor) refer(t *testing.T, manifests ...[]byte) {
+	t.Helper()
+	list := ocispec.Index{MediaType: ocispec.MediaTypeImageIndex}
+	list.SchemaVersion = 2
+	for _, manifest := range manifests {
+		list.Manifests = append(list.Manifests, r.put(ocispec.MediaTypeImageManifest, manifest))
+	}
+	var err error
+	r.referrers, err = json.Marshal(list)
+	require.NoError(t, err)
+}
+
+// manifest returns one with the given layers.
+func manifest(t *testing.T, layers ...ocispec.Descriptor) []byte {
+	t.Helper()
+	m := ocispec.Manifest{MediaType: ocispec.MediaTypeImageManifest, Config: ocispec.DescriptorEmptyJSON, Layers: layers}
+	m.SchemaVersion = 2
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	return text
+}
+
+func (r *impostor) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	path := request.URL.Path
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	content, known := r.blobs[digest.Digest(name)]
+	switch {
+	case r.hang:
+		<-request.Context().Done()
+	case strings.Contains(path, "/referrers/") && r.referrers != nil:
+		answer(w, ocispec.MediaTypeImageIndex, r.referrers)
+	case known:
+		answer(w, ocispec.MediaTypeImageManifest, content)
+	case strings.Contains(path, "/manifests/sha256-") && strings.HasSuffix(path, ".sig") && r.tagged != nil:
+		answer(w, ocispec.MediaTypeImageManifest, r.tagged)
+	case strings.Contains(path, "/manifests/sha256:") && request.Method == http.MethodHead:
+		w.Header().Set("Docker-Content-Digest", name)
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Content-Length", "512")
+	default:
+		http.Error(w, `{"errors":[{"code":"MANIFEST_UNKNOWN"}]}`, http.StatusNotFound)
+	}
+}
+
+func answer(w http.ResponseWriter, mediaType string, content []byte) {
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Docker-Content-Digest", digest.FromBytes(content).String())
+	w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+	_, _ = w.Write(content)
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Runs what .ci/run leaves out, part by part, and ends with a table. A part that passed is
+# not run again until a tracked file changes: what was interrupted resumes. With arguments
+# it runs only the parts that they name. Results and logs are below bin/nightly.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# What a cluster shows that needs no newer field of Kubernetes; pinning comes on top.
+readonly core='Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|AuditsAre|AuditWithout|AuditFinds|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify'
+
+# cluster exports what tests with a control plane need.
+cluster() {
+  test/tools/packages.sh runc prometheus git
+  eval "$(test/tools/cluster.sh)"
+  eval "$(test/tools/programs.sh)"
+}
+
+# tagged FOLDER runs the nightly tests of one package, with the tools that it asks for.
+tagged() {
+  cluster
+  local tools
+  case $1 in
+  ./test/evidence | ./config/release | ./test/install)
+    tools=$(test/tools/build.sh)
+    export LANDWAITER_COSIGN_V2="$tools/cosign-v2" LANDWAITER_COSIGN_V3="$tools/cosign-v3"
+    ;;&
+  ./test/evidence)
+    LANDWAITER_SIGSTORE_BIN=$(test/tools/sigstore/build.sh)
+    LANDWAITER_ORAS=$(test/tools/oras/build.sh)/oras
+    export LANDWAITER_SIGSTORE_BIN LANDWAITER_ORAS
+    ;;
+  ./test/gitops | ./test/dev)
+    LANDWAITER_FLUX_TOOLS=$(test/tools/flux/build.sh)
+    LANDWAITER_COSIGN_V3=$(test/tools/build.sh)/cosign-v3
+    export LANDWAITER_FLUX_TOOLS LANDWAITER_COSIGN_V3
+    ;;
+  esac
+  case $1 in
+  ./pkg/*) go test -race -count=1 -timeout 60m -tags nightly -v "$1" ;;
+  ./test/load) # the soak runs our packages in its own process; attackers must be fast
+    go test -race -count=1 -timeout 60m -tags nightly -v -run NothingGrows "$1"
+    go test -count=1 -timeout 60m -tags nightly -v -skip NothingGrows "$1"
+    ;;
+  *) go test -count=1 -timeout 60m -tags nightly -v "$1" ;;
+  esac
+}
+
+# oldest runs the core on the oldest Kubernetes that is supported, with the Gatekeeper of
+# its time, and then with the current one.
+oldest() {
+  cluster
+  local current=$LANDWAITER_CLUSTER_TOOLS tools
+  tools=$(test/tools/oldest/build.sh)
+  LANDWAITER_CLUSTER_TOOLS=$tools LANDWAITER_WITHOUT_PINNING=1 \
+    go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core" ./api/... ./test/admission
+  rm -rf bin/oldest
+  mkdir -p bin/oldest
+  ln -s "$tools"/kube* "$current"/gatekeeper* bin/oldest/
+  LANDWAITER_CLUSTER_TOOLS=$PWD/bin/oldest \
+    go test -count=1 -p 1 -timeout 15m -tags e2e -run "$core|Pinned" ./test/admission
+}
+
+# mutants breaks the guard of each published incident, and what each suite is about.
+mutants() {
+  cluster
+  go test -tags mutants -count=1 -timeout 60m -v -run '^Test(WithoutItsGuardEachTestFails|EverySuiteNoticesItsMutant)$' ./test/arch
+}
+
+fuzz() { test/tools/fuzz.sh "${FUZZTIME:-10s}"; }
+
+# trees builds the repositories of every layout whole, of which make test builds samples.
+trees() { go test -race -count=1 -timeout 30m -tags nightly ./pkg/scaffold ./cmd/landwaiter; }
+
+# properties checks ten times as many generated cases as make test.
+properties() {
+  grep -rl --include='*_test.go' 'rapid\.Check(' api cmd pkg test | xargs -n1 dirname | sort -u | sed 's|^|./|' |
+    xargs go test -race -count=1 -timeout 30m -rapid.checks=1000
+}
+
+# tidy checks the modules of tools that only this run builds.
+tidy() {
+  for module in test/tools test/tools/flux test/tools/oras; do
+    go -C "$module" mod tidy -diff
+  done
+}
+
+# parts lists all parts: the packages with nightly tests by their last name, and the rest.
+parts() {
+  test/tools/tagged.sh nightly | sed 's|.*/||'
+  printf '%s\n' trees tidy properties fuzz mutants oldest
+}
+
+# run PART runs one part.
+run() {
+  case $1 in
+  trees | tidy | properties | fuzz | mutants | oldest) "$1" ;;
+  *) tagged "$(test/tools/tagged.sh nightly | grep "/$1\$")" ;;
+  esac
+}
+
+# The tree as it is, with what is not committed yet.
+changed=$(git stash create)
+tree=$(git rev-parse "${changed:-HEAD}^{tree}")
+results=bin/nightly/${tree:0:12}
+mkdir -p "$results"
+export LANDWAITER_SOAK=${LANDWAITER_SOAK:-1m} LANDWAITER_TEAMS=${LANDWAITER_TEAMS:-201} LANDWAITER_PODS=${LANDWAITER_PODS:-10000}
+
+all=$(parts)
+chosen=${*:-$all}
+for part in $chosen; do
+  grep -qx "$part" <<<"$all" || { echo "nightly: there is no part $part; the parts are:" $all >&2; exit 64; }
+done
+for part in $chosen; do
+  if grep -qs '^passed' "$results/$part"; then
+    echo "nightly: $part has passed on this tree"
+    continue
+  fi
+  echo "nightly: === $part ($(date -u +%H:%M:%SZ)), log in $results/$part.log"
+  began=$SECONDS result=passed
+  # A shell of its own, so that set -e holds in it.
+  "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties tidy run); core='$core'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
+  echo "$result $((SECONDS - began)) $(grep -c '^ *--- PASS\|^ok' "$results/$part.log" || true)" >"$results/$part"
+  if [[ $result == FAILED ]]; then tail -n 30 "$results/$part.log" >&2; fi
+done
+
+echo
+printf '%-14s %-8s %8s %7s\n' part result seconds passes
+status=0 total=0
+for part in $all; do
+  { read -r result seconds passes <"$results/$part"; } 2>/dev/null || { result='not run' seconds=0 passes=0; }
+  printf '%-14s %-8s %8d %7d\n' "$part" "$result" "$seconds" "$passes"
+  total=$((total + seconds))
+  if [[ $result == FAILED ]]; then status=1; fi
+done
+printf '%-14s %-8s %8d\n' total '' "$total"
+exit "$status"

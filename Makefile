@@ -17,19 +17,17 @@ COSIGN_KEY ?=
 UNSIGNED  ?=
 DEMO_ARGS ?=
 FUZZTIME  ?= 30s
-KEEP      ?=
 BENCH     ?= .
 E2E_ARGS  ?=
 FLUX      ?=
 SOAK      ?= 10m
+PART      ?=
 CLOUDS    := aws,azure,gcp
 # Without kustomize's loader of Go plugins: nothing here loads code, and the binary is a quarter smaller.
 PLUGINLESS := kustomize_disable_go_plugin_support
-# What test/e2e shows that needs no newer field of Kubernetes; pinning comes on top.
-CORE      := Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|Audit|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify
 TAGS      ?=
 
-.PHONY: help demo build test lint verify generate fuzz mutants bench interop e2e flux slow oldest soak dev image release clean
+.PHONY: help demo build test lint verify generate fuzz mutants bench e2e nightly soak dev image release clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,16 +48,14 @@ build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key managemen
 test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
-	go test -race -timeout 10m ./...
-	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
-	go -C test/gator test -timeout 5m ./...
+	go test -race -vet=off -timeout 10m ./... # make verify vets
 
 lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
-	go vet ./...
-	go vet -tags interop,e2e,flux,mutants,slow ./...
+	go vet ./test/evidence ./cmd/landwaiter ./pkg/scaffold
+	go vet -tags e2e,nightly,mutants ./...
 	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
-	go -C test/gator vet ./...
-	"$$(test/lint/build.sh)" run ./...
+	go -C test/library/gator vet ./...
+	"$$(test/tools/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \
@@ -67,7 +63,7 @@ verify: lint ## Check format, lint, generated files, go.mod files, the architect
 	@generated() { cat api/*/zz_generated.*.go config/crd/*.yaml config/default/*.yaml config/guardrails/*.yaml library/*/template.yaml charts/*/files/crds/*.yaml charts/*/files/reports/*.yaml charts/*/README.md charts/tenant/values.schema.json docs/metrics.md docs/reference/*.md | sha256sum; }; \
 	  before=$$(generated); $(MAKE) --no-print-directory generate; \
 	  [[ "$$before" == "$$(generated)" ]] || { echo "verify: generated files were out of date; commit what make generate wrote" >&2; exit 1; }
-	@for module in . config/tools test/gator test/lint test/tools test/tools/charts test/tools/cluster test/tools/flux test/tools/oras; do \
+	@for module in . config/tools test/library/gator test/tools/charts test/tools/cluster test/tools/lint; do \
 	  go -C "$$module" mod tidy -diff || { echo "verify: $$module/go.mod is not tidy" >&2; exit 1; }; done
 	go test -count=1 ./test/arch/...
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
@@ -83,65 +79,34 @@ generate: ## Write deep copies, CRDs, config/default, libraries in templates and
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"
 
-mutants: ## Take out the guard of each published incident and see its test fail (three minutes)
-	go test -tags mutants -count=1 -timeout 60m -run '^TestWithoutItsGuardEachTestFails$$' ./test/incidents
+mutants: ## Take out the guard of each published incident, break what each suite is about, and see tests fail
+	test/tools/nightly.sh mutants
 
 bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (builds the cluster of make e2e once)
 	@test/tools/packages.sh
-	go build -o bin/table ./test/bench/table
-	go build -o bin/load ./test/bench/load
-	go test ./test/bench ./test/library -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
+	go build -o bin/table ./test/load/table
+	go build -o bin/ladder ./test/load/ladder
+	go test ./test/load ./test/library -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
 	bin/table -json bin/figures.json < bin/bench.txt
-	eval "$$(test/tools/cluster.sh)"; bin/load -binary bin/landwaiter -json bin/load.json
+	eval "$$(test/tools/cluster.sh)"; bin/ladder -binary bin/landwaiter -json bin/load.json
 
-interop: ## Check signatures made by cosign 2 and 3, with keys and real Sigstore servers (built once)
-	tools=$$(test/tools/build.sh); servers=$$(test/tools/sigstore/build.sh); oras=$$(test/tools/oras/build.sh); \
-	LANDWAITER_SIGSTORE_BIN="$$servers" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" LANDWAITER_ORAS="$$oras/oras" \
-	  go test -race -timeout 10m -tags interop ./config/release ./test/interop/...
-
-e2e: ## Test against a real kube-apiserver and Gatekeeper (built once, ten minutes)
+# Tests that run our packages in their own process have the race detector, those that run the program need none.
+e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
 	@test/tools/packages.sh runc prometheus
-	@eval "$$(test/tools/cluster.sh)"; \
-	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
-	go build -race -buildvcs=false -tags '$(PLUGINLESS),$(CLOUDS)' -ldflags "$(STAMP)" -o bin/landwaiter-full-race ./cmd/landwaiter; \
-	tools=$$(test/tools/build.sh); \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" LANDWAITER_FULL_BINARY="$(CURDIR)/bin/landwaiter-full-race" LANDWAITER_COSIGN_V2="$$tools/cosign-v2" LANDWAITER_COSIGN_V3="$$tools/cosign-v3" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./api/... ./config/release ./pkg/cache ./pkg/controller ./pkg/warm ./test/bench/load ./test/charts ./test/dev ./test/e2e ./test/gitops ./test/guard ./test/identity ./test/image ./test/install ./test/live ./test/metrics ./test/people ./test/policies ./test/reach ./test/reports ./test/signer ./test/soak ./test/teams ./test/trees
-	go test -count=1 -timeout 5m -tags e2e -run '^TestKnowsTheFieldsOfFlux$$' ./pkg/scaffold
-	go build -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter ./cmd/landwaiter
-	LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/hostile
+	@eval "$$(test/tools/cluster.sh)"; eval "$$(test/tools/programs.sh)"; own='^\./pkg|^\./test/load$$'; \
+	go test -race -count=1 -p 2 -timeout 15m -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
+	go test -count=1 -p 2 -timeout 15m -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
+	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
+	go -C test/library/gator test -timeout 5m ./...
 
-flux: build ## Let teams' Git repositories loose with the real Flux controllers (built once, four minutes more than make e2e)
-	@test/tools/packages.sh git
-	@eval "$$(test/tools/cluster.sh)"; flux=$$(test/tools/flux/build.sh); \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" \
-	  go test -race -count=1 -timeout 15m -tags flux $(E2E_ARGS) ./test/gitops; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_FLUX_TOOLS="$$flux" LANDWAITER_COSIGN_V3="$$(test/tools/build.sh)/cosign-v3" \
-	  go test -count=1 -timeout 15m -tags flux -run Flux $(E2E_ARGS) ./test/dev
+nightly: ## Run what .ci/run leaves out, in parts that resume (PART="oldest fuzz" runs these); ends with a table
+	test/tools/nightly.sh $(PART)
 
-slow: build ## Run what is too slow for .ci/run: each finding of doctor planted and mended, cold starts in every order, 201 teams in one loop, 10,000 pods in reports, what pinning per team costs
+soak: ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh
-	@eval "$$(test/tools/cluster.sh)"; \
-	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race" go test -race -count=1 -p 1 -timeout 15m -tags e2e $(E2E_ARGS) ./test/doctor ./test/coldstart; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_TEAMS=201 go test -count=1 -timeout 30m -tags e2e -v -run ManyTeams ./test/teams; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" LANDWAITER_PODS=10000 go test -count=1 -timeout 30m -tags e2e -v -run ManyPods ./test/reports; \
-	LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 30m -tags e2e,slow -v -run AdmissionWithTenants ./test/e2e
-
-oldest: ## Run the core of make e2e on the oldest Kubernetes that is supported, with an older and this Gatekeeper (built once)
-	@test/tools/packages.sh
-	go build -race -buildvcs=false -tags $(PLUGINLESS) -ldflags "$(STAMP)" -o bin/landwaiter-race ./cmd/landwaiter
-	@eval "$$(test/tools/cluster.sh)"; oldest=$$(test/tools/oldest/build.sh); export LANDWAITER_BINARY="$(CURDIR)/bin/landwaiter-race"; \
-	LANDWAITER_CLUSTER_TOOLS="$$oldest" LANDWAITER_WITHOUT_PINNING=1 \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e -run '$(CORE)' $(E2E_ARGS) ./api/... ./test/e2e; \
-	rm -rf bin/oldest; mkdir -p bin/oldest; ln -s "$$oldest"/kube* "$$LANDWAITER_CLUSTER_TOOLS"/gatekeeper* bin/oldest/; \
-	LANDWAITER_CLUSTER_TOOLS="$(CURDIR)/bin/oldest" \
-	  go test -race -count=1 -p 1 -timeout 15m -tags e2e -run '$(CORE)|Pinned' $(E2E_ARGS) ./test/e2e
-
-soak: build ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
-	@test/tools/packages.sh
-	LANDWAITER_SOAK="$(SOAK)" go test -race -count=1 -timeout 60m -tags e2e -v ./test/soak ./test/teams
-	LANDWAITER_SOAK="$(SOAK)" LANDWAITER_PLAIN_BINARY="$(CURDIR)/bin/landwaiter" go test -count=1 -timeout 60m -tags e2e -v -run AllAttacks ./test/hostile
+	@eval "$$(test/tools/programs.sh)"; export LANDWAITER_SOAK="$(SOAK)"; \
+	go test -race -count=1 -timeout 60m -tags nightly -v -run NothingGrows ./test/load; \
+	go test -count=1 -timeout 60m -tags nightly -v -run AllAttacks ./test/load
 
 dev: ## Run the cluster of make e2e with two teams until Ctrl-C, for kubectl (FLUX=1 adds Flux and a Git repository)
 	@exec test/dev/run.sh "$(FLUX)"

@@ -26,6 +26,8 @@ CLOUDS    := aws,azure,gcp
 # Without kustomize's loader of Go plugins: nothing here loads code, and the binary is a quarter smaller.
 PLUGINLESS := kustomize_disable_go_plugin_support
 TAGS      ?=
+# make lint vets; before each go test it would read every dependency again, for minutes.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off)
 
 .PHONY: help demo build test lint verify generate fuzz mutants bench e2e nightly soak dev image release clean
 
@@ -48,14 +50,12 @@ build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key managemen
 test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
-	go test -race -vet=off -timeout 10m ./... # make verify vets
+	go test -race -timeout 10m ./...
 
-lint: ## Run go vet and the pinned golangci-lint (built once, minutes the first time)
-	go vet ./test/evidence ./cmd/landwaiter ./pkg/scaffold
-	go vet -tags e2e,nightly,mutants ./...
-	go vet -tags $(CLOUDS) ./pkg/external ./cmd/landwaiter
-	go -C test/library/gator vet ./...
+lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the first time)
 	"$$(test/tools/lint/build.sh)" run ./...
+	"$$(test/tools/lint/build.sh)" run --build-tags $(CLOUDS) ./cmd/... ./pkg/... ./test/evidence # tagged !e2e
+	cd test/library/gator && "$$(../../tools/lint/build.sh)" run ./...
 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \

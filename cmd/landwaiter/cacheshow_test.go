@@ -34,7 +34,7 @@ func TestACacheThatAServerFilledIsShownToWhoeverHasItsKeys(t *testing.T) {
 	s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	s.becomes(t, "team-a", "shared/base:v1", gatekeeper.Denied, "")
 	s.becomes(t, "team-b", "shared/web:v1", gatekeeper.Allowed, "")
-	require.Eventually(t, func() bool { return len(redis.Keys()) == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(redis.Keys()) == 3 }, time.Minute, time.Millisecond)
 
 	show := func(keyFile string, args ...string) printedListing {
 		args = append([]string{"cache", "show", "--redis-url", "redis://" + redis.Addr(), "--redis-key-file", keyFile, "-o", "json"}, args...)

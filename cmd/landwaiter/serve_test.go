@@ -77,7 +77,7 @@ func startServe(t *testing.T, flags ...string) *running {
 		"--client-name", gatekeeper.ClientName, "--tag-ttl", "1ms"}, flags...)
 	go func() { s.ended <- run(ctx, args, s.log, s.log) }()
 	t.Cleanup(func() { s.stop() })
-	require.Eventually(t, func() bool { return ready(t, "http://"+health+"/readyz") }, 10*time.Second, 5*time.Millisecond, "%s", s.log)
+	require.Eventually(t, func() bool { return ready(t, "http://"+health+"/readyz") }, time.Minute, 5*time.Millisecond, "%s", s.log)
 	return s
 }
 
@@ -155,7 +155,7 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 	}
 	t.Run("a new file that no one can read changes nothing", func(t *testing.T) {
 		s.write(t, "new.yaml", "{{{{")
-		require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "new.yaml") }, 5*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "new.yaml") }, time.Minute, 10*time.Millisecond)
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 		undisturbed()
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "new.yaml")))

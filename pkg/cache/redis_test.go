@@ -49,7 +49,7 @@ func newReplica(t testing.TB, server *miniredis.Miniredis, version string, keys 
 // stored waits until there are n keys.
 func stored(t testing.TB, server *miniredis.Miniredis, n int) []string {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(server.Keys()) == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(server.Keys()) == n }, time.Minute, time.Millisecond)
 	return server.Keys()
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
-const patience = 30 * time.Second // a deadline for tests, not an expectation
+const patience = time.Minute // a deadline for tests, not an expectation
 
 // change is one call of onChange.
 type change struct {

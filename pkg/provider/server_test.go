@@ -202,7 +202,7 @@ func TestCertificatesAreReloadedUnderLoadWithoutAFailedRequest(t *testing.T) {
 	for range 10 {
 		current, reached := w.server.tls.configured.Load(), sent.Load()
 		w.issueServer(t, next)
-		require.Eventually(t, func() bool { return current != w.server.tls.configured.Load() && sent.Load() > reached+4 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return current != w.server.tls.configured.Load() && sent.Load() > reached+4 }, time.Minute, time.Millisecond)
 	}
 	stop.Store(true)
 	load.Wait()

@@ -295,7 +295,7 @@ func (w *testServer) run(t testing.TB) *testServer {
 	go func() { ended <- w.server.Run(ctx) }()
 	w.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { require.NoError(t, w.stop()) })
-	require.Eventually(t, w.server.serving.Load, 10*time.Second, time.Millisecond)
+	require.Eventually(t, w.server.serving.Load, time.Minute, time.Millisecond)
 	return w
 }
 

@@ -39,7 +39,7 @@ func TestNamespacesOfOneAccountShareItsTurns(t *testing.T) {
 	}
 	reached := func(n int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return len(h.Requests()) == n }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(h.Requests()) == n }, time.Minute, time.Millisecond)
 	}
 	fetch("a", "shared")
 	fetch("b", "shared")

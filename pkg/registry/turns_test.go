@@ -48,7 +48,7 @@ func TestAccountsTakeTurns(t *testing.T) {
 	enter("c", 1)
 	release := func(account verify.Account, n int) {
 		line.release(account)
-		require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(served) == n }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(served) == n }, time.Minute, time.Millisecond)
 	}
 	release("b", 1) // a has its half, so it is b's turn, which waited before c
 	release("a", 2)

@@ -26,7 +26,7 @@ func TestWhatALibraryLogsOfAWatchNamesItsNamespace(t *testing.T) {
 	w := New(key, func() {})
 	ended := make(chan struct{})
 	go func() { w.Run(ctx, fake.NewClientset()); close(ended) }()
-	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(lines) > 0 }, time.Minute, time.Millisecond)
 	cancel()
 	<-ended
 	for _, line := range lines {

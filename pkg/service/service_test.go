@@ -151,7 +151,7 @@ func TestAReplicaFindsWhatAnotherHasPutIntoRedis(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(first.Close)
 	pinned := first.Verify(t.Context(), "team-a", ref).Reference
-	require.Eventually(t, func() bool { return len(server.Keys()) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(server.Keys()) == 1 }, time.Minute, time.Millisecond)
 
 	second, _, err := service.Load(t.Context(), resources, shared)
 	require.NoError(t, err)

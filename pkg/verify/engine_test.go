@@ -290,7 +290,7 @@ func TestConcurrentCallersShareTheWork(t *testing.T) {
 	for i := range outcomes {
 		callers.Go(func() { outcomes[i] = e.Verify(t.Context(), c, image).Verdict.Outcome })
 	}
-	require.Eventually(t, func() bool { return r.called("list") == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	close(gate)
 	callers.Wait()
 	for _, outcome := range outcomes {
@@ -318,13 +318,13 @@ func TestWorkOutlivesACallerThatLeaves(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan verify.Result)
 	go func() { left <- e.Verify(ctx, c, image) }()
-	require.Eventually(t, func() bool { return r.called("list") == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	cancel()
 	result := <-left
 	require.Equal(t, policy.Undecided, result.Verdict.Outcome)
 	require.Contains(t, result.Verdict.Reason, "try again")
 	close(gate)
-	require.Eventually(t, func() bool { return kept.verdicts() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return kept.verdicts() == 1 }, time.Minute, time.Millisecond)
 	require.True(t, e.Verify(t.Context(), c, image).Cached, "the retry finds a warm cache")
 }
 
@@ -345,7 +345,7 @@ func TestWorkIsBounded(t *testing.T) {
 		defer cancel()
 		c := config(layer(t, r, anyA, verifier(t, "a", "k1")))
 		go e.Verify(ctx, c, ref(t, "r.example.com/one@"+appDigest.String()))
-		require.Eventually(t, func() bool { return r.called("list") == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 		result := e.Verify(t.Context(), c, ref(t, "r.example.com/two@"+appDigest.String()))
 		require.Equal(t, policy.Undecided, result.Verdict.Outcome)
 		require.Contains(t, result.Verdict.Reason, "too many images")
@@ -369,10 +369,10 @@ func TestWorkIsBounded(t *testing.T) {
 		}
 		image := ref(t, "r.example.com/one@"+appDigest.String())
 		go e.Verify(ctx, of("team-a", "shared"), image)
-		require.Eventually(t, func() bool { return r.called("list") == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 		require.True(t, e.Verify(t.Context(), of("team-b", "shared"), image).Overloaded)
 		go e.Verify(ctx, of("team-c", ""), image)
-		require.Eventually(t, func() bool { return r.called("list") == 2 }, 5*time.Second, time.Millisecond, "another account has its own")
+		require.Eventually(t, func() bool { return r.called("list") == 2 }, time.Minute, time.Millisecond, "another account has its own")
 		other := ref(t, "r.example.com/two@"+appDigest.String())
 		require.True(t, e.Verify(t.Context(), of("team-c", ""), other).Overloaded, "no account is no way around the limit")
 		require.True(t, e.Verify(t.Context(), of("team-c", "namespace/team-c"), other).Overloaded, "it is the namespace's own")

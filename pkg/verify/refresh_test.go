@@ -124,13 +124,13 @@ func TestARefreshLeavesHalfOfTheCapacity(t *testing.T) {
 			for i := range c.held {
 				go e.Verify(ctx, configured, ref(t, "r.example.com/app@"+digest.FromString(string(rune('a'+i))).String()))
 			}
-			require.Eventually(t, func() bool { return r.called("list") == c.held }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return r.called("list") == c.held }, time.Minute, time.Millisecond)
 			limited, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			answered := make(chan verify.Result, 1)
 			go func() { answered <- e.Refresh(limited, configured, ref(t, "r.example.com/app@"+appDigest.String())) }()
 			if c.room {
-				require.Eventually(t, func() bool { return r.called("list") == c.held+1 }, 5*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return r.called("list") == c.held+1 }, time.Minute, time.Millisecond)
 				return
 			}
 			result := <-answered
@@ -150,7 +150,7 @@ func TestARefreshAndAnAdmissionShareTheWork(t *testing.T) {
 	e, c, app := engine(newCache(), verify.Options{}), config(layer(t, r, anyA, verifier(t, "a", "k1"))), ref(t, "r.example.com/app@"+appDigest.String())
 	results := make(chan verify.Result, 2)
 	go func() { results <- e.Refresh(t.Context(), c, app) }()
-	require.Eventually(t, func() bool { return r.called("list") == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.called("list") == 1 }, time.Minute, time.Millisecond)
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	require.Equal(t, policy.Undecided, e.Verify(left, c, app).Verdict.Outcome, "it joined, and left")

@@ -81,7 +81,7 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			require.Empty(t, e.apply(t, store, e.trusting(t, "team-a", "a"), e.policy(t, "team-a", "p", releaseNeeded)))
 			ref, err := image.Parse(h.Host() + "/app@" + digest.FromString(victim).String())
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var verdict policy.Verdict
 			took := memory.Allocated(func() { verdict = e.Verify(ctx, "team-a", ref).Verdict })

@@ -64,7 +64,7 @@ type Cluster struct {
 	kubeconfig string
 }
 
-const startTimeout = 90 * time.Second
+const startTimeout = 2 * time.Minute
 
 // Start starts the cluster and returns once Gatekeeper's webhook answers.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {

@@ -14,7 +14,7 @@ import (
 )
 
 // replicaTimeout bounds the wait for a provider to be ready.
-const replicaTimeout = 60 * time.Second
+const replicaTimeout = 2 * time.Minute
 
 // Replica is one running provider.
 type Replica struct {

@@ -5,7 +5,6 @@ import (
 	"crypto"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -59,9 +58,4 @@ func (n network) fetchRegistry(ctx context.Context, source Source) (Content, err
 	auth := base64.StdEncoding.EncodeToString([]byte(got.user + ":" + got.password))
 	text, err := json.Marshal(map[string]any{"auths": map[string]any{source.Address: map[string]string{"auth": auth}}})
 	return Content{Bytes: text, Ends: got.ends}, err
-}
-
-// notInThisBuild returns an error that names the image and the build tag to use.
-func notInThisBuild(what, tag string) error {
-	return problem(fmt.Sprintf("%s is not in this build: use the image landwaiter:full, or build with -tags %s", what, tag))
 }

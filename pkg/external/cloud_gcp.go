@@ -20,8 +20,8 @@ import (
 
 // Hosts of Google Cloud. A resource names none of them.
 const (
-	gcpTokenHost = "oauth2.googleapis.com"
-	gcpTokenURI  = "https://" + gcpTokenHost + "/token" //nolint:gosec // an address
+	gcpTokenHost = "oauth2.googleapis.com" //nolint:gosec // an address
+	gcpTokenURI  = "https://" + gcpTokenHost + "/token"
 	gcpKMSHost   = "cloudkms.googleapis.com"
 	gcpScope     = "https://www.googleapis.com/auth/cloud-platform.read-only"
 	gcpKMSScope  = "https://www.googleapis.com/auth/cloudkms"

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	gcpSTS  = "https://sts.googleapis.com/v1/token" //nolint:gosec // an address
+	gcpSTS  = "https://sts.googleapis.com/v1/token"
 	gcpIAM  = "iamcredentials.googleapis.com"
 	gcpFull = "https://www.googleapis.com/auth/cloud-platform"
 )

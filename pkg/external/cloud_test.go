@@ -251,7 +251,7 @@ func TestGoogleCredentialsNameNoServerThatIsAsked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(file, []byte("service account token of the pod"), 0o600))
 	touched := filepath.Join(t.TempDir(), "touched")
-	small, err := rsa.GenerateKey(rand.Reader, 1024) //nolint:gosec // it is refused
+	small, err := rsa.GenerateKey(rand.Reader, 1024) // it is refused
 	require.NoError(t, err)
 	padded := paddedKey(t)
 	c := nobody(t)

@@ -16,7 +16,7 @@ import (
 // TestKnowsTheFieldsOfFlux holds the lists of fields to the definitions of the modules
 // that test/tools/flux pins, which come with the modules.
 func TestKnowsTheFieldsOfFlux(t *testing.T) {
-	definitions, err := flux.Definitions(t.Context(), "../..")
+	definitions, err := flux.Definitions(t.Context())
 	require.NoError(t, err)
 	found := map[string]map[string]any{} // schemas of spec
 	for _, d := range definitions {

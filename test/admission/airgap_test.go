@@ -79,7 +79,7 @@ func (w *world) keyless(t *testing.T, s *site, repository string) string {
 	require.NoError(t, err)
 	target, err := w.Registry.Repository(t.Context(), img.Reference.Repository)
 	require.NoError(t, err)
-	_, err = w.Registry.PushBundle(t.Context(), target, img, text)
+	_, err = fixture.PushBundle(t.Context(), target, img, text)
 	require.NoError(t, err)
 	return w.Registry.Host() + "/" + repository + ":v1"
 }

@@ -47,7 +47,7 @@ func (w *world) attested(t *testing.T, by *sigstore.GitHub, change func(*sigstor
 	require.NoError(t, err)
 	target, err := w.Registry.Repository(suite.Within(t), repository)
 	require.NoError(t, err)
-	_, err = w.Registry.PushBundle(suite.Within(t), target, img, text)
+	_, err = fixture.PushBundle(suite.Within(t), target, img, text)
 	require.NoError(t, err)
 	return w.Registry.Host() + "/" + repository + ":v1"
 }

@@ -186,6 +186,6 @@ func (l *library) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fix
 	require.NoError(t, err)
 	target, err := l.Registry.Repository(suite.Within(t), img.Reference.Repository)
 	require.NoError(t, err)
-	_, err = l.Registry.PushBundle(suite.Within(t), target, img, bundle)
+	_, err = fixture.PushBundle(suite.Within(t), target, img, bundle)
 	require.NoError(t, err)
 }

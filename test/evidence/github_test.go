@@ -131,7 +131,7 @@ func (e *environment) bundle(t *testing.T, img fixture.Image, text []byte) {
 	t.Helper()
 	target, err := e.registry.Repository(t.Context(), img.Reference.Repository)
 	require.NoError(t, err)
-	_, err = e.registry.PushBundle(t.Context(), target, img, text)
+	_, err = fixture.PushBundle(t.Context(), target, img, text)
 	require.NoError(t, err)
 }
 

@@ -55,7 +55,7 @@ func (e *environment) signKeyless(t *testing.T, instance *sigstore.Sigstore, img
 	require.NoError(t, err)
 	target, err := e.registry.Repository(t.Context(), img.Reference.Repository)
 	require.NoError(t, err)
-	_, err = e.registry.PushBundle(t.Context(), target, img, text)
+	_, err = fixture.PushBundle(t.Context(), target, img, text)
 	require.NoError(t, err)
 }
 

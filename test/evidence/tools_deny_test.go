@@ -47,7 +47,7 @@ func TestDeniesBundleCopiedToAnotherImage(t *testing.T) {
 	require.NoError(t, err)
 	bundle, err := content.FetchAll(t.Context(), target.Blobs(), evidence(t, registry, img))
 	require.NoError(t, err)
-	_, err = registry.PushBundle(t.Context(), target, unsigned, bundle)
+	_, err = fixture.PushBundle(t.Context(), target, unsigned, bundle)
 	require.NoError(t, err)
 	requireDenied(t, "WrongDigest", decide(t, registry, byKey(trusted), key.public, unsigned.Reference))
 }

@@ -162,7 +162,7 @@ func TestASignatureFiledUnderAnotherDigestProvesNothing(t *testing.T) {
 			layer := evidence(t, registry, from)
 			bundle, err := content.FetchAll(t.Context(), target.Blobs(), layer)
 			require.NoError(t, err)
-			_, err = registry.PushBundle(t.Context(), target, to, bundle)
+			_, err = fixture.PushBundle(t.Context(), target, to, bundle)
 			require.NoError(t, err)
 		}},
 	} {

@@ -25,7 +25,9 @@ import (
 // helm-controller from charts in a registry; the test plays the nodes.
 func TestFromAnEmptyFolder(t *testing.T) {
 	p, program := newPlatform(t), suite.MustTool(t, suite.Landwaiter)
-	gatekeeper, own := p.publish(t, "gatekeeper", gatekeeperChart(t)), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
+	chart, err := suite.GatekeeperChart(suite.Within(t))
+	require.NoError(t, err)
+	gatekeeper, own := p.publish(t, "gatekeeper", chart), p.publish(t, "landwaiter", absolute(t, "charts/landwaiter"))
 	p.run(t, program, "platform", "init", ".", "--environment", "staging", "--gatekeeper-chart", gatekeeper, "--landwaiter-chart", own)
 	teams := map[string]*flux.Repository{}
 	for _, name := range []string{"iris-green", "iris-red", "iris-blue"} {
@@ -51,7 +53,7 @@ func TestFromAnEmptyFolder(t *testing.T) {
 		})
 		require.NoError(t, p.Apply(suite.Within(t), repository.Secret(name, "git")))
 	}
-	_, err := flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), flux.Namespace, "tenants", commit, metav1.ConditionTrue)
+	_, err = flux.Await(suite.Within(t), p.Cluster, flux.Kustomization(), flux.Namespace, "tenants", commit, metav1.ConditionTrue)
 	require.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(teams)) {
 		suite.Eventually(t, func(ctx context.Context) error { // what the team's repository has

@@ -89,13 +89,6 @@ func (p *platform) publish(t *testing.T, name, folder string) (url string) {
 	return "oci://" + p.registry.Host() + "/charts/" + name
 }
 
-// gatekeeperChart is the folder of Gatekeeper's own chart, which its Go module has.
-func gatekeeperChart(t *testing.T) string {
-	t.Helper()
-	folder := suite.Program{Path: "go"}.Must(t, "-C", filepath.Join(suite.Root, "test/tools/cluster"), "list", "-m", "-f", "{{.Dir}}", "github.com/open-policy-agent/gatekeeper/v3")
-	return filepath.Join(strings.TrimSpace(folder), "charts", "gatekeeper")
-}
-
 // bootstrap does what `flux bootstrap` does: it writes Flux's own files, pushes, starts the
 // controllers with the arguments that the tree gives them, and applies the files once.
 func (p *platform) bootstrap(t *testing.T) (commit string) {

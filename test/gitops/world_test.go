@@ -52,7 +52,7 @@ func start(ctx context.Context, e *suite.Env) (*world, error) {
 	if w.rendered, err = suite.Chart(ctx, "landwaiter", "--set", "guardrails.enabled=true,operator.enabled=true"); err != nil {
 		return nil, err
 	}
-	objects, err := flux.Definitions(ctx, suite.Root)
+	objects, err := flux.Definitions(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -62,19 +62,6 @@ var healthy = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *pati
 	return w, w.certify(ctx)
 })
 
-// gatekeepersChart returns the folder of Gatekeeper's chart, which comes with its module.
-func gatekeepersChart(ctx context.Context) (string, error) {
-	list := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/open-policy-agent/gatekeeper/v3")
-	list.Dir = suite.Root + "/test/tools/cluster"
-	output, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("find Gatekeeper's chart: %w", err)
-	}
-	var module struct{ Dir string }
-	err = json.Unmarshal(output, &module)
-	return filepath.Join(module.Dir, "charts", "gatekeeper"), err
-}
-
 // standIns makes a folder with the commands that printed lines use. Its helm renders with
 // the values of the installation and what the line sets, and applies: the same objects, but
 // no release.
@@ -83,7 +70,7 @@ func (w *patient) standIns(ctx context.Context, e *suite.Env) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return err
 	}
-	chart, err := gatekeepersChart(ctx)
+	chart, err := suite.GatekeeperChart(ctx)
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func (w *coldCluster) handOver(ctx, starting context.Context) error {
 
 // gatekeeperWebhooks renders the webhook configurations of Gatekeeper's chart.
 func gatekeeperWebhooks(ctx context.Context, args ...string) (webhooks []*unstructured.Unstructured, err error) {
-	folder, err := gatekeeperChart(ctx)
+	folder, err := suite.GatekeeperChart(ctx)
 	if err != nil {
 		return nil, err
 	}

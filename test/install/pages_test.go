@@ -193,7 +193,7 @@ func (r *reader) standIns(t *testing.T) map[string]func(context.Context, page.Bl
 // of a verdict.
 func (r *reader) installGatekeeper(ctx context.Context, b page.Block) (string, error) {
 	_, install, _ := strings.Cut(b.Text, "\n") // after helm repo add
-	chart, err := gatekeeperChart(ctx)
+	chart, err := suite.GatekeeperChart(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -7,12 +7,7 @@
 package install
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/landwaiter/landwaiter/test/kit/cosign"
@@ -26,18 +21,4 @@ var parts = suite.New("install")
 func TestMain(m *testing.M) {
 	cosign.Main()
 	os.Exit(parts.Run(m))
-}
-
-// gatekeeperChart returns the folder of Gatekeeper's own chart, which is part of its Go
-// module, in the version that the cluster runs.
-func gatekeeperChart(ctx context.Context) (string, error) {
-	list := exec.CommandContext(ctx, "go", "mod", "download", "-json", "github.com/open-policy-agent/gatekeeper/v3")
-	list.Dir = root + "/test/tools/cluster"
-	output, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("find Gatekeeper's chart: %w", err)
-	}
-	var module struct{ Dir string }
-	err = json.Unmarshal(output, &module)
-	return filepath.Join(module.Dir, "charts", "gatekeeper"), err
 }

@@ -60,7 +60,7 @@ func formats(t testing.TB) []format {
 			require.NoError(t, err)
 			target, err := r.Repository(t.Context(), img.Reference.Repository)
 			require.NoError(t, err)
-			_, err = r.PushBundle(t.Context(), target, img, text)
+			_, err = fixture.PushBundle(t.Context(), target, img, text)
 			require.NoError(t, err)
 		}
 	}

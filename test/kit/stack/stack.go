@@ -14,8 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -186,7 +190,8 @@ func (s *Stack) render(ctx context.Context) ([]*unstructured.Unstructured, error
 	return cluster.Decode(stdout.Bytes())
 }
 
-// applyLibrary installs the ConstraintTemplate and waits for its constraint kind.
+// applyLibrary installs the ConstraintTemplate and its constraint, and waits until Gatekeeper
+// denies by it: that is a moment after the API server has it.
 func (s *Stack) applyLibrary(ctx context.Context) error {
 	folder := filepath.Join(s.options.Root, "library", "verified-images")
 	for _, name := range []string{"template.yaml", "samples/constraint.yaml"} {
@@ -198,7 +203,20 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
+	defer cancel()
+	return cluster.Until(ctx, func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "denied"},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "NO-IMAGE"}}}}
+		err := s.Client.Create(ctx, pod, client.DryRunAll)
+		if err == nil {
+			return errors.New("Gatekeeper admits a pod with an invalid image")
+		}
+		if !strings.Contains(err.Error(), "[verified-images]") {
+			return fmt.Errorf("wait until the constraint denies: %w", err)
+		}
+		return nil
+	})
 }
 
 // deploymentContainer returns the arguments of the chart's container, and its

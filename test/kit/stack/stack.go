@@ -210,7 +210,7 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "NO-IMAGE"}}}}
 		err := s.Client.Create(ctx, pod, client.DryRunAll)
 		if err == nil {
-			return errors.New("Gatekeeper admits a pod with an invalid image")
+			return errors.New("a pod with an invalid image is admitted")
 		}
 		if !strings.Contains(err.Error(), "[verified-images]") {
 			return fmt.Errorf("wait until the constraint denies: %w", err)

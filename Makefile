@@ -50,7 +50,7 @@ build: ## Build bin/landwaiter (TAGS=aws,azure,gcp for the clouds' key managemen
 test: ## Run the tests with the race detector (needs gcc)
 	@command -v "$$(go env CC)" >/dev/null || { \
 	  echo "make test: the race detector needs a C compiler and $$(go env CC) is missing (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
-	go test -race -timeout 10m ./...
+	go test -race -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./... # some tests wait
 
 lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the first time)
 	"$$(test/tools/lint/build.sh)" run ./...

@@ -1,11 +1,14 @@
 package v1alpha1_test
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,40 +48,69 @@ type crd struct {
 	rules      *cel.Validator
 }
 
-// crds reads what config/crd/kustomization.yaml lists, by kind.
+// crds returns what config/crd/kustomization.yaml lists, by kind. Compiling its rules takes
+// a third of a second, so tests share it.
 func crds(t *testing.T) map[string]*crd {
 	t.Helper()
+	all, err := definitions()
+	require.NoError(t, err)
+	return maps.Clone(all)
+}
+
+var definitions = sync.OnceValues(func() (map[string]*crd, error) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	all := map[string]*crd{}
-	for _, name := range kustomization(t) {
-		var external apiextensionsv1.CustomResourceDefinition
-		text, err := os.ReadFile(filepath.Join(crdDir, name))
-		require.NoError(t, err)
-		require.NoError(t, yaml.UnmarshalStrict(text, &external), name)
-		scheme.Default(&external)
-		c := &crd{definition: &apiextensions.CustomResourceDefinition{}}
-		require.NoError(t, scheme.Convert(&external, c.definition, nil))
-		props, err := apiextensions.GetSchemaForVersion(c.definition, v1alpha1.Version)
-		require.NoError(t, err)
-		c.schema = props.OpenAPIV3Schema
-		c.structural, err = structuralschema.NewStructural(c.schema)
-		require.NoError(t, err)
-		c.validator, _, err = schemavalidation.NewSchemaValidator(c.schema)
-		require.NoError(t, err)
-		c.rules = cel.NewValidator(c.structural, true, celPerCall)
-		all[external.Spec.Names.Kind] = c
+	names, err := kustomization()
+	if err != nil {
+		return nil, err
 	}
-	return all
+	for _, name := range names {
+		read, err := readCRD(scheme, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all[read.definition.Spec.Names.Kind] = read
+	}
+	return all, nil
+})
+
+func readCRD(scheme *runtime.Scheme, name string) (*crd, error) {
+	var external apiextensionsv1.CustomResourceDefinition
+	text, err := os.ReadFile(filepath.Join(crdDir, name))
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(text, &external); err != nil {
+		return nil, err
+	}
+	scheme.Default(&external)
+	c := &crd{definition: &apiextensions.CustomResourceDefinition{}}
+	if err := scheme.Convert(&external, c.definition, nil); err != nil {
+		return nil, err
+	}
+	props, err := apiextensions.GetSchemaForVersion(c.definition, v1alpha1.Version)
+	if err != nil {
+		return nil, err
+	}
+	c.schema = props.OpenAPIV3Schema
+	if c.structural, err = structuralschema.NewStructural(c.schema); err != nil {
+		return nil, err
+	}
+	if c.validator, _, err = schemavalidation.NewSchemaValidator(c.schema); err != nil {
+		return nil, err
+	}
+	c.rules = cel.NewValidator(c.structural, true, celPerCall)
+	return c, nil
 }
 
-func kustomization(t *testing.T) []string {
-	t.Helper()
+func kustomization() ([]string, error) {
 	var k struct{ Resources []string }
 	text, err := os.ReadFile(filepath.Join(crdDir, "kustomization.yaml"))
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(text, &k))
-	return k.Resources
+	if err != nil {
+		return nil, err
+	}
+	return k.Resources, yaml.Unmarshal(text, &k)
 }
 
 // decode reads an object in YAML.
@@ -208,7 +240,9 @@ func TestKustomizationListsEveryDefinition(t *testing.T) {
 		found[i] = filepath.Base(found[i])
 	}
 	slices.Sort(found)
-	require.Equal(t, found, kustomization(t))
+	listed, err := kustomization()
+	require.NoError(t, err)
+	require.Equal(t, found, listed)
 }
 
 func TestEveryStringAndListIsBounded(t *testing.T) {

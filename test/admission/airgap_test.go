@@ -191,7 +191,10 @@ func TestTrustIsExportedOnlyFromAVerifiedCopy(t *testing.T) {
 		"changed": {func() {
 			names, err := filepath.Glob(filepath.Join(s.dir, "tuf-copy", "targets", "*"))
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(names[0], lasting(t), 0o600))
+			text, err := os.ReadFile(names[0])
+			require.NoError(t, err)
+			text[len(text)/2] ^= 1 // of the same length
+			require.NoError(t, os.WriteFile(names[0], text, 0o600))
 		}, nil, 1, "not what its metadata says"},
 		"expired": {func() {
 			s.sign(t, sigstore.RepositoryState{Version: 3, Expires: time.Now().AddDate(1, 0, 0), Fresh: time.Now().Add(-time.Minute), TrustedRoot: lasting(t)})

@@ -205,12 +205,13 @@ func (s *Stack) applyLibrary(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
+	nowhere := "127.0.0.1:1/app@sha256:" + strings.Repeat("0", 64) // has no tag to pin
 	return cluster.Until(ctx, func(ctx context.Context) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "denied"},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "NO-IMAGE"}}}}
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: nowhere}}}}
 		err := s.Client.Create(ctx, pod, client.DryRunAll)
 		if err == nil {
-			return errors.New("a pod with an invalid image is admitted")
+			return errors.New("a pod whose image does not exist is admitted")
 		}
 		if !strings.Contains(err.Error(), "[verified-images]") {
 			return fmt.Errorf("wait until the constraint denies: %w", err)

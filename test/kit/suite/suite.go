@@ -14,9 +14,22 @@ import (
 // Root is the folder of the repository, as seen from a package two levels below it.
 const Root = "../.."
 
-// Patience bounds every wait. It is generous because a machine may be busy, and costs
-// nothing when tests pass: what is waited for is polled.
-const Patience = 2 * time.Minute
+// Patience bounds every wait: two minutes, or what LANDWAITER_PATIENCE says. It is generous
+// because a machine may be busy, and costs nothing when tests pass: what is waited for is
+// polled. make mutants, whose tests fail, waits for less.
+var Patience = patience()
+
+func patience() time.Duration {
+	text := os.Getenv("LANDWAITER_PATIENCE")
+	if text == "" {
+		return 2 * time.Minute
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(fmt.Sprintf("LANDWAITER_PATIENCE: %v", err))
+	}
+	return d
+}
 
 // Programs and folders that the make targets build, by the variables that name them.
 const (

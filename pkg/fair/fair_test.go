@@ -193,7 +193,7 @@ func TestAnEndedContextTakesNoTurn(t *testing.T) {
 	require.NotNil(t, turns.Try("a"))
 }
 
-func TestThousandsOfAccountsAreForgotten(t *testing.T) {
+func TestEveryPlaceIsGivenBackByThousandsOfAccounts(t *testing.T) {
 	turns := fair.NewTurns[string](4, time.Now)
 	var all sync.WaitGroup
 	for worker := range 8 {

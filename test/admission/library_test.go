@@ -28,15 +28,15 @@ type judged struct {
 }
 
 func podOf(spec string) string {
-	return "{apiVersion: v1, kind: Pod, metadata: {name: app, namespace: NS}, spec: {" + spec + "}}"
+	return "{apiVersion: v1, kind: Pod, metadata: {name: app, namespace: $NS}, spec: {" + spec + "}}"
 }
 
 func kustomization(spec string) string {
-	return "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: NS}, spec: {interval: 10m, path: ./, prune: true, " + spec + "}}"
+	return "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: $NS}, spec: {interval: 10m, path: ./, prune: true, " + spec + "}}"
 }
 
 func release(spec string) string {
-	return "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: app, namespace: NS}, spec: {interval: 10m, " + spec + "}}"
+	return "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: app, namespace: $NS}, spec: {interval: 10m, " + spec + "}}"
 }
 
 func debugger(image string, security *corev1.SecurityContext) *corev1.EphemeralContainer {
@@ -46,13 +46,13 @@ func debugger(image string, security *corev1.SecurityContext) *corev1.EphemeralC
 // byThemselves are the templates that decide at admission without Landwaiter.
 func byThemselves() map[string]judged {
 	yes, zero := true, int64(0)
-	const container = "containers: [{name: app, image: registry.example.com/NS/app:v1"
+	const container = "containers: [{name: app, image: registry.example.com/$NS/app:v1"
 	const profiled = "seccompProfile: {type: RuntimeDefault}"
 	secret := func(key string) string {
-		return "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: app, namespace: NS}, spec: {secretStoreRef: {kind: ClusterSecretStore, name: vault}, data: [{secretKey: a, remoteRef: {key: " + key + "}}]}}"
+		return "{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: app, namespace: $NS}, spec: {secretStoreRef: {kind: ClusterSecretStore, name: vault}, data: [{secretKey: a, remoteRef: {key: " + key + "}}]}}"
 	}
 	source := func(url string) string {
-		return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: NS}, spec: {interval: 1m, url: " + url + "}}"
+		return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, url: " + url + "}}"
 	}
 	return map[string]judged{
 		"tenant-allowed-registries": {parameters: map[string]any{"prefixes": []any{"registry.example.com/live-tenant-allowed-registries/"}},
@@ -134,8 +134,8 @@ const syncset = `{apiVersion: syncset.gatekeeper.sh/v1alpha1, kind: SyncSet, met
 
 // namespaceOf is a namespace that violates no constraint, so that audits do not count it.
 func namespaceOf(tenant string) string {
-	return "{apiVersion: v1, kind: Namespace, metadata: {name: NS, labels: {landwaiter.dev/tenant: " + tenant + "}}}\n---\n" +
-		"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny, namespace: NS}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}"
+	return "{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {landwaiter.dev/tenant: " + tenant + "}}}\n---\n" +
+		"{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny, namespace: $NS}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}"
 }
 
 // show has a template deny and admit, and admit a deletion.

@@ -27,11 +27,11 @@ import (
 // rules are a team's: its images and artifacts are signed with its key.
 func rules(key *fixture.CosignKey) string {
 	return `
-{apiVersion: landwaiter.dev/v1alpha1, kind: TrustStore, metadata: {name: keys, namespace: NS}, spec: {type: PublicKeys, source: {inline: ` + fmt.Sprintf("%q", key.PEM) + `}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: TrustStore, metadata: {name: keys, namespace: $NS}, spec: {type: PublicKeys, source: {inline: ` + fmt.Sprintf("%q", key.PEM) + `}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: $NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: signed, namespace: NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`
+{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: signed, namespace: $NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`
 }
 
 // artifact pushes what `flux push artifact` does, signed with keys.
@@ -61,7 +61,7 @@ func (l *library) artifact(t *testing.T, repository string, keys ...*fixture.Cos
 
 // ociRepository is one whose reference is given.
 func ociRepository(repository, ref string) string {
-	return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: OCIRepository, metadata: {name: app, namespace: NS}, spec: {interval: 1m, insecure: true, url: oci://HOST/" + repository + ", ref: {" + ref + "}}}"
+	return "{apiVersion: source.toolkit.fluxcd.io/v1, kind: OCIRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, insecure: true, url: oci://$HOST/" + repository + ", ref: {" + ref + "}}}"
 }
 
 func byDigest(img fixture.Image) string { return "digest: " + img.Descriptor.Digest.String() }
@@ -102,7 +102,7 @@ func TestArtifactsAreVerifiedLive(t *testing.T) {
 		"a chart of a HelmRepository":  {release("chart: {spec: {chart: app, sourceRef: {kind: HelmRepository, name: app}}}"), "spec.chart cannot be bound to a digest"},
 		"a chart of another namespace": {release("chartRef: {kind: OCIRepository, name: app, namespace: flux-system}"), "spec.chartRef names another namespace"},
 		"a Kustomization of Git":       {kustomization("sourceRef: {kind: GitRepository, name: app}"), "spec.sourceRef names no OCIRepository"},
-		"a GitRepository": {"{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: NS}, spec: {interval: 1m, url: https://github.com/example/app}}",
+		"a GitRepository": {"{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: app, namespace: $NS}, spec: {interval: 1m, url: https://github.com/example/app}}",
 			"this kind cannot be bound to a digest"},
 	} {
 		t.Run(name, func(t *testing.T) { l.denied(t, constraint, c.reason, asking(c.text)) })
@@ -123,7 +123,7 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 		require.Contains(t, sample, from)
 		sample = strings.ReplaceAll(sample, from, to)
 	}
-	l.apply(t, "flux-system", "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
+	l.apply(t, "flux-system", "{apiVersion: v1, kind: Namespace, metadata: {name: $NS}}")
 	objects, err := cluster.Decode([]byte(sample))
 	require.NoError(t, err)
 	require.NoError(t, l.Apply(suite.Within(t), objects...))
@@ -138,7 +138,7 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 	// A team's own policy allows everything: only the floor is left.
 	const team = "live-flux-images"
 	l.apply(t, team, namespaceOf("iris-green"))
-	l.apply(t, team, "{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: everything, namespace: NS}, spec: {rules: [{images: ['**'], action: Allow}]}}")
+	l.apply(t, team, "{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: everything, namespace: $NS}, spec: {rules: [{images: ['**'], action: Allow}]}}")
 	l.enforced(t, suite.Root+"/library/verified-images/samples/constraint.yaml", team, map[string]any{"namespaces": []any{team}}, nil)
 
 	const actions, workflow = "https://token.actions.githubusercontent.com", "/source-controller/.github/workflows/release.yml@refs/tags/v1.7.0"

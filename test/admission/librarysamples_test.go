@@ -46,7 +46,7 @@ spec:
 // definition does not know are refused.
 func (l *library) accepted(t *testing.T, path, namespace string) []*unstructured.Unstructured {
 	t.Helper()
-	l.apply(t, namespace, "{apiVersion: v1, kind: Namespace, metadata: {name: NS}}")
+	l.apply(t, namespace, "{apiVersion: v1, kind: Namespace, metadata: {name: $NS}}")
 	objects, err := cluster.DecodeFile(suite.Root + "/library/" + path)
 	require.NoError(t, err)
 	require.NotEmpty(t, objects)

@@ -115,10 +115,11 @@ func definitions(tools string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// decode reads YAML in which NS stands for a namespace and HOST for the registry.
+// decode reads YAML in which $NS stands for a namespace and $HOST for the registry: a dollar sign
+// is in no key that the YAML may hold.
 func (l *library) decode(t *testing.T, namespace, text string) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := cluster.Decode([]byte(strings.NewReplacer("NS", namespace, "HOST", l.Registry.Host()).Replace(text)))
+	objects, err := cluster.Decode([]byte(strings.NewReplacer("$NS", namespace, "$HOST", l.Registry.Host()).Replace(text)))
 	require.NoError(t, err)
 	require.NotEmpty(t, objects)
 	return objects

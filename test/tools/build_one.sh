@@ -19,8 +19,8 @@ build() {
   # The scratch folder is next to the target so that the final rename is
   # atomic: another run sees either no binary or a whole one.
   scratch=$(mktemp -d "$bin/.build-XXXXXX")
-  # One compiler process at a time keeps a small machine usable; raise it with JOBS.
-  if ! (cd "$here" && nice go build -p "${JOBS:-1}" -o "$scratch/$name" "$package"); then
+  # As many compiler processes at a time as JOBS says.
+  if ! (cd "$here" && nice go build -p "${JOBS:-2}" -o "$scratch/$name" "$package"); then
     rm -rf "$scratch"
     echo "tools: building $name failed" >&2
     return 1

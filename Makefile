@@ -20,6 +20,7 @@ FUZZTIME  ?= 30s
 BENCH     ?= .
 E2E_ARGS  ?=
 SOAK      ?= 10m
+PART      ?=
 CLOUDS    := aws,azure,gcp
 # Without kustomize's loader of Go plugins: nothing here loads code, and the binary is a quarter smaller.
 PLUGINLESS := kustomize_disable_go_plugin_support
@@ -52,9 +53,9 @@ test: ## Run the tests with the race detector (needs gcc)
 	go test -race -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./... # some tests wait
 
 lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the first time)
-	"$$(test/tools/lint/build.sh)" run ./...
-	"$$(test/tools/lint/build.sh)" run --build-tags $(CLOUDS) ./cmd/... ./pkg/... ./test/evidence # tagged !e2e
-	cd test/library/gator && "$$(../../tools/lint/build.sh)" run ./...
+	@lint=$$(test/tools/lint/build.sh); set -x; "$$lint" run ./...; \
+	"$$lint" run --build-tags $(CLOUDS) ./cmd/... ./pkg/... ./test/evidence; "$$lint" run --build-tags nightly ./test/evidence; \
+	cd test/library/gator; "$$lint" run ./... # the middle two have files tagged !e2e
 
 verify: lint ## Check format, lint, generated files, go.mod files, the architecture and that all is committed
 	@unformatted=$$(gofmt -l api cmd config library pkg test); \

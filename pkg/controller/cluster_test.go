@@ -31,6 +31,18 @@ func TestMain(m *testing.M) { os.Exit(parts.Run(m)) }
 // running returns the API server that tests share.
 var running = suite.Once(parts, start)
 
+// crowd returns an API server and how many teams to make there: with LANDWAITER_NIGHTLY set a
+// thousand, on a server of their own, so that nothing else adds to the figures.
+func crowd(t *testing.T) (*cluster.Cluster, int) {
+	t.Helper()
+	if os.Getenv("LANDWAITER_NIGHTLY") == "" {
+		return running(t), 100
+	}
+	c, err := start(t.Context(), suite.ForTest(t))
+	require.NoError(t, err)
+	return c, 1000
+}
+
 // start starts an API server with Landwaiter's definitions.
 func start(ctx context.Context, e *suite.Env) (*cluster.Cluster, error) {
 	c, err := e.Cluster(ctx, cluster.Options{WithoutGatekeeper: true})

@@ -38,7 +38,8 @@ func unlimited(t *testing.T, c *cluster.Cluster) client.Client {
 // The figures that make nightly logs stand in the change log: how long a change takes to be
 // in force with 1,000 namespaces of 4 resources each. make e2e has 100.
 func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
-	running, prefix := crowded(t), suite.Fresh("team")
+	running, teams := crowd(t)
+	prefix := suite.Fresh("team")
 	name := func(i int) string { return fmt.Sprintf("%s-%04d", prefix, i) }
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)

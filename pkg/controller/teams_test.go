@@ -25,8 +25,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// onboard makes Tenants, each with rules in its home and two further namespaces.
-func onboard(ctx context.Context, into client.Client, prefix, pem string) error {
+// onboard makes so many Tenants, each with rules in its home and two further namespaces.
+func onboard(ctx context.Context, into client.Client, tenants int, prefix, pem string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range tenants {
@@ -50,13 +50,14 @@ func onboard(ctx context.Context, into client.Client, prefix, pem string) error 
 
 // The figures that make nightly logs stand in docs/performance.md.
 func TestAChangeInHomeIsLiveInEveryMemberAndInNoOtherTenant(t *testing.T) {
-	running, prefix := crowded(t), suite.Fresh("iris")
+	running, teams := crowd(t)
+	tenants, prefix := teams/2, suite.Fresh("iris")
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	other, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	fast := unlimited(t, running)
-	require.NoError(t, onboard(t.Context(), fast, prefix, string(key.PEM)))
+	require.NoError(t, onboard(t.Context(), fast, tenants, prefix, string(key.PEM)))
 
 	before := memory.InUse()
 	set, _ := run(t, running.Config, controller.Options{})

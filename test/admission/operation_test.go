@@ -97,7 +97,7 @@ func TestProviderCertificateIsRotatedUnderLoad(t *testing.T) {
 	l.settleFor(t, 20)
 	// Without tls.crt the rotation issues a new one from the same CA.
 	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: stack.Namespace, Name: "landwaiter-tls"}
+	key := client.ObjectKey{Namespace: suite.System, Name: "landwaiter-tls"}
 	require.NoError(t, w.Client.Get(suite.Within(t), key, secret))
 	delete(secret.Data, "tls.crt")
 	require.NoError(t, w.Client.Update(suite.Within(t), secret))
@@ -120,7 +120,7 @@ func TestProvidersAuthorityIsReplacedUnderLoad(t *testing.T) {
 	before := w.servedCertificate(t)
 	l := w.underLoad(t, ns, w.signed)
 	l.settleFor(t, 20)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Namespace, Name: "landwaiter-tls"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}}
 	require.NoError(t, w.Client.Delete(suite.Within(t), secret))
 	suite.Eventually(t, func(ctx context.Context) error {
 		served := w.servedCertificate(t)

@@ -87,7 +87,7 @@ func (w *installation) eventually(t *testing.T, ok func(context.Context) error) 
 
 // lease is what the replica that writes reports holds.
 func lease() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Namespace, Name: "landwaiter"}}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter"}}
 }
 
 // kill kills a replica. If it leads, its lease does not have to expire first.

@@ -126,10 +126,10 @@ func (w *coldCluster) handOver(ctx, starting context.Context) error {
 	w.Current().Kill()
 	w.Kill("gatekeeper")
 	w.Redis.Kill()
-	if _, err := w.listen(ctx, stack.Namespace, "landwaiter", w.Port()); err != nil {
+	if _, err := w.listen(ctx, suite.System, "landwaiter", w.Port()); err != nil {
 		return err
 	}
-	if _, err := w.listen(ctx, stack.Namespace, "landwaiter-redis", w.Redis.Port()); err != nil {
+	if _, err := w.listen(ctx, suite.System, "landwaiter-redis", w.Redis.Port()); err != nil {
 		return err
 	}
 	w.front, err = w.listen(ctx, cluster.GatekeeperNamespace, "gatekeeper-webhook-service", 0)
@@ -213,7 +213,7 @@ func (w *coldCluster) lease(ctx context.Context, namespace, name string) (coordi
 func (w *coldCluster) recreated(part string, want int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		found := 0
-		for _, ns := range []string{stack.Namespace, cluster.GatekeeperNamespace} {
+		for _, ns := range []string{suite.System, cluster.GatekeeperNamespace} {
 			var pods corev1.PodList
 			if err := w.Client.List(ctx, &pods, client.InNamespace(ns)); err != nil {
 				return err

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
-	"github.com/landwaiter/landwaiter/test/kit/stack"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -30,7 +29,7 @@ func (w *coldCluster) cut(t *testing.T) {
 	w.node.kill()
 	w.node.killControlPlane()
 	require.NoError(t, w.node.controlPlane(suite.Within(t), "etcd", "kube-apiserver"))
-	for _, ns := range []string{stack.Namespace, cluster.GatekeeperNamespace} {
+	for _, ns := range []string{suite.System, cluster.GatekeeperNamespace} {
 		require.NoError(t, w.Client.DeleteAllOf(suite.Within(t), &corev1.Pod{}, client.InNamespace(ns), client.GracePeriodSeconds(0)))
 	}
 }
@@ -38,7 +37,7 @@ func (w *coldCluster) cut(t *testing.T) {
 // loseCertificate deletes the Secret with Landwaiter's authority and certificate.
 func (w *coldCluster) loseCertificate(t *testing.T) {
 	t.Helper()
-	require.NoError(t, w.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: stack.Namespace, Name: "landwaiter-tls"}}))
+	require.NoError(t, w.Client.Delete(suite.Within(t), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: suite.System, Name: "landwaiter-tls"}}))
 }
 
 func TestClusterComesUpByItselfInEveryOrder(t *testing.T) {
@@ -94,7 +93,7 @@ func TestClusterComesUpByItselfInEveryOrder(t *testing.T) {
 func (w *coldCluster) leaders(t *testing.T) {
 	t.Helper()
 	await(t, "Landwaiter's lease renewed", func(ctx context.Context) error {
-		lease, err := w.lease(ctx, stack.Namespace, "landwaiter")
+		lease, err := w.lease(ctx, suite.System, "landwaiter")
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
-	"github.com/landwaiter/landwaiter/test/kit/stack"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // What comes back after a power cut.
@@ -131,7 +131,7 @@ func (n *node) run(ctx context.Context) {
 	every(ctx, period, func() {
 		n.keepManager(ctx)
 		var all []corev1.Pod
-		for _, ns := range []string{stack.Namespace, cluster.GatekeeperNamespace} {
+		for _, ns := range []string{suite.System, cluster.GatekeeperNamespace} {
 			var pods corev1.PodList
 			if err := n.w.Client.List(ctx, &pods, client.InNamespace(ns)); err != nil {
 				return // the API server is away

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/test/kit/stack"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -154,7 +153,7 @@ done`)
 // failed returns nil if a ReplicaSet of Landwaiter says that a pod was denied for a reason.
 func (w *coldCluster) failed(ctx context.Context, reason string) error {
 	var all appsv1.ReplicaSetList
-	if err := w.Client.List(ctx, &all, client.InNamespace(stack.Namespace)); err != nil {
+	if err := w.Client.List(ctx, &all, client.InNamespace(suite.System)); err != nil {
 		return err
 	}
 	var seen []string

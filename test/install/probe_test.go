@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
-	"github.com/landwaiter/landwaiter/test/kit/stack"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -101,7 +100,7 @@ func (p *probe) end(t *testing.T) {
 // start.
 func (w *coldCluster) vital() []client.Object {
 	var objects []client.Object
-	for _, ns := range []string{"kube-system", "kube-node-lease", stack.Namespace, cluster.GatekeeperNamespace} {
+	for _, ns := range []string{"kube-system", "kube-node-lease", suite.System, cluster.GatekeeperNamespace} {
 		meta := metav1.ObjectMeta{Namespace: ns, Name: "cold-start-probe"}
 		objects = append(objects, suite.Restricted(suite.Pod(ns, meta.Name, "registry.example.com/unsigned:v1")),
 			&coordinationv1.Lease{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta},

@@ -69,7 +69,7 @@ mutants() {
 fuzz() { test/tools/fuzz.sh "${FUZZTIME:-10s}"; }
 
 # trees builds the repositories of every layout whole, of which make test builds samples.
-trees() { go test -race -count=1 -timeout 30m -tags nightly ./pkg/scaffold ./cmd/landwaiter; }
+trees() { go test -race -count=1 -timeout 30m ./pkg/scaffold ./cmd/landwaiter; }
 
 # properties checks ten times as many generated cases as make test.
 properties() {
@@ -103,7 +103,7 @@ changed=$(git stash create)
 tree=$(git rev-parse "${changed:-HEAD}^{tree}")
 results=bin/nightly/${tree:0:12}
 mkdir -p "$results"
-export LANDWAITER_SOAK=${LANDWAITER_SOAK:-1m} LANDWAITER_TEAMS=${LANDWAITER_TEAMS:-201} LANDWAITER_PODS=${LANDWAITER_PODS:-10000}
+export LANDWAITER_NIGHTLY=1 LANDWAITER_SOAK=${LANDWAITER_SOAK:-1m} LANDWAITER_TEAMS=${LANDWAITER_TEAMS:-201} LANDWAITER_PODS=${LANDWAITER_PODS:-10000}
 
 all=$(parts)
 chosen=${*:-$all}

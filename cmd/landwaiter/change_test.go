@@ -1,5 +1,0 @@
-//go:build !nightly
-
-package main
-
-const nightly = false

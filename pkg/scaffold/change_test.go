@@ -1,5 +1,0 @@
-//go:build !nightly
-
-package scaffold
-
-const nightly = false

@@ -27,7 +27,7 @@ PLUGINLESS := kustomize_disable_go_plugin_support
 TAGS      ?=
 # make lint vets; before each go test it would read every dependency again, for minutes.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -vet=off)
-# Compilers and linters take a fifth less time with more memory; programs under test get Go's default.
+# Compilers and linters take a fifth less time with more memory; programs of make e2e get Go's default.
 demo build test lint generate e2e: export GOGC := 400
 
 .PHONY: help demo build test lint verify generate fuzz mutants bench e2e nightly soak dev image release clean
@@ -53,7 +53,7 @@ test: ## Run the tests with the race detector (needs gcc)
 	go test -race -timeout 10m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) ./... # some tests wait
 
 lint: ## Run the pinned golangci-lint, go vet with it (built once, minutes the first time)
-	@lint=$$(test/tools/lint/build.sh); set -x; "$$lint" run ./...; \
+	@lint=$$(test/tools/lint/build.sh); set -x; "$$lint" run --build-tags e2e,nightly,mutants ./...; \
 	"$$lint" run --build-tags $(CLOUDS) ./cmd/... ./pkg/... ./test/evidence; "$$lint" run --build-tags nightly ./test/evidence; \
 	cd test/library/gator; "$$lint" run ./... # the middle two have files tagged !e2e
 
@@ -88,12 +88,12 @@ bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (
 	go build -o bin/ladder ./test/load/ladder
 	go test ./test/load ./test/library -run '^$$' -bench '$(BENCH)' -benchmem > bin/bench.txt
 	bin/table -json bin/figures.json < bin/bench.txt
-	eval "$$(test/tools/cluster.sh)"; bin/ladder -binary bin/landwaiter -json bin/load.json
+	exports=$$(test/tools/cluster.sh); eval "$$exports"; bin/ladder -binary bin/landwaiter -json bin/load.json
 
 # Tests that run our packages in their own process have the race detector, those that run the program need none.
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
 	@test/tools/packages.sh runc prometheus
-	@eval "$$(test/tools/cluster.sh)"; eval "$$(test/tools/programs.sh)"; own='^\./pkg|^\./test/load$$'; \
+	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; own='^\./pkg|^\./test/load$$'; \
 	go test -race -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
 	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
 	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
@@ -104,7 +104,7 @@ nightly: ## Run what .ci/run leaves out, in parts that resume (PART="oldest fuzz
 
 soak: ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth
 	@test/tools/packages.sh
-	@eval "$$(test/tools/programs.sh)"; export LANDWAITER_SOAK="$(SOAK)"; \
+	@exports=$$(test/tools/programs.sh); eval "$$exports"; export LANDWAITER_SOAK="$(SOAK)"; \
 	go test -race -count=1 -timeout 60m -tags nightly -v -run NothingGrows ./test/load; \
 	go test -count=1 -timeout 60m -tags nightly -v -run AllAttacks ./test/load
 

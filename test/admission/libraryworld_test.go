@@ -5,18 +5,16 @@ package admission
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/flux"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -52,7 +50,7 @@ func (l *library) install(ctx context.Context) error {
 			return fmt.Errorf("delete the stack's constraint: %w", err)
 		}
 	}
-	objects, err := definitions(os.Getenv("LANDWAITER_FLUX_TOOLS"))
+	objects, err := definitions(ctx)
 	if err != nil {
 		return err
 	}
@@ -74,45 +72,17 @@ func (l *library) run(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// definitions are Flux's own where its tools are built, and else names alone, which are all
-// that a template needs; those of External Secrets always are.
-func definitions(tools string) ([]*unstructured.Unstructured, error) {
-	kinds := []schema.GroupVersionKind{
-		{Group: "external-secrets.io", Version: "v1", Kind: "ExternalSecret"},
-		{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "GitRepository"},
-		{Group: "source.toolkit.fluxcd.io", Version: "v1", Kind: "OCIRepository"},
-		{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
-		{Group: "helm.toolkit.fluxcd.io", Version: "v2", Kind: "HelmRelease"},
+// definitions are Flux's own, and of External Secrets a name alone, which is all that a
+// template needs.
+func definitions(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	secrets, err := cluster.Decode([]byte(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: externalsecrets.external-secrets.io},
+  spec: {group: external-secrets.io, scope: Namespaced, names: {kind: ExternalSecret, listKind: ExternalSecretList, plural: externalsecrets, singular: externalsecret},
+    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`))
+	if err != nil {
+		return nil, err
 	}
-	var objects []*unstructured.Unstructured
-	if tools != "" {
-		kinds = kinds[:1]
-		files, err := filepath.Glob(filepath.Join(tools, "crds", "*.yaml"))
-		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("find Flux's definitions in %s: %d files, %w", tools, len(files), err)
-		}
-		for _, file := range files {
-			read, err := cluster.DecodeFile(file)
-			if err != nil {
-				return nil, err
-			}
-			objects = append(objects, read...)
-		}
-	}
-	for _, kind := range kinds {
-		plural := strings.ToLower(kind.Kind) + "s"
-		if stem, found := strings.CutSuffix(plural, "ys"); found {
-			plural = stem + "ies"
-		}
-		read, err := cluster.Decode(fmt.Appendf(nil, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.%[2]s}, spec: {group: %[2]s, scope: Namespaced,
-  names: {kind: %[3]s, listKind: %[3]sList, plural: %[1]s, singular: %[4]s}, versions: [{name: %[5]s, served: true, storage: true,
-  schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`, plural, kind.Group, kind.Kind, strings.ToLower(kind.Kind), kind.Version))
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, read...)
-	}
-	return objects, nil
+	all, err := flux.Definitions(ctx)
+	return append(all, secrets...), err
 }
 
 // decode reads YAML in which $NS stands for a namespace and $HOST for the registry: a dollar sign

@@ -11,7 +11,7 @@ import (
 )
 
 func TestDevStartsFluxWithATeamsRepository(t *testing.T) {
-	suite.MustTool(t, "LANDWAITER_FLUX_TOOLS")
+	suite.MustTool(t, suite.FluxTools)
 	last := copyWhatItPrints(t, suite.MustTool(t, suite.CosignV3))
 	require.Contains(t, last, `User "system:serviceaccount:iris-green:iris-green" cannot patch resource "configmaps" in API group "" in the namespace "team-a"`)
 }

@@ -4,7 +4,6 @@ package evidence
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -71,7 +70,7 @@ var connected = suite.Once(parts, func(ctx context.Context, e *suite.Env) (w *wo
 // namespace makes a namespace of a test's own, whose name begins with prefix.
 func (w *world) namespace(t *testing.T, prefix string) string {
 	t.Helper()
-	name := prefix + "-" + strings.ToLower(rand.Text()[:6])
+	name := suite.Fresh(prefix)
 	require.NoError(t, w.Apply(suite.Within(t), suite.Namespace(name)))
 	return name
 }

@@ -75,6 +75,8 @@ func TestTheGuardrailLeavesLandwaiterTokensForCloudsAlone(t *testing.T) {
 	require.NoError(t, try(t, w.Config, team, request(7200, issuer)))
 
 	// Nor does a right help that names no account, in the cluster or in the namespace.
+	remove := "kubectl delete --ignore-not-found clusterrolebinding,clusterrole every-token"
+	t.Cleanup(func() { w.kubectl(t, remove) })
 	w.kubectl(t, "kubectl create clusterrole every-token --verb=create --resource=serviceaccounts/token")
 	w.kubectl(t, "kubectl create clusterrolebinding every-token --clusterrole=every-token --serviceaccount="+suite.System+":landwaiter")
 	var refused error
@@ -85,6 +87,6 @@ func TestTheGuardrailLeavesLandwaiterTokensForCloudsAlone(t *testing.T) {
 		return nil
 	})
 	require.ErrorContains(t, refused, "Landwaiter may get the tokens of every account in namespace "+team)
-	w.kubectl(t, "kubectl delete clusterrolebinding,clusterrole every-token")
+	w.kubectl(t, remove)
 	suite.Eventually(t, func(context.Context) error { return try(t, own, team, request(600, "sts.amazonaws.com")) })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/notaryproject/notation-go/signer"
 	"github.com/stretchr/testify/require"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -134,4 +135,12 @@ func TestAcceptsGoodNotationSignatureBesideBadOnes(t *testing.T) {
 	signNotation(t, registry, img, stranger, jws.MediaTypeEnvelope)
 	signNotation(t, registry, img, leaf, cose.MediaTypeEnvelope)
 	requireAllowed(t, typeNotation, decide(t, registry, byCertificate(), authority.CertificatePEM, img.Reference))
+}
+
+// byCertificate is a verifier of notation signatures of the fixtures' signers.
+func byCertificate() v1alpha1.VerifierSpec {
+	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{
+		TrustStoreRefs:    []v1alpha1.TrustStoreRef{{Name: trusted}},
+		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
+	}}
 }

@@ -45,7 +45,7 @@ func (c tool) run(t *testing.T, extra []string, args ...string) {
 	passed.take()
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s %v: %s", c.name, args, output)
-	done := deed{Command: c.spoken(args), Manifests: passed.take(), Files: map[string]string{}}
+	done := deed{Command: c.spoken(extra, args), Manifests: passed.take(), Files: map[string]string{}}
 	for _, pattern := range []string{"*.pub", "trusted_root.json"} {
 		files, err := filepath.Glob(filepath.Join(c.home, pattern))
 		require.NoError(t, err)

@@ -20,9 +20,9 @@ import (
 const live = false
 
 // run does again what a command did.
-func (c tool) run(t *testing.T, _ []string, args ...string) {
+func (c tool) run(t *testing.T, extra []string, args ...string) {
 	t.Helper()
-	done := next(t, c.spoken(args))
+	done := next(t, c.spoken(extra, args))
 	for name, text := range done.Files {
 		require.NoError(t, os.WriteFile(filepath.Join(c.home, name), []byte(text), 0o600))
 	}
@@ -67,7 +67,7 @@ var (
 // next returns what the next command of a test did, which must be the command that asks.
 func next(t *testing.T, command string) deed {
 	t.Helper()
-	const again = "record it: LANDWAITER_RECORD=1 make nightly"
+	const again = "record it: LANDWAITER_RECORD=1 make nightly PART=evidence"
 	file := tapeOf(t)
 	from := tapes[file]
 	if from == nil {

@@ -55,14 +55,6 @@ func byKey(store string) v1alpha1.VerifierSpec {
 		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: store}}}}}}
 }
 
-// byCertificate is a verifier of notation signatures of the fixtures' signers.
-func byCertificate() v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{
-		TrustStoreRefs:    []v1alpha1.TrustStoreRef{{Name: trusted}},
-		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
-	}}
-}
-
 // requireAllowed also wants that evidence of one kind was what counted.
 func requireAllowed(t *testing.T, artifactType string, result verify.Result) {
 	t.Helper()

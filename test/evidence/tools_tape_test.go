@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,8 +64,8 @@ var (
 )
 
 // spoken is a command line without what differs from run to run. A recording is only good
-// for the command line that it was made with.
-func (c tool) spoken(args []string) string {
-	line := temporary.ReplaceAllString(strings.Join(append([]string{c.name}, args...), " "), "~")
+// for the command line that it was made with, and the variables before it.
+func (c tool) spoken(variables, args []string) string {
+	line := temporary.ReplaceAllString(strings.Join(slices.Concat(variables, []string{c.name}, args), " "), "~")
 	return jwt.ReplaceAllString(port.ReplaceAllString(line, "127.0.0.1"), "TOKEN")
 }

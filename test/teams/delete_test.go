@@ -86,6 +86,7 @@ func (w *installation) demoSource(t *testing.T) {
 
 func TestTheFormsOfTheDemo(t *testing.T) {
 	w := installed(t)
+	w.vacant(t, "flux-system")
 	without := w.program.Run(t, "", "tenant", "add", "--tenant-namespace", "foo", "--tenant-name", "sometenant")
 	require.NotEqual(t, 0, without.Code)
 	require.Contains(t, without.Stderr, "--git-url is missing, and there is no GitRepository flux-system/default to copy")

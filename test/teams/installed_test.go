@@ -106,6 +106,8 @@ func (w *installation) list(ctx context.Context, rule string) error {
 // fence is the guardrail of the operator.
 const fence = "landwaiter-operator-fence"
 
+var errNoFence = errors.New("the fence of the operator is not in force")
+
 // fenced returns nil if the operator's account may not make anybody admin in kube-system.
 func (w *installation) fenced(ctx context.Context) error {
 	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter-operator"))
@@ -114,8 +116,11 @@ func (w *installation) fenced(ctx context.Context) error {
 	}
 	err = account.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "probe"},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}}, client.DryRunAll)
-	if err == nil || !strings.Contains(err.Error(), fence) {
-		return fmt.Errorf("the fence is not in force: %w", err)
+	switch {
+	case err == nil:
+		return errNoFence
+	case !strings.Contains(err.Error(), fence):
+		return fmt.Errorf("ask for what the fence refuses: %w", err)
 	}
 	return nil
 }

@@ -220,8 +220,8 @@ func TestTheOperatorDoesNotStartWithoutItsFence(t *testing.T) {
 	w := installed(t)
 	w.withoutGuard(t, fence)()
 	suite.Eventually(t, func(ctx context.Context) error { // the API server notices a moment later
-		if w.fenced(ctx) == nil {
-			return errors.New("the fence is in force")
+		if err := w.fenced(ctx); !errors.Is(err, errNoFence) {
+			return fmt.Errorf("the fence may be in force: %w", err)
 		}
 		return nil
 	})

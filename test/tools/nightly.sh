@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs what .ci/run leaves out, part by part, and ends with a table. A part that passed is
-# not run again until a tracked file changes: what was interrupted resumes. With arguments
+# not run again until a file or a setting changes: what was interrupted resumes. With arguments
 # it runs only the parts that they name. Results and logs are below bin/nightly.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -11,8 +11,8 @@ readonly core='Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|Who
 # cluster exports what tests with a control plane need.
 cluster() {
   test/tools/packages.sh runc prometheus git
-  eval "$(test/tools/cluster.sh)"
-  eval "$(test/tools/programs.sh)"
+  exports=$(test/tools/cluster.sh && test/tools/programs.sh)
+  eval "$exports"
 }
 
 # tagged FOLDER runs the nightly tests of one package, with the tools that it asks for.
@@ -98,13 +98,24 @@ run() {
   esac
 }
 
-# The tree as it is, with what is not committed yet.
-changed=$(git stash create)
-tree=$(git rev-parse "${changed:-HEAD}^{tree}")
-results=bin/nightly/${tree:0:12}
-mkdir -p "$results"
 export LANDWAITER_NIGHTLY=1 LANDWAITER_SOAK=${LANDWAITER_SOAK:-1m} LANDWAITER_TEAMS=${LANDWAITER_TEAMS:-201} LANDWAITER_PODS=${LANDWAITER_PODS:-10000}
 
+# key stands for all that a result depends on: the tree with what is not committed yet,
+# settings, the version of Go.
+key() {
+  local changed
+  changed=$(git stash create)
+  {
+    git rev-parse "${changed:-HEAD}^{tree}"
+    git ls-files -z --others --exclude-standard | xargs -0 -r sha256sum
+    go version
+    env | grep -E '^(LANDWAITER_(NIGHTLY|SOAK|TEAMS|PODS|RECORD|PATIENCE)|FUZZTIME)=' | sort
+  } | sha256sum | cut -c1-12
+}
+
+tree=$(key)
+results=bin/nightly/$tree
+mkdir -p "$results"
 all=$(parts)
 chosen=${*:-$all}
 for part in $chosen; do
@@ -112,13 +123,17 @@ for part in $chosen; do
 done
 for part in $chosen; do
   if grep -qs '^passed' "$results/$part"; then
-    echo "nightly: $part has passed on this tree"
+    echo "nightly: $part has passed on this tree (to run it again, remove $results/$part)"
     continue
   fi
   echo "nightly: === $part ($(date -u +%H:%M:%SZ)), log in $results/$part.log"
   began=$SECONDS result=passed
   # A shell of its own, so that set -e holds in it.
   "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties tidy run); core='$core'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
+  if [[ $(key) != "$tree" ]]; then
+    echo "nightly: files changed while $part ran; start again" >&2
+    exit 1
+  fi
   echo "$result $((SECONDS - began)) $(grep -c '^ *--- PASS\|^ok' "$results/$part.log" || true)" >"$results/$part"
   if [[ $result == FAILED ]]; then tail -n 30 "$results/$part.log" >&2; fi
 done

@@ -14,5 +14,6 @@
 //
 // Nothing starts before a test asks for it, so `go test -run` starts what it needs and no
 // more. What a single test needs comes from [ForTest]. The package makes no assumption about
-// how fast a machine is: [Patience] is the one bound.
+// how fast a machine is: [Patience] bounds what a test waits for, and the start of each part
+// has a bound of minutes.
 package suite

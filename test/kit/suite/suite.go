@@ -48,6 +48,8 @@ const (
 	CosignV3 = "LANDWAITER_COSIGN_V3"
 	// Oras is oras' command line.
 	Oras = "LANDWAITER_ORAS"
+	// FluxTools is the folder with Flux's controllers, sops and age.
+	FluxTools = "LANDWAITER_FLUX_TOOLS"
 )
 
 // Tool returns the path of a program or a folder, followed by names below it. It returns an

@@ -93,6 +93,13 @@ func TestTagsStayInMemory(t *testing.T) {
 	require.Contains(t, stored(t, server, 1)[0], ":verdict:")
 }
 
+// flipped returns text with another byte at a place.
+func flipped(text string, at int) string {
+	changed := []byte(text)
+	changed[at] ^= 0x40
+	return string(changed)
+}
+
 // Writing to Redis must not be enough to forge, move, change or revive a verdict.
 func TestForgedValuesInRedisAreMisses(t *testing.T) {
 	master := masterKey()
@@ -101,11 +108,12 @@ func TestForgedValuesInRedisAreMisses(t *testing.T) {
 			require.NoError(t, s.Set(name, `{"version":4,"outcome":"allowed"}`))
 		},
 		"changed": func(s *miniredis.Miniredis, name, value string) {
-			require.NoError(t, s.Set(name, value[:len(value)-1]+"x"))
+			require.NoError(t, s.Set(name, flipped(value, len(value)-1)))
 		},
 		"cut short": func(s *miniredis.Miniredis, name, value string) { require.NoError(t, s.Set(name, value[:10])) },
+		// After the format and the version of the key come milliseconds since 1970: nine years more.
 		"longer expiry": func(s *miniredis.Miniredis, name, value string) {
-			require.NoError(t, s.Set(name, value[:1]+"\x7f"+value[2:]))
+			require.NoError(t, s.Set(name, flipped(value, 1+4+3)))
 		},
 		"from another key":  func(s *miniredis.Miniredis, name, _ string) { copyOf(t, s, "other image", name) },
 		"another namespace": func(s *miniredis.Miniredis, name, _ string) { copyOf(t, s, "team-b", name) },

@@ -130,7 +130,7 @@ for part in $chosen; do
   began=$SECONDS result=passed
   # A shell of its own, so that set -e holds in it.
   "$BASH" -c "$(declare -f cluster tagged oldest mutants fuzz trees properties tidy run); core='$core'; set -euo pipefail; run $part" >"$results/$part.log" 2>&1 || result=FAILED
-  if [[ $(key) != "$tree" ]]; then
+  if [[ -z ${LANDWAITER_RECORD:-} && $(key) != "$tree" ]]; then
     echo "nightly: files changed while $part ran; start again" >&2
     exit 1
   fi

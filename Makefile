@@ -79,7 +79,7 @@ generate: ## Write deep copies, CRDs, config/default, libraries in templates and
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s; KEEP=8 keeps inputs of each)
 	test/tools/fuzz.sh "$(FUZZTIME)" "$(KEEP)"
 
-mutants: ## Take out the guard of each published incident, break what each suite is about, and see tests fail
+mutants: ## Break the code: take out each guard, plant each fault, and check that the named test fails
 	test/tools/nightly.sh mutants
 
 bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (builds the cluster of make e2e once)
@@ -92,14 +92,14 @@ bench: build ## Measure the figures of docs/performance.md, also as bin/*.json (
 
 # Tests that run our packages in their own process have the race detector, those that run the program need none.
 e2e: ## Test against a real kube-apiserver, Gatekeeper and Redis (E2E_ARGS="-run …"; built once, ten minutes)
-	@test/tools/packages.sh runc prometheus
+	@test/tools/packages.sh prometheus
 	@exports=$$(test/tools/cluster.sh && test/tools/programs.sh); eval "$$exports"; own='^\./pkg|^\./test/load$$'; \
 	go test -race -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -E "$$own"); \
 	go test -count=1 -p 2 -timeout 15m -exec "env -u GOGC" -tags e2e $(E2E_ARGS) $$(test/tools/tagged.sh e2e | grep -vE "$$own")
 	go test -race -timeout 5m -tags $(CLOUDS) ./pkg/external
 	go -C test/library/gator test -timeout 5m ./...
 
-nightly: ## Run what .ci/run leaves out, in parts that resume (PART="oldest fuzz" runs these); ends with a table
+nightly: ## Run slow tests, fuzzing, mutants, oldest versions; resumes (PART="oldest fuzz" runs these); ends with a table
 	test/tools/nightly.sh $(PART)
 
 soak: ## Run load, changes, faults and attacks for SOAK each (default 10m); fails on a wrong verdict or on growth

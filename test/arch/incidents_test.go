@@ -140,7 +140,7 @@ func TestEveryTestOfTheTableHasAGuardToTakeOut(t *testing.T) {
 			listed[pair{r.class, name}] = true
 		}
 	}
-	require.Equal(t, listed, guarded, "expected: the tests of docs/threat-model.md; actual: those of guards.go")
+	require.Equal(t, listed, guarded, "expected: the tests of docs/threat-model.md; actual: those of guardlist_test.go")
 }
 
 func TestEveryGuardIsInTheCodeOnce(t *testing.T) {

@@ -1,7 +1,5 @@
 //go:build !e2e && !nightly
 
-// Package tenancy tests what tenants can see of each other, through everything
-// from YAML objects to a real registry.
 package evidence
 
 import (

@@ -134,7 +134,7 @@ func record(t *testing.T, done deed) {
 	t.Helper()
 	on := recorded[tapeOf(t)]
 	if on == nil {
-		on = &tape{Commands: map[string][]deed{}, Blobs: map[digest.Digest]string{}}
+		on = &tape{Tools: pinned(t), Commands: map[string][]deed{}, Blobs: map[digest.Digest]string{}}
 		recorded[tapeOf(t)] = on
 	}
 	on.Commands[t.Name()] = append(on.Commands[t.Name()], done)

@@ -75,6 +75,7 @@ func next(t *testing.T, command string) deed {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err, again)
 		require.NoError(t, json.Unmarshal(text, from), file)
+		require.Equal(t, pinned(t), from.Tools, again)
 		tapes[file] = from
 	}
 	n := played[t.Name()]

@@ -20,6 +20,7 @@ import (
 // the public files that they wrote. `make test` repeats it, so that everything but the
 // commands is as in `make nightly`, which runs them; with LANDWAITER_RECORD=1 it records.
 type tape struct {
+	Tools    []string                 `json:"tools"`    // with their versions
 	Commands map[string][]deed        `json:"commands"` // by the full name of the test
 	Blobs    map[digest.Digest]string `json:"blobs"`    // that manifests reference
 }
@@ -48,6 +49,23 @@ func (m manifest) blobs(t *testing.T) []ocispec.Descriptor {
 		return nil
 	}
 	return append(parsed.Layers, parsed.Config)
+}
+
+// pinned returns the tools that test/tools builds, with their versions.
+func pinned(t *testing.T) (tools []string) {
+	t.Helper()
+	for module, names := range map[string]string{"": `github\.com/sigstore/cosign/v[23]`, "oras": `oras\.land/oras`,
+		"sigstore": `github\.com/sigstore/(?:fulcio|rekor-tiles/v2|timestamp-authority/v2)`} {
+		text, err := os.ReadFile(filepath.Join("..", "tools", module, "go.mod"))
+		require.NoError(t, err)
+		found := regexp.MustCompile(`(?m)^\s*(`+names+` v\S+)`).FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, found, module)
+		for _, match := range found {
+			tools = append(tools, match[1])
+		}
+	}
+	slices.Sort(tools)
+	return tools
 }
 
 // tapeOf returns the file of a test function, of which t may be a subtest.

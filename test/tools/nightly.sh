@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Runs what .ci/run leaves out, part by part, and ends with a table. A part that passed is
-# not run again until a file or a setting changes: what was interrupted resumes. With arguments
-# it runs only the parts that they name. Results and logs are below bin/nightly.
+# Runs slow tests, fuzzing, mutants and the oldest versions, part by part, and ends with a
+# table. A part that passed is not run again until a file or a setting changes: what was
+# interrupted resumes. With arguments it runs the parts that they name, also again. Results
+# and logs are below bin/nightly, those of the last run in bin/nightly/latest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# What a cluster shows that needs no newer field of Kubernetes; pinning comes on top.
+# core matches the tests that need no newer field of Kubernetes. Those of pinning run with the
+# current Gatekeeper only.
 readonly core='Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|AuditsAre|AuditWithout|AuditFinds|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify'
 
 # cluster exports what tests with a control plane need.
@@ -68,7 +70,7 @@ mutants() {
 
 fuzz() { test/tools/fuzz.sh "${FUZZTIME:-10s}"; }
 
-# trees builds the repositories of every layout whole, of which make test builds samples.
+# trees builds the repositories of every layout in full; make test builds a sample.
 trees() { go test -race -count=1 -timeout 30m ./pkg/scaffold ./cmd/landwaiter; }
 
 # properties checks ten times as many generated cases as make test.
@@ -79,7 +81,7 @@ properties() {
 
 # tidy checks the modules of tools that only this run builds.
 tidy() {
-  for module in test/tools test/tools/flux test/tools/oras; do
+  for module in test/tools test/tools/flux test/tools/oras test/tools/sigstore test/tools/oldest test/tools/oldest/gatekeeper; do
     go -C "$module" mod tidy -diff
   done
 }
@@ -109,21 +111,22 @@ key() {
     git rev-parse "${changed:-HEAD}^{tree}"
     git ls-files -z --others --exclude-standard | xargs -0 -r sha256sum
     go version
-    env | grep -E '^(LANDWAITER_(NIGHTLY|SOAK|TEAMS|PODS|RECORD|PATIENCE)|FUZZTIME)=' | sort
+    env | grep -E '^(LANDWAITER_(NIGHTLY|SOAK|TEAMS|TENANTS|PODS|RECORD|PATIENCE)|FUZZTIME)=' | sort
   } | sha256sum | cut -c1-12
 }
 
 tree=$(key)
 results=bin/nightly/$tree
 mkdir -p "$results"
+ln -sfn "$tree" bin/nightly/latest
 all=$(parts)
 chosen=${*:-$all}
 for part in $chosen; do
   grep -qx "$part" <<<"$all" || { echo "nightly: there is no part $part; the parts are:" $all >&2; exit 64; }
 done
 for part in $chosen; do
-  if grep -qs '^passed' "$results/$part"; then
-    echo "nightly: $part has passed on this tree (to run it again, remove $results/$part)"
+  if [[ $# == 0 ]] && grep -qs '^passed' "$results/$part"; then
+    echo "nightly: $part has passed on this tree (PART=$part runs it again)"
     continue
   fi
   echo "nightly: === $part ($(date -u +%H:%M:%SZ)), log in $results/$part.log"
@@ -135,13 +138,16 @@ for part in $chosen; do
     exit 1
   fi
   echo "$result $((SECONDS - began)) $(grep -c '^ *--- PASS\|^ok' "$results/$part.log" || true)" >"$results/$part"
-  if [[ $result == FAILED ]]; then tail -n 30 "$results/$part.log" >&2; fi
+  if [[ $result == FAILED ]]; then
+    grep -A 12 -e '--- FAIL' "$results/$part.log" | head -n 60 >&2 || tail -n 30 "$results/$part.log" >&2
+    echo "nightly: $part failed; all it said is in $results/$part.log" >&2
+  fi
 done
 
 echo
 printf '%-14s %-8s %8s %7s\n' part result seconds passes
 status=0 total=0
-for part in $all; do
+for part in $chosen; do
   { read -r result seconds passes <"$results/$part"; } 2>/dev/null || { result='not run' seconds=0 passes=0; }
   printf '%-14s %-8s %8d %7d\n' "$part" "$result" "$seconds" "$passes"
   total=$((total + seconds))

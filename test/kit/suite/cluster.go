@@ -66,12 +66,12 @@ func Definitions() (all []*unstructured.Unstructured, err error) {
 	return all, nil
 }
 
-// Chart renders a chart of the repository ("landwaiter", "tenant") into [System].
+// Chart renders a chart below charts ("landwaiter", "tenant") into [System].
 func Chart(ctx context.Context, name string, args ...string) ([]*unstructured.Unstructured, error) {
 	return Render(ctx, filepath.Join(Root, "charts", name), append([]string{"--namespace", System}, args...)...)
 }
 
-// Render renders a chart as the release landwaiter.
+// Render renders the chart in any folder, as the release landwaiter.
 func Render(ctx context.Context, folder string, args ...string) ([]*unstructured.Unstructured, error) {
 	helm, err := Tool(ChartTools, "helm")
 	if err != nil {
@@ -84,20 +84,21 @@ func Render(ctx context.Context, folder string, args ...string) ([]*unstructured
 	return cluster.Decode(text)
 }
 
-// Rights are the kinds of a chart that give rights, and of those that limit them.
+// Rights returns the kinds of objects that give rights, and that limit them.
 func Rights() []string {
 	return []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 }
 
-// Only returns the objects of some kinds that are in [System] or in no namespace.
+// Only returns the objects of some kinds that are in [System] or in no namespace; it drops all
+// others.
 func Only(objects []*unstructured.Unstructured, kinds ...string) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return !slices.Contains(kinds, o.GetKind()) || (o.GetNamespace() != "" && o.GetNamespace() != System)
 	})
 }
 
-// Within returns a context that ends after [Patience], or with the test. In a cleanup, when
-// that of the test has ended, it is one of its own.
+// Within returns a context that ends after [Patience], or with the test; in a cleanup, where
+// the context of the test has ended, after Patience. Ask for one for each wait.
 func Within(t testing.TB) context.Context {
 	t.Helper()
 	ctx := t.Context()

@@ -32,7 +32,7 @@ type Result struct {
 }
 
 // Run calls the program, and returns how it ended, whatever its exit code. It fails the test
-// if the program cannot be started or does not end.
+// if the program cannot be started or does not end within [Patience].
 func (p Program) Run(t testing.TB, stdin string, args ...string) Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -12,7 +12,7 @@ import (
 
 // ServerOptions configure a server that runs without a cluster, or beside one.
 type ServerOptions struct {
-	// Binary is the program, such as [Landwaiter].
+	// Binary is the variable with the path of the program, such as [Landwaiter].
 	Binary string
 	// Args are further arguments of serve: where resources come from, at least.
 	Args []string
@@ -25,7 +25,7 @@ type ServerOptions struct {
 // Server is a running provider that is asked as Gatekeeper asks.
 type Server struct {
 	*cluster.Process
-	// Certificates are both sides'.
+	// Certificates are those of the server and of its client.
 	Certificates *gatekeeper.Certificates
 	// Client asks the server.
 	Client *gatekeeper.Client

@@ -14,7 +14,7 @@ import (
 // Root is the folder of the repository, as seen from a package two levels below it.
 const Root = "../.."
 
-// Patience bounds every wait: two minutes, or what LANDWAITER_PATIENCE says. It is generous
+// Patience bounds what a test waits for: two minutes, or what LANDWAITER_PATIENCE says. It is generous
 // because a machine may be busy, and costs nothing when tests pass: what is waited for is
 // polled. make mutants, whose tests fail, waits for less.
 var Patience = patience()
@@ -82,8 +82,7 @@ type Suite struct {
 	parts int
 }
 
-// New returns a suite that has started nothing. The name is that of its folder and of its
-// messages.
+// New returns a suite that has started nothing. Its folder and messages begin with the name.
 func New(name string) *Suite { return &Suite{name: name} }
 
 // Run runs the tests, ends what they started, and returns the exit code for TestMain. If a

@@ -1,0 +1,152 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// mutant is a fault that a suite must notice: new replaces old, which file has once, and then
+// test fails.
+type mutant struct {
+	// tag is that of the run: "" for make test, "e2e", "nightly".
+	tag string
+	// folder is the package of the test.
+	folder, test   string
+	file, old, new string
+}
+
+// suite is a package in a run.
+type suite struct{ tag, folder string }
+
+func (m mutant) suite() suite { return suite{m.tag, m.folder} }
+
+// mutated returns the content of the mutant's file below a folder, as it is and with the fault.
+func (m mutant) mutated(t *testing.T, folder string) (sound, faulty string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, m.file))
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(string(text), m.old), "%s must have it once:\n%s", m.file, m.old)
+	return string(text), strings.Replace(string(text), m.old, m.new, 1)
+}
+
+func TestEveryMutantIsInTheCodeOnce(t *testing.T) {
+	for _, m := range suiteMutants() {
+		m.mutated(t, root)
+	}
+}
+
+// suiteMutants are one fault or more for each package with tests of make e2e, and for others
+// whose tests have moved or shrunk.
+func suiteMutants() []mutant {
+	return []mutant{
+		{tag: "", folder: "pkg/scaffold", test: "TestCheckFindsWhatIsWrong", file: "pkg/scaffold/cluster.go",
+			old: "if account == \"\" {", new: "if _ = account; false {"},
+		{tag: "", folder: "pkg/scaffold", test: "TestCheckFindsHiddenSecrets", file: "pkg/scaffold/secrets.go",
+			old: "if !concealed(key, value) {", new: "if _, _ = concealed, value; false {"},
+		{tag: "", folder: "cmd/landwaiter", test: "TestScripts", file: "cmd/landwaiter/platformcheck.go",
+			old: "return &exitError{code: exitDenied}", new: "return nil"},
+		{tag: "e2e", folder: "test/admission", test: "TestLibraryDeniesLive", file: "library/no-privileged-containers/template.yaml",
+			old: "set_to(container.spec.securityContext.privileged)", new: "false"},
+		{tag: "e2e", folder: "test/admission", test: "TestAuditsCountWhatTheSetsWouldDeny", file: "library/constraints/baseline/container-allowed-ports.yaml",
+			old: "min: 1024", new: "min: 1"},
+		{tag: "e2e", folder: "test/admission", test: "TestWhoMayDoWhatWithResources", file: "charts/landwaiter/templates/personas.yaml",
+			old: "resources: [{{ without (splitList \", \" $cluster) \"tenants\" | join \", \" }}]", new: "resources: [{{ $namespaced }}]"},
+		{tag: "", folder: "test/kit/rbac", test: "TestAllowsWhatRBACAllows", file: "test/kit/rbac/rbac.go",
+			old: "len(rule.ResourceNames) == 0 || ", new: "true || "},
+		{tag: "e2e", folder: "test/admission", test: "TestAnExceptionFreesItsImageAndNotThePodAndEnds", file: "pkg/compile/exception.go",
+			old: "Why: x.why, Until: x.until, Images: x.images", new: "Why: x.why, Until: x.until.Add(time.Hour), Images: x.images"},
+		{tag: "e2e", folder: "test/admission", test: "TestPodsNeedProvenanceUnderGitHubsOwnRoot", file: "pkg/compile/signers.go",
+			old: "case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0 && timestamps:", new: "case false:"},
+		{tag: "e2e", folder: "test/teams", test: "TestIsolationFindsPlantedHoles", file: "pkg/isolation/server.go",
+			old: "if r.name != \"\" || r.verb == \"bind\"", new: "if true || r.name != \"\" || r.verb == \"bind\""},
+		{tag: "e2e", folder: "test/teams", test: "TestTheOperatorStopsWhenAPolicyOfItsFenceIsTakenAway", file: "pkg/operator/fence.go",
+			old: "case errors.Is(err, ErrNoFence):", new: "case false:"},
+		{tag: "e2e", folder: "test/teams", test: "TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise", file: "pkg/operator/delete.go",
+			old: "&namespaces, client.MatchingLabels{v1alpha1.LabelTenant: tenant.Name}", new: "&namespaces, client.HasLabels{v1alpha1.LabelTenant}"},
+		{tag: "e2e", folder: "test/install", test: "TestPodsAreRestricted", file: "charts/landwaiter/templates/deployment.yaml",
+			old: "readOnlyRootFilesystem: true", new: "readOnlyRootFilesystem: false"},
+		{tag: "e2e", folder: "test/install", test: "TestTheServiceMonitorKeepsTheLabelsOfTheMetrics", file: "charts/landwaiter/templates/servicemonitor.yaml",
+			old: "honorLabels: true}", new: "honorLabels: false}"},
+		{tag: "e2e", folder: "test/install", test: "TestEachAlertFiresWhenItShouldAndOnlyThen", file: "charts/landwaiter/files/rules.yaml",
+			old: "14 * 86400", new: "40 * 86400"},
+		{tag: "e2e", folder: "test/install", test: "TestAnAdminInstallsUpgradesAndUninstallsWithThePagesAlone", file: "docs/install.md",
+			old: "clusterstore/company-registry", new: "clusterstore/company"},
+		{tag: "e2e", folder: "config/release", test: "TestTheChartRunsTheImageAsItsUser", file: "charts/landwaiter/templates/deployment.yaml",
+			old: "runAsUser: 65532", new: "runAsUser: 65533"},
+		{tag: "", folder: "test/evidence", test: "TestAFloorHoldsAgainstALaxNamespace", file: "pkg/compile/link.go",
+			old: "v.config.Floors = s.floorsOf(v, v.floors)", new: "_ = s.floorsOf(v, v.floors)"},
+		{tag: "", folder: "test/evidence", test: "TestDeniesSignatureOfAnotherRepositoryWithMatchRepository", file: "pkg/cosign/refusal.go",
+			old: "case named.Name() != ref.Name():", new: "case false:"},
+		{tag: "", folder: "test/evidence", test: "TestAcceptsWhatCosignAttestsAndDeniesItsTwin", file: "pkg/cosign/attestation.go",
+			old: "case statement.PredicateType != a.predicateType:", new: "case false:"},
+		{tag: "e2e", folder: "test/evidence", test: "TestImagesThatAWSSignerSignedForATeamsProfileAreAdmitted", file: "pkg/notation/awssigner.go",
+			old: "case len(revoked) == 0:", new: "case true:"},
+		{tag: "e2e", folder: "test/evidence", test: "TestTheGuardrailLeavesLandwaiterTokensForCloudsAlone", file: "charts/landwaiter/templates/guardrails.yaml",
+			old: "object.spec.expirationSeconds <= 3600\"", new: "object.spec.expirationSeconds <= 36000\""},
+		{tag: "e2e", folder: "pkg/controller", test: "TestAStatusHasTwoWritersAndLosesWhatEarlierVersionsWrote", file: "pkg/controller/apply.go",
+			old: "if len(stale) == 0 {", new: "if true {"},
+		{tag: "e2e", folder: "pkg/controller", test: "TestMaterialFromElsewhereIsFetchedAndShownInTheStatus", file: "pkg/controller/status.go",
+			old: "if !report.FetchedAt.IsZero() {", new: "if false {"},
+		{tag: "e2e", folder: "pkg/controller", test: "TestAChangeIsLiveAmongAThousandNamespaces", file: "pkg/compile/compile.go",
+			old: "case own != was.own, next.bind(own) != was.bound, next.affects(was, s.cluster):", new: "case own != was.own:"},
+		{tag: "e2e", folder: "pkg/cache", test: "TestAMasterThatIsDownCostsOnlyItsOwnVerdicts", file: "pkg/cache/breakers.go",
+			old: "b.cluster.ReloadState(context.Background())", new: "_ = b.cluster"},
+		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",
+			old: "shared/web:v1", new: "shared/app:v1"},
+		{tag: "e2e", folder: "test/inspect", test: "TestAPreviewNeverUsesTheIdentityOrTheLoginsOfTheMachine", file: "pkg/external/fetch.go",
+			old: "ambient && f.options.NoPod", new: "false && ambient"},
+		{tag: "e2e", folder: "test/inspect", test: "TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced", file: "pkg/live/preview.go",
+			old: "After: ask(ctx, after, use)", new: "After: ask(ctx, before, use)"},
+		{tag: "nightly", folder: "test/inspect", test: "TestEachFindingIsMendedByItsCommand", file: "pkg/doctor/gatekeeper.go",
+			old: "err == nil && ttl > maxCacheTTL", new: "err == nil && ttl < 0"},
+		{tag: "e2e", folder: "api/v1alpha1", test: "TestAPIServerHoldsEveryRule", file: "config/crd/landwaiter.dev_clusterverificationpolicies.yaml",
+			old: "self.defaultAction != 'Inherit'", new: "self.defaultAction != 'inherit'"},
+		{tag: "e2e", folder: "test/library", test: "TestEveryRuleOfEveryTemplateIsNoticedByItsSuite", file: "library/no-privileged-containers/template.yaml",
+			old: "violation contains {\"msg\": msg} if some msg in review.added(problems)",
+			new: "violation contains {\"msg\": msg} if some msg in review.added(problems)\n\n              violation contains {\"msg\": \"never\"} if input.never"},
+		{tag: "e2e", folder: "test/load/ladder", test: "TestShortScenariosRunWithoutAWrongAnswer", file: "pkg/cache/limits.go",
+			old: "redisBudget = 50 * time.Millisecond", new: "redisBudget = 50 * time.Second"},
+		{tag: "e2e", folder: "test/load", test: "TestNothingGoesWrongAndNothingGrows", file: "pkg/verify/keys.go",
+			old: "Kind: KindVerdict, UID: c.UID, Generation: c.Generation", new: "Kind: KindVerdict, UID: c.UID"},
+		{tag: "nightly", folder: "test/load", test: "TestAnAttackCostsNobodyElse", file: "pkg/fair/gate.go",
+			old: "have > 0 && have+n > free:", new: "false:"},
+		{tag: "e2e", folder: "test/gitops", test: "TestWithoutControllersATenantsAccountStaysInItsNamespaces", file: "pkg/onboard/rights.go",
+			old: "Namespace: r.Spec.Home, Name: accountName(r.Tenant)}", new: "Namespace: r.Spec.Home, Name: \"default\"}"},
+		{tag: "", folder: "pkg/guardrail", test: "TestTenantsCostRequestsThatEverybodyMakesNextToNothing", file: "config/guardrails/guardrails.yaml",
+			old: "request.userInfo.username.startsWith('system:serviceaccount:' + params.spec.home + ':') || object.metadata.name == params.spec.home ||",
+			new: "true || object.metadata.name == params.spec.home ||"},
+		{tag: "", folder: "pkg/report", test: "TestUnchangedResultsAreWrittenOnce", file: "pkg/report/term.go",
+			old: "if exists && before.hash == hash {", new: "if exists && false {"},
+		{tag: "", folder: "pkg/cel", test: "TestWhatSaysNothingIsAnErrorAndNoMatch", file: "pkg/cel/cel.go",
+			old: "celgo.CostLimit(maxCost), ", new: ""},
+		{tag: "", folder: "pkg/configdir", test: "TestRefusesFilesThatItMustNotRead", file: "pkg/configdir/document.go",
+			old: "if len(documents) >= maxDocuments {", new: "if false {"},
+		{tag: "", folder: "pkg/configdir", test: "TestReadsWhatKubectlPrintsOfAnEntireCluster", file: "pkg/configdir/limits.go",
+			old: "maxMarks      = 600_000", new: "maxMarks      = 60_000"},
+		{tag: "", folder: "pkg/fair", test: "TestAccountsThatOweNothingAreForgotten", file: "pkg/fair/turns.go",
+			old: "if len(t.users) >= maxIdle {", new: "if false {"},
+		{tag: "", folder: "pkg/provider", test: "TestAuditsDoNotFillTheLog", file: "pkg/provider/repeats.go",
+			old: "if !r.logged.IsZero() && now.Sub(r.logged) < window {", new: "if false {"},
+		{tag: "", folder: "pkg/revocation", test: "TestBytesAreBoundedPerNamespace", file: "pkg/revocation/revocation.go",
+			old: "MaxBytes: maxBytes,", new: "MaxBytes: maxBytesTotal,"},
+		{tag: "", folder: "pkg/registry", test: "TestHostileAnswersAreErrorsInBoundedTimeAndMemory", file: "pkg/registry/session.go",
+			old: "Timeout: p.client.options.RequestTimeout}", new: "Timeout: 0}"},
+		{tag: "", folder: "pkg/live", test: "TestAPreviewIsWhatTheEngineWillSayAndNeverGuesses", file: "pkg/live/read.go",
+			old: "		case apierrors.IsForbidden(err):\n			r.hide(policy.ObjectRef{Kind: kind.Name, Namespace: string(level)}, right)", new: "		case apierrors.IsForbidden(err):"},
+		{tag: "e2e", folder: "pkg/warm", test: "TestImagesOfRunningPodsAreVerifiedAgain", file: "pkg/warm/warm.go",
+			old: "if w.due(key, last, now) {", new: "if w.due(key, now, now) {"},
+		{tag: "e2e", folder: "pkg/scaffold", test: "TestKnowsTheFieldsOfFlux", file: "pkg/scaffold/objects.go",
+			old: "words(\"bucketName certSecretRef endpoint", new: "words(\"bucketName endpoint"},
+		{tag: "e2e", folder: "test/gitops", test: "TestTreesAreAccepted", file: "pkg/scaffold/clusters.go",
+			old: "\"timeout\": \"5m\", \"path\": s.path", new: "\"timeout\": 5, \"path\": s.path"},
+		{tag: "e2e", folder: "test/teams", test: "TestWhoMayDoWhatWithTenants", file: "pkg/onboard/rights.go",
+			old: "r.Name+\"-viewers\", \"view\"", new: "r.Name+\"-viewers\", \"edit\""},
+		{tag: "", folder: "pkg/warm", test: "TestAPodTakesLittleMemory", file: "pkg/warm/images.go",
+			old: "return newRecord(meta, spec, kind, isPod), nil", new: "_, _, _, _, _ = meta, spec, kind, isPod, newRecord\n	return object, nil"},
+	}
+}

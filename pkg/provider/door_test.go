@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -44,22 +45,23 @@ func flood(t *testing.T, h *handler, keys ...string) (requests int) {
 }
 
 func TestAFloodForOneImageLeavesRoomForOtherAccounts(t *testing.T) {
-	p := tarpit{make(chan struct{})}
-	h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
-	// On a busy machine a request may be over before its work begins; that one keeps no place.
-	requests := flood(t, h, "[team-b]r.example.com/stuck")
-	require.GreaterOrEqual(t, requests, 32, "work that ignores its deadline keeps its place")
-	require.Less(t, requests, 64, "and not much more than its share is let in")
-	for range 20 {
-		response, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-a]r.example.com/b"))
-		require.Equal(t, http.StatusOK, status, response.Response.SystemError)
-		require.Len(t, response.Response.Items, 2)
-	}
-	close(p.release)
-	require.Eventually(t, func() bool {
-		response, _ := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
-		return len(response.Response.Items) == 1
-	}, 20*time.Second, time.Millisecond, "places are given back")
+	synctest.Test(t, func(t *testing.T) {
+		p := tarpit{make(chan struct{})}
+		h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+		requests := flood(t, h, "[team-b]r.example.com/stuck")
+		require.GreaterOrEqual(t, requests, 32, "work that ignores its deadline keeps its place")
+		require.Less(t, requests, 64, "and not much more than its share is let in")
+		for range 20 {
+			response, status := post(t, h, "/v1/verify", requestBody(t, "[team-a]r.example.com/a", "[team-a]r.example.com/b"))
+			require.Equal(t, http.StatusOK, status, response.Response.SystemError)
+			require.Len(t, response.Response.Items, 2)
+		}
+		close(p.release)
+		require.Eventually(t, func() bool {
+			response, _ := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
+			return len(response.Response.Items) == 1
+		}, 20*time.Second, time.Millisecond, "places are given back")
+	})
 }
 
 // oneTeam is a Decider for which all namespaces of team-b share an account.
@@ -73,18 +75,20 @@ func (oneTeam) Account(namespace verify.Namespace) verify.Account {
 }
 
 func TestFiftyNamespacesOfATenantHaveOneShareOfTheDoor(t *testing.T) {
-	p := tarpit{make(chan struct{})}
-	defer close(p.release)
-	h := testHandler(oneTeam{deciderFunc(p.decide)}, pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
-	taken := 0
-	for i := range 50 {
-		if _, status := post(t, h, "/v1/verify", requestBody(t, fmt.Sprintf("[team-b-%d]r.example.com/stuck", i))); status == http.StatusOK {
-			taken++
+	synctest.Test(t, func(t *testing.T) {
+		p := tarpit{make(chan struct{})}
+		defer close(p.release)
+		h := testHandler(oneTeam{deciderFunc(p.decide)}, pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+		taken := 0
+		for i := range 50 {
+			if _, status := post(t, h, "/v1/verify", requestBody(t, fmt.Sprintf("[team-b-%d]r.example.com/stuck", i))); status == http.StatusOK {
+				taken++
+			}
 		}
-	}
-	require.Positive(t, taken)
-	require.LessOrEqual(t, taken, 32, "as many as one namespace has")
-	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
+		require.Positive(t, taken)
+		require.LessOrEqual(t, taken, 32, "as many as one namespace has")
+		require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
+	})
 }
 
 func TestKnownVerdictsTakePlacesToo(t *testing.T) {
@@ -115,25 +119,27 @@ func TestKnownVerdictsTakePlacesToo(t *testing.T) {
 // A flood of answers that are known takes processor time: recalling and encoding them
 // must not wait in front of another account.
 func TestKnownVerdictsAreAnsweredInTurn(t *testing.T) {
-	h := testHandler(knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
-		return verdict(policy.Allowed, ns, ref), true
-	}}, pinning, func(o *Options) { o.VerifyTimeout = minTimeout })
-	var turns []*fair.Turn[verify.Account]
-	for turn := h.turns.Try("namespace/team-b"); turn != nil; turn = h.turns.Try("namespace/team-b") {
-		turns = append(turns, turn)
-	}
-	require.NotEmpty(t, turns)
-	response, status := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
-	require.Equal(t, http.StatusServiceUnavailable, status)
-	require.Contains(t, response.Response.SystemError, "no processor was free for namespace team-b in time")
-	for _, turn := range turns {
-		turn.Leave()
-	}
-	require.Len(t, ask(t, h, "/v1/verify", "[team-b]r.example.com/a").Items, 1)
-	require.Len(t, ask(t, h, "/v1/verify", "not an image").Items, 1)
-	for range turns {
-		require.NotNil(t, h.turns.Try("namespace/team-a"), "every turn was left")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := testHandler(knowing{byRepository, func(ns verify.Namespace, ref image.Reference) (verify.Result, bool) {
+			return verdict(policy.Allowed, ns, ref), true
+		}}, pinning, func(o *Options) { o.VerifyTimeout = minTimeout })
+		var turns []*fair.Turn[verify.Account]
+		for turn := h.turns.Try("namespace/team-b"); turn != nil; turn = h.turns.Try("namespace/team-b") {
+			turns = append(turns, turn)
+		}
+		require.NotEmpty(t, turns)
+		response, status := post(t, h, "/v1/verify", requestBody(t, "[team-b]r.example.com/a"))
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, response.Response.SystemError, "no processor was free for namespace team-b in time")
+		for _, turn := range turns {
+			turn.Leave()
+		}
+		require.Len(t, ask(t, h, "/v1/verify", "[team-b]r.example.com/a").Items, 1)
+		require.Len(t, ask(t, h, "/v1/verify", "not an image").Items, 1)
+		for range turns {
+			require.NotNil(t, h.turns.Try("namespace/team-a"), "every turn was left")
+		}
+	})
 }
 
 func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
@@ -152,16 +158,18 @@ func TestReportsAboutOneImageAreBoundedAndShowWhatCountsFirst(t *testing.T) {
 
 // Malformed keys need no work, but their text stays in memory as long as the request.
 func TestMalformedKeysTakePlacesOfTheAccountThatTheyCameWith(t *testing.T) {
-	p := tarpit{make(chan struct{})}
-	defer close(p.release)
-	h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
-	keys := []string{"[team-b]r.example.com/stuck"}
-	for i := range 15 {
-		keys = append(keys, fmt.Sprintf("not an image %d", i))
-	}
-	requests := flood(t, h, keys...)
-	require.GreaterOrEqual(t, requests, 2)
-	require.Less(t, requests, 8, "16 keys take 16 of 32 places")
+	synctest.Test(t, func(t *testing.T) {
+		p := tarpit{make(chan struct{})}
+		defer close(p.release)
+		h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+		keys := []string{"[team-b]r.example.com/stuck"}
+		for i := range 15 {
+			keys = append(keys, fmt.Sprintf("not an image %d", i))
+		}
+		requests := flood(t, h, keys...)
+		require.GreaterOrEqual(t, requests, 2)
+		require.Less(t, requests, 8, "16 keys take 16 of 32 places")
+	})
 }
 
 func TestARequestThatNeedsMoreThanThereIsTakesNothing(t *testing.T) {
@@ -173,15 +181,17 @@ func TestARequestThatNeedsMoreThanThereIsTakesNothing(t *testing.T) {
 
 // Each request fits by itself, and is the only one of its account.
 func TestLargeRequestsOfAFewAccountsLeaveRoomForOthers(t *testing.T) {
-	p := tarpit{make(chan struct{})}
-	defer close(p.release)
-	h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
-	for team := range 8 {
-		keys := make([]string, 8)
-		for i := range keys {
-			keys[i] = fmt.Sprintf("[team-b%d]r.example.com/stuck:v%d", team, i)
+	synctest.Test(t, func(t *testing.T) {
+		p := tarpit{make(chan struct{})}
+		defer close(p.release)
+		h := testHandler(deciderFunc(p.decide), pinning, func(o *Options) { o.MaxKeys, o.VerifyTimeout = 64, minTimeout })
+		for team := range 8 {
+			keys := make([]string, 8)
+			for i := range keys {
+				keys[i] = fmt.Sprintf("[team-b%d]r.example.com/stuck:v%d", team, i)
+			}
+			post(t, h, "/v1/verify", requestBody(t, keys...))
 		}
-		post(t, h, "/v1/verify", requestBody(t, keys...))
-	}
-	require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
+		require.Len(t, ask(t, h, "/v1/verify", "[team-a]r.example.com/a").Items, 1)
+	})
 }

@@ -75,8 +75,11 @@ trees() { go test -race -count=1 -timeout 30m ./pkg/scaffold ./cmd/landwaiter; }
 
 # properties checks ten times as many generated cases as make test.
 properties() {
-  grep -rl --include='*_test.go' 'rapid\.Check(' api cmd pkg test | xargs -n1 dirname | sort -u | sed 's|^|./|' |
-    xargs go test -race -count=1 -timeout 30m -rapid.checks=1000
+  local packages
+  packages=$(grep -rl --include='*_test.go' 'rapid\.Check(' api cmd pkg test | xargs -n1 dirname | sort -u | sed 's|^|./|')
+  # The packages come first: go test takes what follows another's flag for its arguments.
+  # shellcheck disable=SC2086
+  go test -race -count=1 -timeout 30m $packages -rapid.checks=1000
 }
 
 # tidy checks the modules of tools that only this run builds.

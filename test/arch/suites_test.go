@@ -4,6 +4,7 @@ package arch
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,37 +18,65 @@ import (
 // maxSuite ends the tests of a suite that hang.
 const maxSuite = 10 * time.Minute
 
+// workers is how many suites run at a time, each in a copy of the tree: they wait a lot.
+const workers = 2
+
 func TestEverySuiteNoticesItsMutant(t *testing.T) {
-	copied := copyTree(t)
-	clean := suiteRun{dir: copied}
-	clean.build(t)
-	sound := clean.sound(t)
+	trees := make(chan suiteRun, workers)
+	for i := range workers {
+		trees <- suiteRun{copyTree(t, fmt.Sprint("mutants-", i))}
+	}
+	mutants := map[suite][]mutant{}
 	for _, m := range suiteMutants() {
-		t.Run(m.folder+"/"+m.test, func(t *testing.T) {
-			require.True(t, sound[m.suite()], "its tests fail without a fault")
-			path := filepath.Join(copied, m.file)
-			text, faulty := m.mutated(t, copied)
-			require.NotEqual(t, text, faulty)
-			require.NoError(t, os.WriteFile(path, []byte(faulty), 0o600))
-			t.Cleanup(func() { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) })
-			if m.tag != "" { // also without a change: the fault of the last one is still in the program
-				clean.build(t)
+		mutants[m.suite()] = append(mutants[m.suite()], m)
+	}
+	for of, list := range mutants {
+		t.Run(strings.ReplaceAll(of.folder, "/", "-")+"-"+of.tag, func(t *testing.T) {
+			t.Parallel()
+			tree := <-trees
+			defer func() { trees <- tree }()
+			tree.sound(t, of, list)
+			for _, m := range list {
+				t.Run(m.test, func(t *testing.T) { tree.notices(t, m) })
 			}
-			out, err := clean.test(t, m.suite(), m.test)
-			var failed *exec.ExitError
-			require.ErrorAs(t, err, &failed, "the suite passes with a fault in %s:\n%s", m.file, out)
-			require.True(t, strings.Contains(out, "--- FAIL: "+m.test) || strings.Contains(out, "panic: "), "the test did not run:\n%s", out)
 		})
 	}
 }
 
-// copyTree copies the files that Git tracks, always into the same folder of the user's
-// cache, so that a second run compiles little.
-func copyTree(t *testing.T) string {
+// sound runs the tests of mutants in the tree as it is: one that fails anyway would notice
+// every fault.
+func (s suiteRun) sound(t *testing.T, of suite, mutants []mutant) {
+	t.Helper()
+	var tests []string
+	for _, m := range mutants {
+		tests = append(tests, m.test)
+	}
+	out, err := s.test(t, of, strings.Join(tests, "|"))
+	require.NoError(t, err, "without a fault: %s", out)
+	require.NotContains(t, out, "no tests to run")
+}
+
+// notices puts the fault in, and wants the test to fail.
+func (s suiteRun) notices(t *testing.T, m mutant) {
+	t.Helper()
+	path := filepath.Join(s.dir, m.file)
+	text, faulty := m.mutated(t, s.dir)
+	require.NotEqual(t, text, faulty)
+	require.NoError(t, os.WriteFile(path, []byte(faulty), 0o600))
+	t.Cleanup(func() { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) })
+	out, err := s.test(t, m.suite(), m.test)
+	var failed *exec.ExitError
+	require.ErrorAs(t, err, &failed, "the suite passes with a fault in %s:\n%s", m.file, out)
+	require.True(t, strings.Contains(out, "--- FAIL: "+m.test) || strings.Contains(out, "panic: "), "the test did not run:\n%s", out)
+}
+
+// copyTree copies the files that Git tracks into a folder of the user's cache, always the
+// same, so that a second run compiles little.
+func copyTree(t *testing.T, name string) string {
 	t.Helper()
 	cached, err := os.UserCacheDir()
 	require.NoError(t, err)
-	target := filepath.Join(cached, "landwaiter", "mutants")
+	target := filepath.Join(cached, "landwaiter", name)
 	require.NoError(t, os.RemoveAll(target))
 	require.NoError(t, os.MkdirAll(target, 0o750))
 	script := `git ls-files -z | tar --null --files-from=- -cf - | tar -C "$1" -xf -`
@@ -61,27 +90,13 @@ func copyTree(t *testing.T) string {
 // suiteRun runs commands in a copy of the tree.
 type suiteRun struct{ dir string }
 
-// sound runs the tests that must notice a fault in the tree as it is: one that fails anyway
-// would notice every fault.
-func (s suiteRun) sound(t *testing.T) map[suite]bool {
-	t.Helper()
-	tests, sound := map[suite][]string{}, map[suite]bool{}
-	for _, m := range suiteMutants() {
-		tests[m.suite()] = append(tests[m.suite()], m.test)
-	}
-	for of, names := range tests {
-		sound[of] = t.Run("sound/"+of.folder+" "+of.tag, func(t *testing.T) {
-			out, err := s.test(t, of, strings.Join(names, "|"))
-			require.NoError(t, err, "%s", out)
-			require.NotContains(t, out, "no tests to run")
-		})
-	}
-	return sound
-}
-
-// test runs tests of a suite with what its run sets.
+// test runs tests of a suite with what its run sets, and with the program of the tree as it
+// is now: the fault of the last mutant is still in it.
 func (s suiteRun) test(t *testing.T, of suite, names string) (string, error) {
 	t.Helper()
+	if of.tag != "" {
+		s.build(t)
+	}
 	prefix := []string{}
 	if of.tag != "nightly" {
 		prefix = []string{"env", "-u", "LANDWAITER_NIGHTLY"}

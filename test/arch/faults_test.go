@@ -1,13 +1,12 @@
 package arch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // mutant is a fault that a suite must notice: new replaces old, which file has once, and then
@@ -26,17 +25,19 @@ type suite struct{ tag, folder string }
 func (m mutant) suite() suite { return suite{m.tag, m.folder} }
 
 // mutated returns the content of the mutant's file below a folder, as it is and with the fault.
-func (m mutant) mutated(t *testing.T, folder string) (sound, faulty string) {
-	t.Helper()
+func (m mutant) mutated(folder string) (sound, faulty string, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, m.file))
-	require.NoError(t, err)
-	assert.Equal(t, 1, strings.Count(string(text), m.old), "%s must have it once:\n%s", m.file, m.old)
-	return string(text), strings.Replace(string(text), m.old, m.new, 1)
+	if err != nil {
+		return "", "", fmt.Errorf("read a fault of %s: %w", m.test, err)
+	}
+	faulty, err = edit{m.file, m.old, m.new}.apply(string(text))
+	return string(text), faulty, err
 }
 
 func TestEveryMutantIsInTheCodeOnce(t *testing.T) {
 	for _, m := range suiteMutants() {
-		m.mutated(t, root)
+		_, _, err := m.mutated(root)
+		assert.NoError(t, err, m.test)
 	}
 }
 

@@ -18,6 +18,14 @@ type guard struct {
 // edit replaces text that stands in a file exactly once.
 type edit struct{ file, old, new string }
 
+// apply returns the edited content of the file.
+func (e edit) apply(content string) (string, error) {
+	if n := strings.Count(content, e.old); n != 1 {
+		return "", fmt.Errorf("%s has %d times, instead of once:\n%s", e.file, n, e.old)
+	}
+	return strings.Replace(content, e.old, e.new, 1), nil
+}
+
 // mutated returns the content of each edited file without the guard.
 func (g guard) mutated() (map[string]string, error) {
 	files := map[string]string{}
@@ -30,10 +38,11 @@ func (g guard) mutated() (map[string]string, error) {
 			}
 			content = string(text)
 		}
-		if n := strings.Count(content, e.old); n != 1 {
-			return nil, fmt.Errorf("%s has %d times, instead of once, the guard of %s:\n%s", e.file, n, g.test, e.old)
+		changed, err := e.apply(content)
+		if err != nil {
+			return nil, fmt.Errorf("take out the guard of %s: %w", g.test, err)
 		}
-		files[e.file] = strings.Replace(content, e.old, e.new, 1)
+		files[e.file] = changed
 	}
 	return files, nil
 }

@@ -102,11 +102,13 @@ func (s suiteRun) test(t *testing.T, of suite, names string) (string, error) {
 	if of.tag != "" {
 		s.build(t, of)
 	}
-	prefix := []string{}
-	if of.tag != "nightly" {
-		prefix = []string{"env", "-u", "LANDWAITER_NIGHTLY"}
+	args := []string{"env"}
+	if of.tag != "nightly" { // make mutants is a part of make nightly, which sets these
+		for _, name := range []string{"NIGHTLY", "SOAK", "TEAMS", "PODS"} {
+			args = append(args, "-u", "LANDWAITER_"+name)
+		}
 	}
-	args := append(prefix, "go", "test", "-count=1", "-timeout", maxSuite.String(), "-tags", of.tag, "-run", "^("+names+")$", "./"+of.folder)
+	args = append(args, "go", "test", "-count=1", "-timeout", maxSuite.String(), "-tags", of.tag, "-run", "^("+names+")$", "./"+of.folder)
 	return s.command(t, args[0], args[1:]...)
 }
 

@@ -18,7 +18,7 @@ import (
 func TestTheCommandsOfThePageOnTeamsWork(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "iris-blue", "shop")
-	w.vacant(t, "checkout")
+	w.vacant(t, "checkout", "shop") // tenant delete keeps it
 	blocks, err := page.Read(suite.Root, "docs/tenants.md")
 	require.NoError(t, err)
 	dir := t.TempDir()

@@ -259,6 +259,21 @@ func TestEveryStringAndListIsBounded(t *testing.T) {
 	}
 }
 
+// Older Kubernetes knows a field only by its escaped name if CEL reserves the name
+// (kubernetes.io/docs/tasks/extend-kubernetes/custom-resources, "Escaping"): the whole
+// definition is refused there.
+func TestRulesEscapeFieldsWhoseNamesCELReserves(t *testing.T) {
+	reserved := regexp.MustCompile(`\.(true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while)\b`)
+	require.Regexp(t, reserved, "has(self.namespace)")
+	for kind, c := range crds(t) {
+		walk("", c.schema, func(path string, s *apiextensions.JSONSchemaProps) {
+			for _, rule := range s.XValidations {
+				require.NotRegexp(t, reserved, rule.Rule, "%s %s: write __name__ for such a field", kind, path)
+			}
+		})
+	}
+}
+
 func TestSamplesAreValid(t *testing.T) {
 	all := crds(t)
 	files, err := filepath.Glob(filepath.Join(sampleDir, "*.yaml"))

@@ -161,7 +161,7 @@ type TenantPeople struct {
 
 // TenantSubject is a user, a group or a ServiceAccount.
 // +kubebuilder:validation:XValidation:rule="!self.name.startsWith('system:')",message="names that begin with system: belong to the system; name users and groups of the team"
-// +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == has(self.namespace)",message="set namespace for a ServiceAccount, and remove it for a User or a Group"
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'ServiceAccount') == has(self.__namespace__)",message="set namespace for a ServiceAccount, and remove it for a User or a Group"
 type TenantSubject struct {
 	Kind SubjectKind `json:"kind"`
 	// +kubebuilder:validation:MinLength=1

@@ -153,18 +153,25 @@ func TestAReplicaFindsWhatAnotherHasPutIntoRedis(t *testing.T) {
 	pinned := first.Verify(t.Context(), "team-a", ref).Reference
 	require.Eventually(t, func() bool { return len(server.Keys()) == 1 }, time.Minute, time.Millisecond)
 
-	second, _, err := service.Load(t.Context(), resources, shared)
-	require.NoError(t, err)
-	t.Cleanup(second.Close)
-	metrics := prometheus.NewRegistry()
-	second.Register(metrics)
-	before := e.Registry.Asked("/manifests/sha256:")
-	result := second.Verify(t.Context(), "team-a", pinned)
-	requireOutcome(t, policy.Allowed, result)
-	require.True(t, result.Cached)
-	require.Equal(t, before, e.Registry.Asked("/manifests/sha256:"))
-	require.EqualValues(t, 1, second.RedisStats().Hits.Load())
-	require.InDelta(t, 1, hits(t, metrics), 0)
+	// A busy machine may take longer for Redis than a request waits, so it may take several
+	// replicas until one is answered in time.
+	for deadline := time.Now().Add(time.Minute); ; {
+		second, _, err := service.Load(t.Context(), resources, shared)
+		require.NoError(t, err)
+		t.Cleanup(second.Close)
+		metrics := prometheus.NewRegistry()
+		second.Register(metrics)
+		before := e.Registry.Asked("/manifests/sha256:")
+		result := second.Verify(t.Context(), "team-a", pinned)
+		requireOutcome(t, policy.Allowed, result)
+		if result.Cached {
+			require.Equal(t, before, e.Registry.Asked("/manifests/sha256:"))
+			require.EqualValues(t, 1, second.RedisStats().Hits.Load())
+			require.InDelta(t, 1, hits(t, metrics), 0)
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "no replica found it")
+	}
 }
 
 // hits reads the metric of hits in Redis.

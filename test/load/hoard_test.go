@@ -1,0 +1,136 @@
+//go:build nightly
+
+package load
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
+	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+// hoards is how many objects one team writes before the start, and again after it.
+const hoards = 150
+
+// TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory has one team write objects as
+// large as the API server takes: specs, annotations and finalizers. The definitions are
+// those of a version that did not limit specs, so that the replica's own limit is seen.
+func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
+	c := hoarded(t)
+	write := func(prefix string) {
+		t.Helper()
+		for i := range hoards {
+			hoard(t, c, fmt.Sprintf("%s-%d", prefix, i))
+		}
+	}
+	write("before")
+	registry, err := fixture.StartRegistry(fixture.RegistryOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = registry.Close() })
+	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
+	require.NoError(t, err)
+	signed, err := registry.PushImage(t.Context(), "quiet/app", "v1")
+	require.NoError(t, err)
+	_, err = registry.SignCosign(t.Context(), signed, key, fixture.CosignOptions{})
+	require.NoError(t, err)
+	unsigned, err := registry.PushImage(t.Context(), "quiet/unsigned", "v1")
+	require.NoError(t, err)
+	suite.Apply(t, c, fmt.Sprintf(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [%q], insecurePlainHTTP: true}}
+---
+`, registry.Host())+trust("quiet", "keys", string(key.PEM))+`---
+{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: quiet}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
+---
+{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: strict, namespace: quiet}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
+`)
+	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainLandwaiter, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"},
+		Args: []string{"--kubeconfig", c.Kubeconfig(), "--leader-elect=false", "--log-level", "error"}})
+	require.NoError(t, err)
+	w := &siege{Server: server}
+	t.Logf("ready with at most %d MiB, of %d in the limit", w.within(t), limit)
+
+	name := func(namespace string, image fixture.Image) string {
+		return "[" + namespace + "]" + image.Reference.Name() + "@" + image.Reference.Digest.String()
+	}
+	right := func() {
+		t.Helper()
+		suite.Eventually(t, func(ctx context.Context) error {
+			answer, err := server.Client.Ask(ctx, gatekeeper.VerifyPath, name("quiet", signed), name("quiet", unsigned), name("hoard", signed))
+			if err != nil {
+				return err
+			}
+			items := gatekeeper.Items(answer)
+			for key, want := range map[string]gatekeeper.Verdict{name("quiet", signed): gatekeeper.Allowed, name("quiet", unsigned): gatekeeper.Denied, name("hoard", signed): gatekeeper.Denied} {
+				if got, why := gatekeeper.Judge(items[key]); got != want {
+					return fmt.Errorf("%s is %s: %s; %s", key, got, why, answer.SystemError)
+				}
+			}
+			return nil
+		})
+	}
+	right()
+	write("after")
+	right()
+	t.Logf("at most %d MiB, of %d in the limit", w.within(t), limit)
+}
+
+// hoarded starts an API server with definitions that do not limit specs, and makes the
+// namespaces quiet and hoard.
+func hoarded(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c, err := suite.ForTest(t).Cluster(ctx, cluster.Options{WithoutGatekeeper: true})
+	require.NoError(t, err)
+	definitions, err := suite.Definitions()
+	require.NoError(t, err)
+	for _, definition := range definitions {
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		require.NoError(t, err)
+		for _, version := range versions {
+			unstructured.RemoveNestedField(version.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "x-kubernetes-validations")
+		}
+		require.NoError(t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
+	}
+	require.NoError(t, c.Apply(ctx, append(definitions, suite.Namespace("quiet"), suite.Namespace("hoard"))...))
+	return c
+}
+
+// hoard writes one policy of 1.4 MB: two thirds of them are specs, the others metadata.
+func hoard(t *testing.T, c *cluster.Cluster, name string) {
+	t.Helper()
+	policy := suite.Resource("VerificationPolicy", "hoard", name, `{rules: [{images: ["**"], action: Deny}]}`)
+	var number int
+	_, err := fmt.Sscan(name[strings.LastIndex(name, "-")+1:], &number)
+	require.NoError(t, err)
+	if number%3 == 0 {
+		policy.SetAnnotations(map[string]string{"example.com/hoard": strings.Repeat("a", 250<<10)})
+		var finalizers []string
+		for i := range 3500 {
+			finalizers = append(finalizers, fmt.Sprintf("example.com/%s%d", strings.Repeat("f", 50)+strings.Repeat(".f", 120), i))
+		}
+		policy.SetFinalizers(finalizers)
+	} else {
+		var rules []any
+		for range 11 {
+			var require []any
+			for range 16 {
+				require = append(require, map[string]any{"expression": "true" + strings.Repeat(" ", 8000)})
+			}
+			rules = append(rules, map[string]any{"images": []any{"**"}, "require": require})
+		}
+		policy.Object["spec"] = map[string]any{"rules": rules}
+	}
+	err = c.Client.Create(suite.Within(t), policy)
+	require.False(t, apierrors.IsInvalid(err), "%v", err)
+	require.NoError(t, err)
+}

@@ -69,7 +69,7 @@ func atMostOne(fields ...string) string {
 }
 
 func rules() []rule {
-	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), clusterStoreRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules())
+	return slices.Concat(verifierRules(), authorityRules(), signerRules(), policyRules(), storeRules(), clusterStoreRules(), identityRules(), sourceRules(), quotaRules(), tenantRules(), exceptionRules(), sizeRules())
 }
 
 // Specifications of verifiers without what a test is about.

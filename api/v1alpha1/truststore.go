@@ -48,6 +48,7 @@ type TrustStoreCommon struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
+// +kubebuilder:validation:XValidation:rule="(has(self.source.inline) ? size(self.source.inline) : 0) + (has(self.source.tuf) ? (has(self.source.tuf.root) ? size(self.source.tuf.root) : 0) + (has(self.source.tuf.caBundle) && has(self.source.tuf.caBundle.inline) ? size(self.source.tuf.caBundle.inline) : 0) : 0) + (has(self.source.vault) && has(self.source.vault.caBundle) && has(self.source.vault.caBundle.inline) ? size(self.source.vault.caBundle.inline) : 0) <= 88000",message="spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"
 type TrustStoreSpec struct {
 	TrustStoreCommon `json:",inline"`
 
@@ -66,6 +67,7 @@ type TrustStoreSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.source.vault) || !(self.type in ['SigstoreRoot', 'RevocationLists'])",message="spec.source.vault is not for spec.type SigstoreRoot or RevocationLists"
 // +kubebuilder:validation:XValidation:rule="!has(self.hash) || self.type == 'PublicKeys'",message="spec.hash is only for spec.type PublicKeys; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || self.type == 'SigningAuthorities'",message="spec.awsSigner is only for spec.type SigningAuthorities; remove it"
+// +kubebuilder:validation:XValidation:rule="(has(self.source.inline) ? size(self.source.inline) : 0) + (has(self.source.tuf) ? (has(self.source.tuf.root) ? size(self.source.tuf.root) : 0) + (has(self.source.tuf.caBundle) && has(self.source.tuf.caBundle.inline) ? size(self.source.tuf.caBundle.inline) : 0) : 0) + (has(self.source.vault) && has(self.source.vault.caBundle) && has(self.source.vault.caBundle.inline) ? size(self.source.vault.caBundle.inline) : 0) <= 88000",message="spec holds more than 96 KiB: put the text into a ConfigMap or a Secret"
 type ClusterTrustStoreSpec struct {
 	TrustStoreCommon `json:",inline"`
 

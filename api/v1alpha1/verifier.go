@@ -19,6 +19,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.cosign) == (self.type == 'Cosign')",message="spec.type Cosign needs spec.cosign, and no other type may have it"
 // +kubebuilder:validation:XValidation:rule="has(self.notation) == (self.type == 'Notation')",message="spec.type Notation needs spec.notation, and no other type may have it"
 // +kubebuilder:validation:XValidation:rule="has(self.attestation) == (self.type == 'Attestation')",message="spec.type Attestation needs spec.attestation, and no other type may have it"
+// +kubebuilder:validation:XValidation:rule="(has(self.images) ? self.images.map(x, size(x) + 3).sum() : 0) + (has(self.cosign) && has(self.cosign.keyless) ? self.cosign.keyless.identities.map(i, 60 + (has(i.issuer) ? size(i.issuer) : 0) + (has(i.issuerRegExp) ? size(i.issuerRegExp) : 0) + (has(i.subject) ? size(i.subject) : 0) + (has(i.subjectRegExp) ? size(i.subjectRegExp) : 0)).sum() + (has(self.cosign.keyless.expression) ? size(self.cosign.keyless.expression) : 0) : 0) + (has(self.attestation) && has(self.attestation.keyless) ? self.attestation.keyless.identities.map(i, 60 + (has(i.issuer) ? size(i.issuer) : 0) + (has(i.issuerRegExp) ? size(i.issuerRegExp) : 0) + (has(i.subject) ? size(i.subject) : 0) + (has(i.subjectRegExp) ? size(i.subjectRegExp) : 0)).sum() + (has(self.attestation.keyless.expression) ? size(self.attestation.keyless.expression) : 0) : 0) + (has(self.cosign) && has(self.cosign.annotations) ? self.cosign.annotations.map(k, size(k) + size(self.cosign.annotations[k]) + 6).sum() : 0) + (has(self.attestation) && has(self.attestation.expression) ? size(self.attestation.expression) : 0) + (has(self.notation) && has(self.notation.trustedIdentities) ? self.notation.trustedIdentities.map(x, size(x) + 3).sum() : 0) <= 55000",message="spec holds more than 64 KiB: split it into several resources"
 type VerifierSpec struct {
 	// Images that the verifier applies to: "**" for all, or patterns of host and
 	// repository such as "registry.example.com/team-a/**".
@@ -55,6 +56,7 @@ type CosignVerifier struct {
 	// Annotations that the signature must have, with exactly these values.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 256 && size(self[k]) <= 1024)",message="a name has more than 256 characters, or a value more than 1024"
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// MatchRepository requires that the signature names the image's own repository.

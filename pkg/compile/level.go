@@ -95,7 +95,7 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		l.annotations = breakGlassAnnotations(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {
-		at(object.GetNamespace()).add(resource.RefOf(object), object, nil)
+		at(object.GetNamespace()).add(resource.RefOf(object), object, resource.Oversized(object))
 	}
 	for _, b := range o.Broken {
 		// A broken object keeps its place, so that it denies there instead of counting

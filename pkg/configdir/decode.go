@@ -17,6 +17,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // parsedFile is the content of one file.
@@ -196,6 +197,11 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	}
 	if err != nil {
 		return nil, err
+	}
+	if ours, ok := object.(v1alpha1.Object); ok {
+		if err := errors.Join(resource.Keep(ours), resource.Oversized(ours)); err != nil {
+			return nil, err
+		}
 	}
 	switch made := object.(type) {
 	case *v1alpha1.Exception:

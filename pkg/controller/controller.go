@@ -32,6 +32,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/informer"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -143,7 +144,7 @@ func (c *Controller) assemble() error {
 	c.manager, err = manager.New(c.config, manager.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"}, // the provider serves them
-		Cache:   ctrlcache.Options{DefaultTransform: ctrlcache.TransformStripManagedFields()},
+		Cache:   ctrlcache.Options{DefaultTransform: reduce, NewInformer: informer.New(reduce)},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/informer"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -46,6 +47,27 @@ func namespaceChanged() predicate.Predicate {
 		}
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
+}
+
+// reduce is the transform of the cache. Of a namespace it keeps the identity and break-glass:
+// a team's account may put much else on one that it made.
+func reduce(object any) (any, error) {
+	namespace, ok := object.(*corev1.Namespace)
+	if !ok {
+		return informer.Reduce(object)
+	}
+	annotations := map[string]string{}
+	for _, key := range compile.BreakGlassAnnotations() {
+		value, ok := namespace.Annotations[key]
+		switch {
+		case ok && len(value) <= maxAnnotation:
+			annotations[key] = value
+		case ok:
+			annotations[key] = "" // which no break-glass may have
+		}
+	}
+	namespace.Annotations, namespace.Labels, namespace.Finalizers, namespace.OwnerReferences, namespace.ManagedFields = annotations, nil, nil, nil, nil
+	return namespace, nil
 }
 
 // byNamespace enqueues the namespace of an object. For a Namespace, that is its name.

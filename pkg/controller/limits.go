@@ -13,6 +13,10 @@ const (
 	firstRead        = 2 * time.Second
 	firstReadAtStart = 15 * time.Second
 
+	// maxAnnotation is the longest annotation that is kept, in bytes. Break-glass with a
+	// longer one is not in force.
+	maxAnnotation = 4 << 10
+
 	// missingFor is how long a missing namespace is not looked up again. maxMissing
 	// bounds the number of cached names: they come from requests.
 	missingFor = time.Second

@@ -106,7 +106,7 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		if !ok {
 			return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
 		}
-		err := r.list(ctx, list, string(level), func(item runtime.Object) error { return r.objects.Add(item) })
+		err := r.list(ctx, list, string(level), r.keep)
 		right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
 		switch {
 		case meta.IsNoMatchError(err) && kind.Name == v1alpha1.KindClusterVerifier:
@@ -123,6 +123,16 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 		}
 	}
 	return nil
+}
+
+// keep adds an object as a replica keeps it.
+func (r *reading) keep(item runtime.Object) error {
+	if ours, ok := item.(v1alpha1.Object); ok {
+		if err := resource.Keep(ours); err != nil {
+			return err
+		}
+	}
+	return r.objects.Add(item)
 }
 
 // list calls do for each object of a kind, page by page.

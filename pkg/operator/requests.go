@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
@@ -41,6 +44,17 @@ func changedByOthers() predicate.Predicate {
 		}}
 }
 
+// limitsChanged is changedByOthers for ResourceQuotas, whose use of what they limit is no
+// change.
+func limitsChanged() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*corev1.ResourceQuota)
+			after, also := e.ObjectNew.(*corev1.ResourceQuota)
+			return !ok || !also || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels)
+		}}
+}
+
 // ending passes a Tenant whose deletion begins.
 func ending() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -52,24 +66,32 @@ func ending() predicate.Predicate {
 // says on it. A team's account may change everything else all the time, and each time all
 // objects of its Tenant would be applied.
 func ofTenants() predicate.Predicate {
-	said := func(object client.Object) map[string]string {
-		said := map[string]string{}
-		for name, value := range object.GetLabels() {
-			if strings.HasPrefix(name, v1alpha1.Group+"/") || strings.HasPrefix(name, podSecurity) || name == v1alpha1.LabelFluxTenant {
-				said[name] = value
-			}
-		}
-		for _, name := range []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted} {
-			if value, ok := object.GetAnnotations()[name]; ok {
-				said[name] = value
-			}
-		}
-		return said
-	}
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
-			!maps.Equal(said(e.ObjectOld), said(e.ObjectNew))
+			!maps.Equal(saidLabels(e.ObjectOld), saidLabels(e.ObjectNew)) || !maps.Equal(saidAnnotations(e.ObjectOld), saidAnnotations(e.ObjectNew))
 	}}
+}
+
+// saidLabels returns the labels by which the platform says what a namespace is.
+func saidLabels(namespace client.Object) map[string]string {
+	said := map[string]string{}
+	for name, value := range namespace.GetLabels() {
+		if strings.HasPrefix(name, v1alpha1.Group+"/") || strings.HasPrefix(name, podSecurity) || name == v1alpha1.LabelFluxTenant || name == onboard.LabelDemo {
+			said[name] = value
+		}
+	}
+	return said
+}
+
+// saidAnnotations returns the annotations by which the platform says how it got a namespace.
+func saidAnnotations(namespace client.Object) map[string]string {
+	said := map[string]string{}
+	for _, name := range []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted} {
+		if value, ok := namespace.GetAnnotations()[name]; ok {
+			said[name] = value
+		}
+	}
+	return said
 }
 
 // ofNamespace returns the Tenants that a change of a namespace concerns: the one that

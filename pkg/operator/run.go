@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -11,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/informer"
 )
 
 const (
@@ -113,9 +115,9 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 		return nil, errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
 	}
 	platform := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform})
-	scoped := map[client.Object]ctrlcache.ByObject{&corev1.Namespace{}: {}, &v1alpha1.Tenant{}: {Transform: cache.TransformFunc(ctrlcache.TransformStripManagedFields())}}
-	for _, object := range watched() {
-		scoped[object] = ctrlcache.ByObject{Label: platform, Transform: cache.TransformFunc(ctrlcache.TransformStripManagedFields())}
+	scoped := map[client.Object]ctrlcache.ByObject{}
+	for _, object := range append(watched(), &corev1.ResourceQuota{}) {
+		scoped[object] = ctrlcache.ByObject{Label: platform}
 	}
 	none := func(address string) string {
 		if address == "" {
@@ -124,7 +126,7 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 		return address
 	}
 	m, err := manager.New(config, manager.Options{
-		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped},
+		Scheme: scheme, Cache: ctrlcache.Options{ByObject: scoped, DefaultTransform: reduce, NewInformer: informer.New(reduce)},
 		Metrics: server.Options{BindAddress: none(options.MetricsAddress)}, HealthProbeBindAddress: none(options.HealthAddress),
 		LeaderElection: options.LeaderElection, LeaderElectionID: leaseName, LeaderElectionNamespace: options.OwnNamespace, LeaderElectionReleaseOnCancel: true,
 	})
@@ -137,9 +139,38 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 	return m, nil
 }
 
-// watched returns the kinds whose changes by others are put right at once.
+// reduce is the transform of the cache. Of a namespace it keeps what the platform says on it,
+// and of other kinds' metadata the Tenant that an object belongs to: teams may write the rest.
+func reduce(object any) (any, error) {
+	switch object := object.(type) {
+	case *corev1.Namespace:
+		object.Labels, object.Annotations = saidLabels(object), saidAnnotations(object)
+		object.Finalizers, object.OwnerReferences = nil, nil
+		object.ManagedFields = slices.DeleteFunc(object.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != FieldManager })
+	case *corev1.ResourceQuota:
+		object.Status = corev1.ResourceQuotaStatus{}
+		onlyTenant(object)
+	case *metav1.PartialObjectMetadata:
+		onlyTenant(object)
+	default:
+		return informer.Reduce(object)
+	}
+	return object, nil
+}
+
+// onlyTenant drops all metadata that others may fill, but for the Tenant.
+func onlyTenant(object client.Object) {
+	object.SetLabels(map[string]string{v1alpha1.LabelTenant: object.GetLabels()[v1alpha1.LabelTenant]})
+	object.SetAnnotations(nil)
+	object.SetFinalizers(nil)
+	object.SetOwnerReferences(nil)
+	object.SetManagedFields(nil)
+}
+
+// watched returns the kinds whose changes by others are put right at once, without
+// ResourceQuotas: every pod changes the status of those, which their metadata does not show.
 func watched() []client.Object {
-	return []client.Object{&rbacv1.RoleBinding{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &corev1.ResourceQuota{}, &networkingv1.NetworkPolicy{}}
+	return []client.Object{&rbacv1.RoleBinding{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{}, &networkingv1.NetworkPolicy{}}
 }
 
 // logConstructor returns what makes the logger of a reconciliation: its errors and panics
@@ -165,6 +196,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(changedByOthers()))
 	}
+	b = b.Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(limitsChanged()))
 	if r.pins != nil {
 		b = b.WatchesRawSource(source.Channel(r.pins.changed, &handler.EnqueueRequestForObject{}))
 	}

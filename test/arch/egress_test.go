@@ -43,9 +43,9 @@ func connectors() map[string][]string {
 		"github.com/google/go-containerregistry/pkg/v1/remote": {}, "oras.land/oras-go/v2/registry/remote/retry": {}, "oras.land/oras-go/v2/registry/remote": {"pkg/registry"},
 		"google.golang.org/grpc": {}, "golang.org/x/net": {}, "golang.org/x/net/http/httpproxy": {"pkg/egress"},
 
-		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                                             // Redis
-		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                                             // OTLP
-		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/doctor", "pkg/isolation", "cmd/landwaiter"}, // the API server
+		"github.com/redis":                   {"pkg/cache", "cmd/landwaiter"},                                                                                                                                             // Redis
+		"go.opentelemetry.io/otel/exporters": {"pkg/tracing"},                                                                                                                                                             // OTLP
+		"k8s.io/client-go":                   {"pkg/secretwatch", "pkg/informer", "pkg/serving", "pkg/controller", "pkg/operator", "pkg/report", "pkg/warm", "pkg/live", "pkg/doctor", "pkg/isolation", "cmd/landwaiter"}, // the API server
 	}
 }
 

@@ -1,0 +1,64 @@
+//go:build e2e || nightly
+
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/controller"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// The API server counts characters, so a spec of wide ones gets past the definition.
+func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
+	c := running(t)
+	large, other := namespace(t, c, "large"), namespace(t, c, "other")
+	wide := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(large, "wide")}
+	wide.Annotations = map[string]string{"example.com/note": strings.Repeat("x", 200<<10)}
+	for range 7 {
+		wide.Spec.Rules = append(wide.Spec.Rules, v1alpha1.PolicyRule{Images: []string{"**"},
+			Require: []v1alpha1.Requirement{{Expression: "'" + strings.Repeat("𝄞", 8000) + "' == ''"}}})
+	}
+	lax := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(other, "lax")}
+	lax.Spec.DefaultAction = v1alpha1.DefaultActionAllow
+	for _, object := range []client.Object{wide, lax} {
+		require.NoError(t, c.Client.Create(t.Context(), object))
+	}
+	set, _ := run(t, c.Config, controller.Options{})
+	eventually(t, func(context.Context) error { return set.Ready() })
+
+	first := set.Snapshot().For(verify.Namespace(large)).Layers[0]
+	require.Contains(t, first.Broken, "the limit is 65536: split it into several resources")
+	require.Empty(t, set.Snapshot().For(verify.Namespace(other)).Layers[0].Broken)
+	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: large, Name: "wide"}
+	require.Equal(t, policy.ReasonInvalid, set.Snapshot().Reports(verify.Namespace(large))[source].Ready.Reason)
+	eventually(t, func(ctx context.Context) error {
+		var found v1alpha1.VerificationPolicy
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(wide), &found); err != nil {
+			return err
+		}
+		require.Len(t, found.Spec.Rules, 7, "the status is written, and nothing else")
+		require.Len(t, found.Annotations["example.com/note"], 200<<10)
+		ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil || !strings.Contains(ready.Message, "the limit is 65536") {
+			return fmt.Errorf("the condition is %v", ready)
+		}
+		return nil
+	})
+	require.NoError(t, c.Client.Delete(t.Context(), wide))
+	eventually(t, func(context.Context) error {
+		if broken := set.Snapshot().For(verify.Namespace(large)); len(broken.Layers) > 0 && broken.Layers[0].Broken != "" {
+			return fmt.Errorf("still broken: %s", broken.Layers[0].Broken)
+		}
+		return nil
+	})
+}

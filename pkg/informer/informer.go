@@ -1,0 +1,79 @@
+// Package informer bounds what watching the Kubernetes API costs in memory: lists are read
+// page by page, and objects are reduced before they are kept. It does not decide what an
+// object means.
+package informer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// pageSize is the number of objects of one page. An object has up to 3 MiB at the API
+// server, so a page of the largest fits beside what a replica keeps.
+const pageSize = 16
+
+// Reduce returns the transform of informers for the resources of Landwaiter: it keeps what
+// [resource.Keep] keeps, and of objects of other kinds everything but managed fields.
+func Reduce(object any) (any, error) {
+	switch object := object.(type) {
+	case v1alpha1.Object:
+		return object, resource.Keep(object)
+	case metav1.Object:
+		object.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// New returns a constructor of informers, for the option NewInformer of a
+// controller-runtime cache. Where the API server does not stream lists (Kubernetes before
+// 1.34), they are read in pages, each of which is reduced before the next is read: the
+// informer itself would decode a list whole.
+func New(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
+	return func(source cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce}
+		return cache.NewSharedIndexInformer(paged, object, resync, indexers)
+	}
+}
+
+// pages lists in pages. It watches, and streams lists, as its source does.
+type pages struct {
+	cache.ListerWatcher
+	cache.ListerWatcherWithContext
+	reduce cache.TransformFunc
+}
+
+// ListWithContext lists all objects, reduced. It ignores a resource version and a limit in
+// options: an API server would send a list of its cache whole.
+func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	options.ResourceVersion, options.ResourceVersionMatch, options.Limit = "", "", pageSize
+	reader := pager.New(p.page)
+	reader.FullListIfExpired = false // the informer begins again
+	list, _, err := reader.ListWithAlloc(ctx, options)
+	return list, err
+}
+
+// page reads one page and reduces what is on it.
+func (p pages) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := p.ListerWatcherWithContext.ListWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		_, err := p.reduce(item) // in place
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reduce a list: %w", err)
+	}
+	return list, nil
+}

@@ -1,0 +1,75 @@
+package resource_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// policyOf makes a policy whose spec has about as many bytes.
+func policyOf(bytes int) *v1alpha1.VerificationPolicy {
+	p := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", UID: "1", Generation: 3, ResourceVersion: "7"}}
+	p.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{Expression: strings.Repeat("<", bytes)}}}}
+	return p
+}
+
+func TestASpecWithinTheLimitIsKept(t *testing.T) {
+	kept, same := policyOf(resource.MaxSpecBytes-200), policyOf(resource.MaxSpecBytes-200)
+	require.NoError(t, resource.Keep(kept))
+	require.NoError(t, resource.Oversized(kept))
+	require.Equal(t, same, kept)
+}
+
+func TestASpecPastTheLimitIsDroppedAndItsSizeIsNamed(t *testing.T) {
+	p := policyOf(100_000)
+	require.NoError(t, resource.Keep(p))
+	require.Empty(t, p.Spec)
+	require.ErrorContains(t, resource.Oversized(p), "the limit is 65536: split it into several resources")
+	require.Regexp(t, `^the spec has 100\d{3} bytes`, resource.Oversized(p).Error())
+	require.EqualValues(t, 3, p.Generation, "its status is written for this generation")
+	require.NoError(t, resource.Keep(p), "what was kept is kept as it is")
+	require.Error(t, resource.Oversized(p), "a second look does not forget the size")
+}
+
+func TestATrustStoreMayHoldARootAndACertificate(t *testing.T) {
+	for _, object := range []v1alpha1.Object{
+		&v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Source: v1alpha1.TrustSource{Inline: strings.Repeat("x", 90_000)}}},
+		&v1alpha1.ClusterTrustStore{Spec: v1alpha1.ClusterTrustStoreSpec{Source: v1alpha1.ClusterTrustSource{Inline: strings.Repeat("x", 90_000)}}},
+	} {
+		require.NoError(t, resource.Keep(object))
+		require.NoError(t, resource.Oversized(object))
+	}
+	large := &v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Source: v1alpha1.TrustSource{Inline: strings.Repeat("x", 100_000)}}}
+	require.NoError(t, resource.Keep(large))
+	require.ErrorContains(t, resource.Oversized(large), "the limit is 98304")
+}
+
+func TestMetadataOfOthersIsDropped(t *testing.T) {
+	p := policyOf(10)
+	p.Annotations = map[string]string{"example.com/a": "b", "landwaiter.dev/spec-bytes": "1000000"}
+	p.Labels, p.Finalizers = map[string]string{"a": "b"}, []string{"example.com/f"}
+	p.OwnerReferences, p.ManagedFields = []metav1.OwnerReference{{Name: "o"}}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
+	require.NoError(t, resource.Keep(p))
+	require.Equal(t, policyOf(10), p)
+	require.NoError(t, resource.Oversized(p), "nobody can forge the size")
+}
+
+func TestAStatusPastTheLimitIsForgotten(t *testing.T) {
+	p := policyOf(10)
+	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Message: strings.Repeat("x", 70_000)}}
+	require.NoError(t, resource.Keep(p))
+	require.Equal(t, policyOf(10), p)
+}
+
+func TestATenantKeepsAllButManagedFields(t *testing.T) {
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"a": strings.Repeat("x", 100_000)}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	want := tenant.DeepCopy()
+	want.ManagedFields = nil
+	require.NoError(t, resource.Keep(tenant))
+	require.Equal(t, want, tenant)
+}

@@ -2,12 +2,10 @@ package onboard
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,8 +19,6 @@ const (
 	dnsPort     = 53
 	// labelNamespace is set by the API server on every namespace.
 	labelNamespace = "kubernetes.io/metadata.name"
-	// maxOfKind is how many resources of each of Landwaiter's kinds a namespace may have.
-	maxOfKind = "64"
 )
 
 // add converts a typed object and drops what an API server fills in by itself.
@@ -101,21 +97,13 @@ func namespacesLabelled(label, value string) []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}}}
 }
 
-// quota bounds the pods of each namespace that may have some, and in every namespace the
-// resources of Landwaiter, which each replica keeps in memory. The Tenant may set other
-// numbers of those.
+// quota bounds each namespace that may have pods.
 func (r *rendering) quota(namespace string) {
-	hard := corev1.ResourceList{}
-	for _, kind := range v1alpha1.Kinds() {
-		if kind.Namespaced {
-			hard[corev1.ResourceName("count/"+kind.Plural+"."+v1alpha1.Group)] = apiresource.MustParse(maxOfKind)
-		}
-	}
-	if namespace != r.Spec.Home || alone(r.Tenant) {
-		maps.Copy(hard, r.Spec.Isolation.Quota)
+	if len(r.Spec.Isolation.Quota) == 0 || namespace == r.Spec.Home && !alone(r.Tenant) {
+		return
 	}
 	r.add(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"},
-		ObjectMeta: r.meta(namespace, QuotaName), Spec: corev1.ResourceQuotaSpec{Hard: hard}})
+		ObjectMeta: r.meta(namespace, QuotaName), Spec: corev1.ResourceQuotaSpec{Hard: r.Spec.Isolation.Quota}})
 }
 
 func (r *rendering) configMap(namespace, name string, data map[string]string) {

@@ -66,7 +66,8 @@ func reduce(object any) (any, error) {
 			annotations[key] = "" // which no break-glass may have
 		}
 	}
-	namespace.Annotations, namespace.Labels, namespace.Finalizers, namespace.OwnerReferences, namespace.ManagedFields = annotations, nil, nil, nil, nil
+	resource.Strip(namespace)
+	namespace.Annotations = annotations
 	return namespace, nil
 }
 

@@ -31,6 +31,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/informer"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 const (
@@ -144,9 +145,10 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 func reduce(object any) (any, error) {
 	switch object := object.(type) {
 	case *corev1.Namespace:
-		object.Labels, object.Annotations = saidLabels(object), saidAnnotations(object)
-		object.Finalizers, object.OwnerReferences = nil, nil
-		object.ManagedFields = slices.DeleteFunc(object.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != FieldManager })
+		labels, annotations := saidLabels(object), saidAnnotations(object)
+		applied := slices.DeleteFunc(object.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != FieldManager })
+		resource.Strip(object)
+		object.Labels, object.Annotations, object.ManagedFields = labels, annotations, applied
 	case *corev1.ResourceQuota:
 		object.Status = corev1.ResourceQuotaStatus{}
 		onlyTenant(object)
@@ -160,11 +162,9 @@ func reduce(object any) (any, error) {
 
 // onlyTenant drops all metadata that others may fill, but for the Tenant.
 func onlyTenant(object client.Object) {
-	object.SetLabels(map[string]string{v1alpha1.LabelTenant: object.GetLabels()[v1alpha1.LabelTenant]})
-	object.SetAnnotations(nil)
-	object.SetFinalizers(nil)
-	object.SetOwnerReferences(nil)
-	object.SetManagedFields(nil)
+	tenant := object.GetLabels()[v1alpha1.LabelTenant]
+	resource.Strip(object)
+	object.SetLabels(map[string]string{v1alpha1.LabelTenant: tenant})
 }
 
 // watched returns the kinds whose changes by others are put right at once, without

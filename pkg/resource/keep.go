@@ -24,9 +24,8 @@ const (
 	maxStatusBytes = 64 << 10
 )
 
-// specBytes is the annotation of a resource whose spec was dropped, with the spec's size.
-// It is meant to exist in memory only. Whoever writes it to an API server breaks an object
-// that has no spec anyway.
+// specBytes is the annotation of a resource whose spec was dropped, with the spec's size. It
+// is meant to exist in memory only, and means nothing on an object that has a spec.
 const specBytes = v1alpha1.Group + "/spec-bytes"
 
 // Keep reduces a resource to what compiling and writing statuses need: the identity from
@@ -40,10 +39,10 @@ func Keep(object v1alpha1.Object) error {
 		object.SetManagedFields(nil)
 		return nil
 	}
-	mark, marked := object.GetAnnotations()[specBytes]
-	strip(object)
-	if marked && reflect.ValueOf(object).Elem().FieldByName("Spec").IsZero() {
-		object.SetAnnotations(map[string]string{specBytes: mark}) // kept before
+	size, before := dropped(object)
+	Strip(object)
+	if before {
+		object.SetAnnotations(map[string]string{specBytes: size})
 		return nil
 	}
 	var text bytes.Buffer
@@ -58,16 +57,17 @@ func Keep(object v1alpha1.Object) error {
 	}
 	if size := len(parts.Spec); size > maxSpec(object) {
 		object.SetAnnotations(map[string]string{specBytes: fmt.Sprint(size)})
-		drop(object, "Spec")
+		field(object, "Spec").SetZero()
 	}
 	if len(parts.Status) > maxStatusBytes {
-		drop(object, "Status")
+		field(object, "Status").SetZero()
 	}
 	return nil
 }
 
-// strip drops all metadata that others may fill and nothing here reads.
-func strip(object metav1.Object) {
+// Strip drops the metadata of an object that others may fill: labels, annotations,
+// finalizers, owner references and managed fields.
+func Strip(object metav1.Object) {
 	object.SetAnnotations(nil)
 	object.SetLabels(nil)
 	object.SetFinalizers(nil)
@@ -75,9 +75,15 @@ func strip(object metav1.Object) {
 	object.SetManagedFields(nil)
 }
 
-// drop sets a field of a resource to its zero value.
-func drop(object v1alpha1.Object, field string) {
-	reflect.ValueOf(object).Elem().FieldByName(field).SetZero()
+// field returns the field Spec or Status, which every kind has.
+func field(object v1alpha1.Object, name string) reflect.Value {
+	return reflect.ValueOf(object).Elem().FieldByName(name)
+}
+
+// dropped reports whether Keep dropped the spec, and how large it was.
+func dropped(object v1alpha1.Object) (size string, ok bool) {
+	size, ok = object.GetAnnotations()[specBytes]
+	return size, ok && field(object, "Spec").IsZero()
 }
 
 func maxSpec(object v1alpha1.Object) int {
@@ -91,7 +97,7 @@ func maxSpec(object v1alpha1.Object) int {
 // Oversized returns an error that names the size of the spec if [Keep] dropped it. The
 // resource is then broken.
 func Oversized(object v1alpha1.Object) error {
-	size, ok := object.GetAnnotations()[specBytes]
+	size, ok := dropped(object)
 	if !ok {
 		return nil
 	}

@@ -18,12 +18,12 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
-// pageSize is the number of objects of one page. An object has up to 3 MiB at the API
-// server, so a page of the largest fits beside what a replica keeps.
+// pageSize is the number of objects of one page. etcd takes 1.5 MiB an object, so a page of
+// the largest fits beside what a replica keeps.
 const pageSize = 16
 
-// Reduce returns the transform of informers for the resources of Landwaiter: it keeps what
-// [resource.Keep] keeps, and of objects of other kinds everything but managed fields.
+// Reduce is a transform for informers, which changes the object in place. Of a resource it
+// keeps what [resource.Keep] keeps, of other objects everything but managed fields.
 func Reduce(object any) (any, error) {
 	switch object := object.(type) {
 	case v1alpha1.Object:
@@ -35,9 +35,9 @@ func Reduce(object any) (any, error) {
 }
 
 // New returns a constructor of informers, for the option NewInformer of a
-// controller-runtime cache. Where the API server does not stream lists (Kubernetes before
-// 1.34), they are read in pages, each of which is reduced before the next is read: the
-// informer itself would decode a list whole.
+// controller-runtime cache. Where the API server does not stream lists, they are read in
+// pages, each of which is reduced in place before the next is read: the informer itself
+// would decode a list whole.
 func New(reduce cache.TransformFunc) func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer {
 	return func(source cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 		paged := pages{ListerWatcherWithContext: cache.ToListerWatcherWithContext(source), ListerWatcher: source, reduce: reduce}

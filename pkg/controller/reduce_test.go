@@ -1,0 +1,32 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1, 0))
+	glass := map[string]string{v1alpha1.AnnotationBreakGlassFrom: "a", v1alpha1.AnnotationBreakGlassUntil: strings.Repeat("u", maxAnnotation), v1alpha1.AnnotationBreakGlassReason: strings.Repeat("r", maxAnnotation+1)}
+	identity := metav1.ObjectMeta{Name: "team-a", UID: "1", ResourceVersion: "7", CreationTimestamp: now, DeletionTimestamp: &now}
+	large := identity
+	large.Annotations = map[string]string{"example.com/a": strings.Repeat("x", 200<<10)}
+	for key, value := range glass {
+		large.Annotations[key] = value
+	}
+	large.Labels, large.Finalizers = map[string]string{"a": "b"}, []string{"example.com/f"}
+	large.OwnerReferences, large.ManagedFields = []metav1.OwnerReference{{Name: "o"}}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
+
+	reduced, err := reduce(&corev1.Namespace{ObjectMeta: large})
+	require.NoError(t, err)
+	glass[v1alpha1.AnnotationBreakGlassReason] = "" // without a reason break-glass is not in force
+	identity.Annotations = glass
+	require.Equal(t, &corev1.Namespace{ObjectMeta: identity}, reduced)
+}

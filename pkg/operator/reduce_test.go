@@ -1,0 +1,69 @@
+package operator
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+)
+
+// crowded is metadata with what others may fill.
+func crowded(name string, labels, annotations map[string]string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: name, UID: "1", ResourceVersion: "7", Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: FieldManager}}, Labels: map[string]string{"example.com/a": "b"}, Annotations: map[string]string{"example.com/a": "b"}}
+	for key, value := range labels {
+		m.Labels[key] = value
+	}
+	for key, value := range annotations {
+		m.Annotations[key] = value
+	}
+	return m
+}
+
+func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
+	labels := map[string]string{v1alpha1.LabelTenant: "iris", onboard.LabelHome: "iris", onboard.LabelDemo: "iris", v1alpha1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
+	annotations := map[string]string{v1alpha1.AnnotationMade: "iris", v1alpha1.AnnotationAdopted: "iris"}
+	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
+	require.NoError(t, err)
+	require.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: "1", ResourceVersion: "7", Labels: labels, Annotations: annotations,
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager}}}}, reduced)
+
+	member := map[string]string{v1alpha1.LabelTenant: "iris"}
+	reduced, err = reduce(&metav1.PartialObjectMetadata{ObjectMeta: crowded("iris-admins", member, nil)})
+	require.NoError(t, err)
+	require.Equal(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "iris-admins", UID: "1", ResourceVersion: "7", Labels: member}}, reduced)
+}
+
+func TestAPodThatUsesAQuotaIsNoChangeOfIt(t *testing.T) {
+	quota := func(hard, used string, tenant string) *corev1.ResourceQuota {
+		q := &corev1.ResourceQuota{ObjectMeta: crowded("tenant", map[string]string{v1alpha1.LabelTenant: tenant}, nil)}
+		q.ResourceVersion = hard + used
+		q.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}
+		q.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)}
+		reduced, err := reduce(q)
+		require.NoError(t, err)
+		require.Empty(t, q.Status)
+		require.Same(t, q, reduced)
+		return q
+	}
+	was, passes := quota("50", "1", "iris"), limitsChanged()
+	for name, c := range map[string]struct {
+		is     *corev1.ResourceQuota
+		change bool
+	}{
+		"a pod more":         {quota("50", "2", "iris"), false},
+		"another limit":      {quota("500", "1", "iris"), true},
+		"another's quota":    {quota("50", "1", "rose"), true},
+		"the same, resynced": {quota("50", "1", "iris"), false},
+	} {
+		require.Equal(t, c.change, passes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: c.is}), name)
+	}
+	require.True(t, passes.Delete(event.DeleteEvent{Object: was}), "a quota that somebody deleted comes back")
+	require.False(t, passes.Create(event.CreateEvent{Object: was}), "whoever made it knows")
+}

@@ -1,11 +1,13 @@
 package compile_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -30,8 +32,8 @@ func TestImagesThatNoRuleMatchesAreLeftToTheNextLevel(t *testing.T) {
 		"to home, which denies by default": {[]string{inherits, home(allowing("home.example.com")), cluster("defaultAction: Allow")}, []string{"own", "home"}, "no rule of VerificationPolicy iris/home matches"},
 		"through home to the cluster":      {[]string{inherits, home(allowingAnd("home.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"own", "home", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
 		"to the cluster, which allows":     {[]string{inherits, cluster("defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "its defaultAction is Allow"},
-		"to nobody":                        {[]string{inherits}, []string{"own"}, "its defaultAction is Inherit, but no further level has a policy that denies"},
-		"to one that only warns":           {[]string{inherits, cluster(warn + "defaultAction: Allow")}, []string{"own"}, "no further level has a policy that denies"},
+		"to nobody":                        {[]string{inherits}, []string{"own"}, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
+		"to one that only warns":           {[]string{inherits, cluster(warn + "defaultAction: Allow")}, []string{"own", "home", "cluster", "other"}, "every other policy that applies only warn"},
 		"to one that is broken":            {[]string{inherits, home(broken), cluster("defaultAction: Allow")}, []string{"own"}, "VerificationPolicy iris/home cannot be used"},
 		"Deny in the same level prevails":  {[]string{inherits, own("z", "defaultAction: Deny"), cluster("defaultAction: Allow")}, []string{"own"}, "its defaultAction is Deny"},
 		"Inherit prevails over Allow":      {[]string{inherits, own("z", "defaultAction: Allow"), cluster(allowing("cluster.example.com"))}, []string{"own", "cluster"}, "no rule of ClusterVerificationPolicy cluster matches"},
@@ -59,29 +61,101 @@ func TestImagesThatNoRuleMatchesAreLeftToTheNextLevel(t *testing.T) {
 	}
 }
 
-func TestInheritedRulesUseTheVerifiersThatApplyInTheNamespace(t *testing.T) {
+func TestImagesThatAreLeftToTheNextLevelAreJudgedAsInANamespaceWithoutResources(t *testing.T) {
+	keys := inlineKey(string(newKey(t).PEM))
+	own := []string{object("TrustStore", "iris-web", "keys", keys), object("Verifier", "iris-web", "release", cosignVerifier),
+		object("VerificationPolicy", "iris-web", "own", allowingAnd("own.example.com", "Inherit"))}
+	home := []string{object("TrustStore", "iris", "keys", keys), object("Verifier", "iris", "home", cosignVerifier)}
+	cluster := []string{object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "company", cosignVerifier)}
+	named := func(kind, namespace, verifier string) string {
+		return object(kind, namespace, "rules", policySpec("{anyOf: ["+verifier+"]}"))
+	}
+	for name, documents := range map[string][]string{
+		"a policy that names a Verifier":            append(cluster, named("ClusterVerificationPolicy", "", "company")),
+		"a policy that asks for a type":             append(cluster, object("ClusterVerificationPolicy", "", "rules", policySpec("{types: [Cosign]}"))),
+		"a policy of the home":                      append(append(home, cluster...), named("VerificationPolicy", "iris", "home")),
+		"the home's Verifiers, the cluster's rules": append(append(home, cluster...), named("ClusterVerificationPolicy", "", "home")),
+		"Verifiers without a policy":                cluster,
+		"a policy that only warns":                  append(cluster, object("ClusterVerificationPolicy", "", "rules", warn+policySpec("{anyOf: [company]}"))),
+		"a policy that cannot be used":              append(cluster, object("ClusterVerificationPolicy", "", "rules", "rules: [{images: []}]")),
+		"nothing":                                   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			documents := append([]string{object("Tenant", "", "iris", "{home: iris, namespaces: [iris-web, iris-bare]}"), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-bare", "2")}, documents...)
+			snapshot, _ := compiled(objects(t, append(documents, own...)...))
+			require.NotNil(t, snapshot.For("iris-web").Layers[0].Next)
+			next, bare := *snapshot.For("iris-web").Layers[0].Next, snapshot.For("iris-bare").Layers[0]
+			next.Registry, bare.Registry = nil, nil
+			require.Equal(t, bare, next)
+		})
+	}
+}
+
+func TestInheritedRulesUseTheVerifiersOfTheirLevel(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
 	documents := []string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "release", cosignVerifier),
 		object("VerificationPolicy", "team-a", "own", allowingAnd("own.example.com", "Inherit")),
-		object("ClusterVerificationPolicy", "", "cluster", policySpec("{types: [Cosign]}"))}
+		object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "company", cosignVerifier),
+		object("ClusterVerificationPolicy", "", "cluster", policySpec("{anyOf: [company]}"))}
 	snapshot, problems := compiled(objects(t, documents...))
 	require.Empty(t, problems)
-	layer := snapshot.For("team-a").Layers[0]
-	require.True(t, layer.Inherits)
-	require.Equal(t, layer.Verifiers, layer.Next.Verifiers)
-	require.Same(t, layer.Registry, layer.Next.Registry)
-	require.Equal(t, "InForce", short(reportOn(t, snapshot, "Verifier team-a/release").Effective), "the inherited policy asks for it")
-	report := reportOn(t, snapshot, "VerificationPolicy team-a/own").Effective
-	require.Equal(t, "in force in its namespace; images that no rule matches are judged by ClusterVerificationPolicy cluster", report.Message)
-	require.Equal(t, "InForce", short(reportOn(t, snapshot, "ClusterVerificationPolicy cluster").Effective))
+	require.Len(t, snapshot.Ineffective(), 1, "the namespace's own Verifier, which no policy asks for")
+	for source, want := range map[string]string{
+		"Verifier team-a/release":           "no policy that applies asks for it",
+		"VerificationPolicy team-a/own":     "in force in its namespace; images that no rule matches are judged by ClusterVerificationPolicy cluster",
+		"ClusterVerifier company":           "in force in namespaces without a Verifier of their own, and for images that their policies leave to the next level",
+		"ClusterVerificationPolicy cluster": "in force in namespaces without a VerificationPolicy of their own, and for images that their policies leave to the next level",
+	} {
+		require.Equal(t, want, reportOn(t, snapshot, source).Effective.Message)
+	}
 
-	// The inherited policy is part of the generation, and a change of it links the namespace again.
-	changed, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow")), nil)
-	require.NotEqual(t, snapshot.For("team-a").Generation, changed.For("team-a").Generation)
+	// What is inherited is part of the generation, and a change of it links the namespace again.
+	was, last := snapshot.For("team-a").Generation, len(documents)-1
+	changed, _ := snapshot.WithCluster(objects(t, append(documents[:last:last], object("ClusterVerificationPolicy", "", "cluster", "defaultAction: Allow"))...), nil)
+	require.NotEqual(t, was, changed.For("team-a").Generation)
 	require.Equal(t, policy.Allowed, verdict(t, changed, "team-a", "r.example.com/app").Outcome)
-	gone, _ := changed.WithCluster(resource.Objects{}, nil)
+	changed, _ = snapshot.WithCluster(objects(t, append(documents[:last-1:last-1], object("ClusterVerifier", "", "company", cosignVerifier+"\nimages: [\"r.example.com/**\"]"), documents[last])...), nil)
+	require.NotEqual(t, was, changed.For("team-a").Generation)
+	require.NotEqual(t, snapshot.For("team-a").Layers[0].Next.Verifiers, changed.For("team-a").Layers[0].Next.Verifiers)
+	gone, _ := snapshot.WithCluster(resource.Objects{}, nil)
 	require.Equal(t, policy.Denied, verdict(t, gone, "team-a", "r.example.com/app").Outcome)
-	require.Contains(t, reportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies")
+	require.Contains(t, reportOn(t, gone, "VerificationPolicy team-a/own").Effective.Message, "images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier")
+}
+
+func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
+	store := func(kind, namespace, name, hosts, more string) string {
+		return object(kind, namespace, name, "registries: ["+hosts+"]"+more)
+	}
+	const elsewhere = "\nmirrors: [{host: mirror.example.com, path: x}]\nevidence: {only: true, repositories: [{repository: evidence.example.com/x}]}"
+	documents := []string{object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"),
+		object("VerificationPolicy", "iris-web", "own", allowingAnd("own.example.com", "Inherit")),
+		store("Store", "iris-web", "own", "both.example.com, own.example.com, mid.example.com", elsewhere),
+		store("Store", "iris-web", "unknown", "\"\"", ""),
+		store("Store", "iris", "home", "mid.example.com, home.example.com", elsewhere),
+		store("ClusterStore", "", "company", "both.example.com, company.example.com", elsewhere)}
+	from := func(snapshot *compile.Snapshot, host string) string {
+		s := snapshot.For("iris-web").Layers[0].Next.Registry.(*noRegistry).access.StoreFor(host)
+		return fmt.Sprintf("%s, %d mirrors, %d places of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceOnly)
+	}
+	const whole, bare = ", 1 mirrors, 1 places of evidence, only these: true", ", 0 mirrors, 0 places of evidence, only these: false"
+	snapshot, _ := compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Allow"))...))
+	for host, want := range map[string]string{
+		"both.example.com":    "ClusterStore company" + whole, // which the namespace's would hide
+		"company.example.com": "ClusterStore company" + whole,
+		"mid.example.com":     "Store iris/home" + whole,
+		"home.example.com":    "Store iris/home" + whole,
+		"own.example.com":     "Store iris-web/own" + bare, // lends its login
+		"other.example.com":   "Store iris-web/unknown" + bare,
+	} {
+		require.Equal(t, want, from(snapshot, host), host)
+	}
+	require.NotEmpty(t, snapshot.For("iris-web").Layers[0].Next.Registry.(*noRegistry).access.StoreFor("other.example.com").Broken, "it may be for any host that the next level does not list")
+	// Past the home, its Stores lend as well, after those of the namespace.
+	snapshot, _ = compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Inherit"))...))
+	further := snapshot.For("iris-web").Layers[0].Next.Next.Registry.(*noRegistry).access
+	require.Equal(t, "ClusterStore company", further.StoreFor("both.example.com").Source.String())
+	require.Equal(t, "Store iris-web/own", further.StoreFor("mid.example.com").Source.String())
+	require.Empty(t, further.StoreFor("mid.example.com").Mirrors)
 }
 
 func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {

@@ -12,7 +12,7 @@ type DefaultAction string
 const (
 	DefaultActionDeny    DefaultAction = "Deny"
 	DefaultActionAllow   DefaultAction = "Allow"
-	DefaultActionInherit DefaultAction = "Inherit" // the next level's policies judge
+	DefaultActionInherit DefaultAction = "Inherit" // the next level judges
 )
 
 // EnforcementAction is the action for images that a policy does not allow.
@@ -77,7 +77,7 @@ type VerificationPolicySpec struct {
 	Rules []PolicyRule `json:"rules,omitempty"`
 
 	// DefaultAction applies to images that no rule matches: Deny, Allow, or Inherit, which
-	// leaves them to the policies of the next level (the Tenant, then the cluster).
+	// leaves them to the next level (the Tenant, then the cluster) alone.
 	// +optional
 	// +kubebuilder:default=Deny
 	DefaultAction DefaultAction `json:"defaultAction,omitempty"`

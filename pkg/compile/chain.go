@@ -71,15 +71,15 @@ func (v *view) none(kind string) Choice {
 	return Choice{Kind: kind, Level: LevelNone, Applied: []policy.ObjectRef{}, Why: v.whyNone(kind)}
 }
 
-// nearestVerifiers returns the Verifiers of the first level that has any. The kind falls
-// back as a whole, and only if nearer levels have none at all.
-func (v *view) nearestVerifiers() (int, []verifier) {
-	for i, l := range v.chain {
-		if len(l.verifiers) > 0 || l.hiddenVerifiers() != "" {
+// nearestVerifiers returns the Verifiers of the first level from one on that has any. The
+// kind falls back as a whole, and only if nearer levels have none at all.
+func nearestVerifiers(chain []rung, first int) (int, []verifier) {
+	for i := first; i < len(chain); i++ {
+		if l := chain[i]; len(l.verifiers) > 0 || l.hiddenVerifiers() != "" {
 			return i, l.verifiers
 		}
 	}
-	return len(v.chain), nil
+	return len(chain), nil
 }
 
 // whyNone explains why no resource of a kind applies.

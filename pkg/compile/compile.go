@@ -138,8 +138,8 @@ func (s *Snapshot) affects(v *view, was *level) bool {
 		changed(func(s shared) string { return s.floors }) ||
 		changed(func(s shared) string { return s.exceptions }) ||
 		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
-		(floors || v.from >= v.last()) && changed(func(s shared) string { return s.verifiers }) ||
-		v.policies.cluster && changed(func(s shared) string { return s.policies })
+		(floors || v.some(func(a *applicable) bool { return a.from >= v.last() })) && changed(func(s shared) string { return s.verifiers }) ||
+		v.some(func(a *applicable) bool { return a.deciding.at == v.last() }) && changed(func(s shared) string { return s.policies })
 }
 
 // compiler compiles levels.

@@ -105,7 +105,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	}
 	all := slices.Concat(c.own.policies, c.own.floors)
 	p := all[slices.IndexFunc(all, func(p compiledPolicy) bool { return p.source == source })]
-	message := c.scope(source, c.hidden(c.idlePolicies))
+	message := c.scope(source, c.hidden(func(l *level) []policy.ObjectRef { return mapSlice(l.policies, sourceOf) }))
 	if p.floor {
 		message = "a floor: must hold in every namespace, in addition to the namespace's own policy"
 	} else if order := deciding(c.own.policies); len(order) > 1 {
@@ -130,15 +130,21 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 
 // inheritance says who judges images that no rule of own's policies matches, "" if they do.
 func (c conditions) inheritance() string {
-	groups := c.view.policies.deciding
-	at := slices.IndexFunc(groups, func(g group) bool { return c.view.chain[g.at].level == c.own })
-	switch {
-	case at < 0 || !strictest(groups[at].policies).inherits():
+	path := c.view.path()
+	at := slices.IndexFunc(path, func(a *applicable) bool { return a.denies() && c.view.chain[a.deciding.at].level == c.own })
+	if at < 0 || at == len(path)-1 {
 		return ""
-	case at == len(groups)-1:
-		return "; images that no rule matches are denied: its defaultAction is Inherit, and no further level has a policy that denies"
 	}
-	return "; images that no rule matches are judged by " + joinNames(mapSlice(groups[at+1].policies, func(p compiledPolicy) string { return p.source.String() }))
+	const left = "; images that no rule matches are "
+	switch next := path[at+1]; {
+	case next.denies():
+		return left + "judged by " + joinNames(mapSlice(next.deciding.policies, func(p compiledPolicy) string { return p.source.String() }))
+	case len(next.warning) > 0:
+		return left + "judged by further levels, whose policies only warn"
+	case len(next.verifiers) > 0:
+		return left + "judged by the Verifiers of further levels, which have no policy: " + joinNames(mapSlice(next.verifiers, func(v verifier) string { return v.Source.String() }))
+	}
+	return left + "denied: its defaultAction is Inherit, and no further level has a policy that denies or a Verifier"
 }
 
 // deciding returns the names of the policies that do more than warn.
@@ -232,7 +238,7 @@ func (s *Snapshot) uses(account verify.Account) bool {
 }
 
 // hidden returns those of a list that the resources of own replace: of the levels behind
-// it.
+// it, those that do not apply to images that are left to them either.
 func (c conditions) hidden(of func(*level) []policy.ObjectRef) []policy.ObjectRef {
 	at := slices.IndexFunc(c.view.chain, func(r rung) bool { return r.level == c.own })
 	if at < 0 || c.own == c.snapshot.cluster {
@@ -245,18 +251,7 @@ func (c conditions) hidden(of func(*level) []policy.ObjectRef) []policy.ObjectRe
 		}
 		list = append(list, of(r.level)...)
 	}
-	return list
-}
-
-// idlePolicies returns the policies of a level that do not decide in the view.
-func (c conditions) idlePolicies(l *level) []policy.ObjectRef {
-	var idle []policy.ObjectRef
-	for _, p := range l.policies {
-		if !slices.ContainsFunc(c.view.policies.deciding, func(g group) bool { return c.view.chain[g.at].objects.namespace == l.objects.namespace }) {
-			idle = append(idle, p.source)
-		}
-	}
-	return idle
+	return slices.DeleteFunc(list, func(source policy.ObjectRef) bool { return c.view.usage().applies[source] })
 }
 
 // scope describes where a resource applies, and which others it replaces there.
@@ -267,7 +262,7 @@ func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) st
 	case c.own == c.snapshot.cluster && store:
 		return "in force for its registries, where no nearer level has a Store for them"
 	case c.own == c.snapshot.cluster:
-		return fmt.Sprintf("in force in namespaces without a %s of their own", strings.TrimPrefix(source.Kind, "Cluster"))
+		return fmt.Sprintf("in force in namespaces without a %s of their own, and for images that their policies leave to the next level", strings.TrimPrefix(source.Kind, "Cluster"))
 	case c.view.tenant != "" && c.view.home == c.own:
 		where, message = "the Tenant", "in force in the namespaces of Tenant "+c.view.tenant
 	}

@@ -16,19 +16,35 @@ type storesAt struct {
 	hosts  []string // that they serve, sorted
 }
 
-// storesByHost selects Stores by host: for each host, the first by name at the nearest
-// level that lists it. A Store none of whose hosts are left does not apply. A pattern is
-// left unless an equal one came before: which hosts it is for, requests tell. A broken Store
-// whose hosts are unknown might be for any, so it takes all that are left.
-func storesByHost(chain []rung) []storesAt {
+// storesByHost selects Stores of the levels from one on by host: for each host, the first by
+// name at the nearest level that lists it. A Store none of whose hosts are left does not
+// apply. A pattern is left unless an equal one came before: which hosts it is for, requests
+// tell. A broken Store whose hosts are unknown might be for any, so it takes all that are left.
+//
+// For the hosts that none of these levels lists, the nearest Store of the chain lends how
+// they are reached, but not where else images or evidence are.
+func storesByHost(chain []rung, first int) (byHost []storesAt, stores []store) {
 	if last := chain[len(chain)-1]; last.objects.hidden[v1alpha1.KindStore] != nil {
 		// ClusterStores also say how the hosts of nearer Stores are reached.
-		return []storesAt{{at: len(chain) - 1, stores: last.stores}}
+		return []storesAt{{at: len(chain) - 1, stores: last.stores}}, last.stores
 	}
+	all := selectStores(chain, first)
+	for i := range all {
+		if all[i].at < first {
+			return all[:i], merged(all)
+		}
+	}
+	return all, merged(all)
+}
+
+// selectStores returns the levels with Stores in the order in which they are looked at: those
+// from one on, then those that only lend theirs.
+func selectStores(chain []rung, first int) []storesAt {
 	var all []storesAt
 	taken := map[string]bool{}
-	for i, l := range chain {
-		here := storesAt{at: i}
+	for n := range chain {
+		i := (first + n) % len(chain)
+		l, here := chain[i], storesAt{at: i}
 		for _, s := range l.stores {
 			hosts := slices.DeleteFunc(s.lists(), func(host string) bool { return taken[host] })
 			if len(hosts) == 0 && !s.takesAll() {
@@ -37,7 +53,10 @@ func storesByHost(chain []rung) []storesAt {
 			for _, host := range hosts {
 				taken[host] = true
 			}
-			if l.label != LevelCluster { // the cluster's are for all namespaces alike
+			switch {
+			case i < first:
+				s.Mirrors, s.Evidence, s.EvidenceOnly = nil, nil, false
+			case l.label != LevelCluster: // the cluster's are for all namespaces alike
 				s = s.reached(chain[i:])
 			}
 			here.stores, here.hosts = append(here.stores, s), append(here.hosts, hosts...)
@@ -62,15 +81,15 @@ func (s store) lists() []string {
 	return slices.Concat(s.Registries, mapSlice(s.Patterns, image.HostPattern.String))
 }
 
-// merged returns the Stores of all levels, nearest first, as registries look for them.
+// merged returns the Stores of all levels in their order, as registries look for them.
 func merged(levels []storesAt) []store {
 	if len(levels) == 1 {
 		return levels[0].stores
 	}
 	var all []store
-	for _, l := range levels {
+	for order, l := range levels {
 		all = append(all, mapSlice(l.stores, func(s store) store {
-			s.Level = l.at
+			s.Level = order
 			return s
 		})...)
 	}
@@ -78,13 +97,34 @@ func merged(levels []storesAt) []store {
 }
 
 // storeChoices explains which Stores apply.
-func (v *view) storeChoices(levels []storesAt) []Choice {
-	if len(levels) == 0 {
+func (v *view) storeChoices() []Choice {
+	var choices []Choice
+	told := map[policy.ObjectRef]bool{}
+	for _, a := range v.applicables() {
+		for _, c := range v.storesOf(a) {
+			if c.Applied = slices.DeleteFunc(c.Applied, func(source policy.ObjectRef) bool { return told[source] }); len(c.Applied) == 0 {
+				continue
+			}
+			for _, source := range c.Applied {
+				told[source] = true
+			}
+			choices = append(choices, c)
+		}
+	}
+	if len(choices) == 0 {
 		return []Choice{v.none(v1alpha1.KindStore)}
 	}
+	return choices
+}
+
+// storesOf explains the Stores of a. Those that only lend apply to other images anyway.
+func (v *view) storesOf(a *applicable) []Choice {
+	levels := a.byHost
 	return mapSlice(levels, func(l storesAt) Choice {
 		why := "for " + joinNames(l.hosts)
 		switch {
+		case a.heir != (policy.ObjectRef{}):
+			why = "for " + a.left()
 		case l.at == v.last() && len(levels) == 1:
 			why = v.whyAt(l.at, v1alpha1.KindStore)
 		case slices.ContainsFunc(l.stores, store.takesAll):

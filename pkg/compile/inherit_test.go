@@ -126,7 +126,7 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 	store := func(kind, namespace, name, hosts, more string) string {
 		return object(kind, namespace, name, "registries: ["+hosts+"]"+more)
 	}
-	const elsewhere = "\nmirrors: [{host: mirror.example.com, path: x}]\nevidence: {only: true, repositories: [{repository: evidence.example.com/x}]}"
+	const elsewhere = "\nmirrors: [{host: mirror.example.com, path: \"{registry}/{repository}\"}]\nevidence: {only: true, repositories: [{repository: \"evidence.example.com/{registry}/{repository}\"}]}"
 	documents := []string{object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"),
 		object("VerificationPolicy", "iris-web", "own", allowingAnd("own.example.com", "Inherit")),
 		store("Store", "iris-web", "own", "both.example.com, own.example.com, mid.example.com", elsewhere),
@@ -138,7 +138,8 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 		return fmt.Sprintf("%s, %d mirrors, %d places of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceOnly)
 	}
 	const whole, bare = ", 1 mirrors, 1 places of evidence, only these: true", ", 0 mirrors, 0 places of evidence, only these: false"
-	snapshot, _ := compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Allow"))...))
+	snapshot, problems := compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Allow"))...))
+	require.Len(t, problems, 1, "of the Store whose registries are unknown")
 	for host, want := range map[string]string{
 		"both.example.com":    "ClusterStore company" + whole, // which the namespace's would hide
 		"company.example.com": "ClusterStore company" + whole,

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -21,13 +23,10 @@ type view struct {
 	choices  []Choice
 	problems []resource.Problem
 
-	from      int        // the level of the Verifiers that apply
-	verifiers []verifier // that apply
-	stores    []store    // that apply, nearest first
-	hasStores bool       // some of them are not the cluster's
-	policies  applicable
-	floors    []verify.Layer
-	slow      string // why the view takes too many steps, "" if it does not
+	*applicable                     // what judges an image first
+	applies     map[int]*applicable // as [applyAll] returns it
+	floors      []verify.Layer
+	slow        string // why the view takes too many steps, "" if it does not
 
 	counted sync.Once
 	usages  usage // once counted
@@ -42,15 +41,13 @@ func (s *Snapshot) link(own *level) *view {
 	if own.objects.broken != nil || v.counts() && own.broken != "" && !v.hidden {
 		v.broken, v.by, v.hidden = own.broken, policy.ObjectRef{}, false
 	}
-	v.from, v.verifiers = v.nearestVerifiers()
-	stores := storesByHost(v.chain)
-	v.stores, v.hasStores = merged(stores), len(stores) > 0 && stores[0].at < v.last()
-	v.policies = applyPolicies(v.chain)
+	v.applies = applyAll(v.chain)
+	v.applicable = v.applies[0]
 	slow := v.limitSteps()
 
 	namespace := own.objects.namespace
 	v.config = &verify.Config{Namespace: namespace, Account: v.account, UID: own.objects.uid, Limits: v.limits}
-	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(stores), v.policyChoices())
+	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
 	s.addLayers(v)
 	v.config.Generation = s.generation(v)
 	v.config.Floors = s.floorsOf(v, v.floors)
@@ -66,27 +63,57 @@ func (s *Snapshot) link(own *level) *view {
 	return v
 }
 
-// noVerifiers returns why the Verifiers that apply are unknown, "" if they are not.
-func (v *view) noVerifiers() string {
-	if v.from < len(v.chain) {
-		return v.chain[v.from].hiddenVerifiers()
+// applicables returns what applies in v, for images that no policy leaves to others first.
+func (v *view) applicables() []*applicable {
+	return mapSlice(slices.Sorted(maps.Keys(v.applies)), func(first int) *applicable { return v.applies[first] })
+}
+
+// some reports whether something that applies in v is such.
+func (v *view) some(such func(*applicable) bool) bool {
+	return slices.ContainsFunc(v.applicables(), such)
+}
+
+// path returns what judges images, each as far as those before leave them to it.
+func (v *view) path() []*applicable {
+	path := []*applicable{v.applicable}
+	for last := v.applicable; strictest(last.deciding.policies).inherits(); path = append(path, last) {
+		last = v.applies[last.deciding.at+1]
+	}
+	return path
+}
+
+// hasStores reports whether Stores of other levels than the cluster's apply.
+func (v *view) hasStores() bool { return len(v.byHost) > 0 && v.byHost[0].at < v.last() }
+
+// noVerifiers returns why the Verifiers of a are unknown, "" if they are not.
+func (v *view) noVerifiers(a *applicable) string {
+	if a.from < len(v.chain) {
+		return v.chain[a.from].hiddenVerifiers()
 	}
 	return ""
 }
 
 // addLayers makes the layers of v: what decides, the floors, and what warns.
 func (s *Snapshot) addLayers(v *view) {
-	attestations := needAttestations(v.verifiers) || (len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers))
+	attestations := len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers)
+	for _, a := range v.applies {
+		attestations = attestations || needAttestations(a.verifiers)
+	}
 	client := s.outside.Registry(s.access(v, v.stores, attestations))
-	v.config.Layers = []verify.Layer{v.decidingLayer(client)}
+	for _, a := range v.applies {
+		if a.client = client; a != v.applicable && v.hasStores() {
+			a.client = s.outside.Registry(s.access(v, a.stores, attestations))
+		}
+	}
+	v.config.Layers = []verify.Layer{v.decidingLayer(v.applicable, false)}
 	var warnings []verify.Layer
-	for _, g := range warningLayers(v.policies.warning) {
-		layer := v.judging(append([]group{g}, g.next...), client)
-		layer.Warns = true // hidden policies are among those that decide as well
-		warnings = append(warnings, layer)
+	for _, a := range v.path() {
+		for _, g := range warningLayers(a.warning) {
+			warnings = append(warnings, v.judging(a, g, true))
+		}
 	}
 	if floors := s.cluster.floors; len(floors) > 0 {
-		if v.hasStores {
+		if v.hasStores() {
 			client = s.outside.Registry(s.access(v, s.cluster.stores, attestations))
 		}
 		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterVerificationPolicy, mapSlice(floors, sourceOf),
@@ -108,10 +135,26 @@ func (s *Snapshot) addLayers(v *view) {
 // verifierChoices explains which Verifiers apply.
 func (v *view) verifierChoices() []Choice {
 	const kind = v1alpha1.KindVerifier
-	if len(v.verifiers) == 0 {
-		return []Choice{v.none(kind)}
+	var choices []Choice
+	told := map[int]bool{} // levels whose Verifiers are in choices
+	for _, a := range v.applicables() {
+		if len(a.verifiers) == 0 || told[a.from] {
+			continue
+		}
+		told[a.from] = true
+		why := "for " + a.left()
+		if a == v.applicable {
+			why = v.whyAt(a.from, kind)
+		}
+		choices = append(choices, v.choice(a.from, kind, mapSlice(a.verifiers, func(v verifier) policy.ObjectRef { return v.Source }), why))
 	}
-	return []Choice{v.choice(v.from, kind, mapSlice(v.verifiers, func(v verifier) policy.ObjectRef { return v.Source }), v.whyAt(v.from, kind))}
+	switch {
+	case len(choices) == 0:
+		return []Choice{v.none(kind)}
+	case len(choices) > 1 && len(v.verifiers) > 0: // that no other applies would not be true
+		choices[0].Why = fmt.Sprintf("%s has its own %s", v.name(v.chain[v.from]), kind)
+	}
+	return choices
 }
 
 // warningLayers groups policies that warn into layers: those of one level together, as
@@ -129,30 +172,27 @@ func warningLayers(levels []group) []group {
 			if p.broken == "" {
 				sound = len(layers)
 			}
-			layers = append(layers, group{at: l.at, policies: []compiledPolicy{p}, next: l.next})
+			layers = append(layers, group{at: l.at, policies: []compiledPolicy{p}})
 		}
 	}
 	return layers
 }
 
-// decidingLayer returns the layer that must allow even if all policies only warn.
-func (v *view) decidingLayer(client verify.Registry) verify.Layer {
-	groups := v.policies.deciding
-	if len(groups) == 0 && len(v.policies.warning) > 0 {
+// decidingLayer returns the layer of a that must allow even if all policies only warn. It
+// only warns itself if it judges what a policy that warns leaves to it.
+func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
+	deciding := a.deciding
+	if !a.denies() && len(a.warning) > 0 {
 		// A broken policy denies, even one that only warns.
-		var warning []compiledPolicy
-		for _, g := range v.policies.warning {
-			warning = append(warning, g.policies...)
-		}
+		warning := a.all()
 		i := slices.IndexFunc(warning, func(p compiledPolicy) bool { return p.broken != "" })
 		if i < 0 {
-			return v.refused(verify.Layer{Registry: client, Source: warning[0].source, OnlyWarnings: true})
+			return v.refused(verify.Layer{Registry: a.client, Source: warning[0].source, OnlyWarnings: true, Warns: warns})
 		}
-		groups = []group{{policies: warning[i : i+1]}}
+		deciding = group{policies: warning[i : i+1]}
 	}
-	layer := v.judging(groups, client)
-	layer.Warns = false
-	layer.RequireMatching = len(groups) == 0
+	layer := v.judging(a, deciding, warns)
+	layer.RequireMatching = len(deciding.policies) == 0
 	if layer.Broken == "" && v.slow != "" {
 		layer.Broken, layer.Hidden = v.slow, false
 	}
@@ -171,25 +211,17 @@ func (v *view) refused(layer verify.Layer) verify.Layer {
 	return layer
 }
 
-// judging returns the layer of the first group, with the others behind it while the
-// default is Inherit. The whole warns if the first group does.
-func (v *view) judging(groups []group, client verify.Registry) verify.Layer {
-	if len(groups) == 0 {
-		layer := v.layer(nil, v.verifiers, client)
-		layer.NoVerifiers = v.noVerifiers()
-		return layer
+// judging returns the layer of a group of a, with what its default leaves to further levels
+// behind it. Whether the policies say so themselves does not decide whether it only warns.
+func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
+	layer := v.layer(g.policies, a.verifiers, a.client)
+	layer.NoVerifiers, layer.Warns = v.noVerifiers(a), warns
+	if g.rules != nil {
+		layer.Rules = g.rules // a home may have many rules, and a Tenant many namespaces
 	}
-	layer := v.layer(groups[0].policies, v.verifiers, client)
-	layer.NoVerifiers = v.noVerifiers()
-	if groups[0].rules != nil {
-		layer.Rules = groups[0].rules // a home may have many rules, and a Tenant many namespaces
-	}
-	if layer.Inherits && len(groups) > 1 {
-		next := v.judging(groups[1:], client)
+	if layer.Inherits {
+		next := v.decidingLayer(v.applies[g.at+1], warns)
 		layer.Next = &next
-	}
-	for next := layer.Next; next != nil; next = next.Next {
-		next.Warns = layer.Warns
 	}
 	return layer
 }
@@ -244,11 +276,16 @@ func needAttestations(verifiers []verifier) bool {
 // effect immediately, reverting it finds the cached results, and a change that does
 // not affect the namespace keeps its results.
 func (s *Snapshot) generation(v *view) string {
-	parts := []string{v.broken, v.noVerifiers(), s.cluster.hiddenVerifiers()}
+	parts := []string{v.broken, v.noVerifiers(v.applicable), s.cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
-	list("verifiers", mapSlice(v.verifiers, func(v verifier) string { return v.fingerprint }))
-	list("stores", mapSlice(v.stores, func(s store) string { return s.fingerprint }))
-	list("policies", mapSlice(v.policies.all(), func(p compiledPolicy) string { return p.fingerprint }))
+	for _, a := range v.applicables() {
+		if a != v.applicable {
+			parts = append(parts, "inherited", fmt.Sprint(a.deciding.at), v.noVerifiers(a))
+		}
+		list("verifiers", mapSlice(a.verifiers, func(v verifier) string { return v.fingerprint }))
+		list("stores", mapSlice(a.stores, func(s store) string { return s.fingerprint }))
+		list("policies", mapSlice(a.all(), func(p compiledPolicy) string { return p.fingerprint }))
+	}
 	if len(s.cluster.floors) > 0 {
 		parts = append(parts, "floors", s.cluster.shared.floors, s.cluster.shared.verifiers, s.cluster.shared.stores)
 	}

@@ -58,12 +58,10 @@ func (v *view) stranded() string {
 	if v.from >= len(v.chain) || v.chain[v.from].level != v.own {
 		return ""
 	}
-	for _, g := range v.policies.deciding {
-		for _, p := range g.policies {
-			if name := lacks(p, v.verifiers); p.source.Namespace != string(v.own.objects.namespace) && name != "" {
-				return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
-					"create a VerificationPolicy in the namespace that requires its Verifiers", p.source, name)
-			}
+	for _, p := range v.deciding.policies {
+		if name := lacks(p, v.verifiers); p.source.Namespace != string(v.own.objects.namespace) && name != "" {
+			return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
+				"create a VerificationPolicy in the namespace that requires its Verifiers", p.source, name)
 		}
 	}
 	return ""

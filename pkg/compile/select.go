@@ -14,88 +14,109 @@ type group struct {
 	at       int // index of the level in the chain
 	policies []compiledPolicy
 	rules    []verify.Rule // of policies, shared by all views; nil if that is not known
-	// next judges what these policies inherit; for policies that warn, which are no part
-	// of the chain of deciding ones.
-	next []group
 }
 
-// applicable holds the policies that apply in a chain of levels.
+// applicable holds what applies if only some of a chain's levels are there: all of them or,
+// for images that are left to the next level, the further ones.
 type applicable struct {
-	// deciding begins with the nearest level with a policy that denies. While a group's
-	// default is Inherit, that of the next such level follows.
-	deciding []group
-	warning  []group // of the levels up to the last one of deciding
-	// cluster reports whether the cluster's policies matter.
-	cluster bool
+	heir      policy.ObjectRef // the policy that leaves images to these levels, if one does
+	from      int              // the level of the Verifiers that apply
+	verifiers []verifier
+	byHost    []storesAt // nearest first, without those that only lend
+	stores    []store    // in the order in which registries look for them
+	// deciding are those of the nearest level with a policy that denies, empty if there is
+	// none. Policies that warn only add warnings: a level that has only such policies counts
+	// as having none.
+	deciding group
+	warning  []group // of the levels up to that of deciding
+	client   verify.Registry
 }
 
-// applyPolicies selects the policies that apply. Policies that warn only add warnings: a
-// level that has only such policies counts as having none.
-func applyPolicies(chain []rung) applicable {
+// apply returns what applies of the levels of chain from one on.
+func apply(chain []rung, first int) applicable {
 	var a applicable
-	for i, l := range chain {
-		own, warning := group{at: i, rules: l.rules}, group{at: i}
-		for _, p := range l.policies {
+	a.from, a.verifiers = nearestVerifiers(chain, first)
+	a.byHost, a.stores = storesByHost(chain, first)
+	for i := first; i < len(chain) && len(a.deciding.policies) == 0; i++ {
+		a.deciding = group{at: i, rules: chain[i].rules}
+		warning := group{at: i}
+		for _, p := range chain[i].policies {
 			if p.decides() {
-				own.policies = append(own.policies, p)
+				a.deciding.policies = append(a.deciding.policies, p)
 			}
 			if !p.decides() || p.hidden {
 				warning.policies = append(warning.policies, p) // a hidden one may warn, too
 			}
 		}
-		a.cluster = a.cluster || i == len(chain)-1
 		if len(warning.policies) > 0 {
-			if slices.ContainsFunc(warning.policies, compiledPolicy.inherits) {
-				warning.next = decidingFrom(chain, i+1)
-				a.cluster = true
-			}
 			a.warning = append(a.warning, warning)
-		}
-		if len(own.policies) > 0 {
-			a.deciding = append(a.deciding, own)
-			if !strictest(own.policies).inherits() {
-				break
-			}
 		}
 	}
 	return a
 }
 
-// decidingFrom returns the groups that decide among the levels from one on.
-func decidingFrom(chain []rung, from int) []group {
-	found := applyPolicies(chain[from:]).deciding
-	for i := range found {
-		found[i].at += from
+// denies reports whether a has a policy that denies.
+func (a *applicable) denies() bool { return len(a.deciding.policies) > 0 }
+
+// groups returns the groups of a, the one that decides first.
+func (a *applicable) groups() []group {
+	if !a.denies() {
+		return a.warning
 	}
-	return found
+	return append([]group{a.deciding}, a.warning...)
 }
 
-// all returns every policy of a, also those that only policies that warn inherit.
-func (a applicable) all() []compiledPolicy {
+// all returns every policy of a.
+func (a *applicable) all() []compiledPolicy {
 	var all []compiledPolicy
-	for _, g := range slices.Concat(a.deciding, a.warning) {
+	for _, g := range a.groups() {
 		all = append(all, g.policies...)
-		for _, next := range g.next {
-			all = append(all, next.policies...)
-		}
 	}
 	return all
 }
 
 // refuse makes every policy of a deny, and says why.
-func (a applicable) refuse(why string) applicable {
+func (a *applicable) refuse(why string) {
 	refused := func(g group) group {
 		g.policies = mapSlice(g.policies, func(p compiledPolicy) compiledPolicy { return p.refuse(why) })
-		g.rules, g.next = nil, nil // a refused policy inherits nothing
+		g.rules = nil
 		return g
 	}
-	a.deciding, a.warning = mapSlice(a.deciding, refused), mapSlice(a.warning, refused)
-	return a
+	a.deciding, a.warning = refused(a.deciding), mapSlice(a.warning, refused)
+}
+
+// applyAll returns what applies in a chain, by the level from which on levels count: all of
+// them, and those to which policies leave images. The cluster's leave none to others.
+func applyAll(chain []rung) map[int]*applicable {
+	all := map[int]*applicable{}
+	var from func(first int, heir policy.ObjectRef)
+	from = func(first int, heir policy.ObjectRef) {
+		if all[first] != nil {
+			return
+		}
+		a := apply(chain, first)
+		a.heir = heir
+		all[first] = &a
+		if p := strictest(a.deciding.policies); p.inherits() {
+			from(a.deciding.at+1, p.source)
+		}
+		for _, g := range a.warning {
+			if i := slices.IndexFunc(g.policies, compiledPolicy.inherits); i >= 0 {
+				from(g.at+1, g.policies[i].source)
+			}
+		}
+	}
+	from(0, policy.ObjectRef{})
+	return all
 }
 
 // strictest returns the policy whose default applies to images that no rule of several
-// policies matches: Deny wins over Inherit, and Inherit over Allow.
+// policies matches: Deny wins over Inherit, and Inherit over Allow. Of none it is the zero
+// value.
 func strictest(policies []compiledPolicy) compiledPolicy {
+	if len(policies) == 0 {
+		return compiledPolicy{}
+	}
 	return slices.MinFunc(policies, func(x, y compiledPolicy) int { return x.leniency() - y.leniency() })
 }
 
@@ -117,28 +138,39 @@ func (p compiledPolicy) inherits() bool { return p.fallback == v1alpha1.DefaultA
 // policyChoices explains which policies decide and which only add warnings.
 func (v *view) policyChoices() []Choice {
 	const kind = v1alpha1.KindVerificationPolicy
-	var choices []Choice
-	for i, g := range v.policies.deciding {
-		why := v.whyAt(g.at, kind)
-		switch {
-		case i == 0 && len(v.policies.deciding) > 1:
-			why = fmt.Sprintf("%s has its own %s", v.name(v.chain[g.at]), kind)
-		case i > 0:
-			why = fmt.Sprintf("it judges what no rule of %s matches, whose defaultAction is Inherit", strictest(v.policies.deciding[i-1].policies).source)
+	var choices, warnings []Choice
+	told := map[int]bool{} // levels whose policies are in choices
+	for _, a := range v.applicables() {
+		why := "it judges " + a.left()
+		switch g := a.deciding; {
+		case !a.denies() && a.heir == (policy.ObjectRef{}):
+			none := v.none(kind)
+			if len(a.warning) > 0 {
+				none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.chain), kind)
+			}
+			choices = append(choices, none)
+		case !a.denies() || told[g.at]:
+		default:
+			told[g.at] = true
+			if a.heir == (policy.ObjectRef{}) {
+				if why = v.whyAt(g.at, kind); strictest(g.policies).inherits() {
+					why = fmt.Sprintf("%s has its own %s", v.name(v.chain[g.at]), kind)
+				}
+			}
+			choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), why))
 		}
-		choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), why))
 	}
-	if len(choices) == 0 {
-		none := v.none(kind)
-		if len(v.policies.warning) > 0 {
-			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.chain), kind)
+	for _, a := range v.path() {
+		for _, g := range a.warning {
+			warnings = append(warnings, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), "their enforcementAction is Warn, so they only add warnings"))
 		}
-		choices = append(choices, none)
 	}
-	for _, g := range v.policies.warning {
-		choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), "their enforcementAction is Warn, so they only add warnings"))
-	}
-	return choices
+	return append(choices, warnings...)
+}
+
+// left names the images that are left to a.
+func (a *applicable) left() string {
+	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)
 }
 
 func sourceOf(p compiledPolicy) policy.ObjectRef { return p.source }

@@ -10,38 +10,54 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// checkSteps returns an error if finding the rules and verifiers for one image may take
-// more than [maxPlanSteps]. The engine does that while the request waits.
+// steps bounds what finding the rules and verifiers for one image takes. The engine does
+// that while the request waits.
+type steps struct {
+	total   int
+	largest policy.ObjectRef // the policy that takes most, if there is one
+	most    int
+}
+
+// checkSteps returns an error if policies and verifiers take more than [maxPlanSteps].
 func checkSteps(policies []compiledPolicy, verifiers []verifier) error {
+	var s steps
+	s.add(policies, verifiers)
+	return s.err()
+}
+
+// add adds what policies and the verifiers that they may ask for take.
+func (s *steps) add(policies []compiledPolicy, verifiers []verifier) {
 	all := 0
 	for _, v := range verifiers {
 		all += costOf(v.Images)
 	}
-	steps, most := 0, 0
-	var largest policy.ObjectRef
 	for _, p := range policies {
 		patterns, demands := 0, 0
 		for _, rule := range p.rules {
 			patterns += costOf(rule.Images)
 			demands = max(demands, demandsOf(rule, verifiers, all)) // one rule decides
 		}
-		steps += patterns + demands
-		if largest == (policy.ObjectRef{}) || patterns+demands > most {
-			largest, most = p.source, patterns+demands
+		s.total += patterns + demands
+		if s.largest == (policy.ObjectRef{}) || patterns+demands > s.most {
+			s.largest, s.most = p.source, patterns+demands
 		}
 	}
 	if len(policies) == 0 {
-		steps = 2*all + scan(len(verifiers), len(verifiers))
+		s.total += 2*all + scan(len(verifiers), len(verifiers))
 	}
-	if steps <= maxPlanSteps {
+}
+
+// err returns an error if s is more than [maxPlanSteps].
+func (s *steps) err() error {
+	if s.total <= maxPlanSteps {
 		return nil
 	}
 	which := "its Verifiers"
-	if len(policies) > 0 {
-		which = largest.String()
+	if s.largest != (policy.ObjectRef{}) {
+		which = s.largest.String()
 	}
 	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("finding the rules and Verifiers for one image may take %d steps, the limit is %d; most are by %s: "+
-		"use fewer rules, fewer wildcards behind ** in images, or fewer Verifiers", steps, maxPlanSteps, which))
+		"use fewer rules, fewer wildcards behind ** in images, or fewer Verifiers", s.total, maxPlanSteps, which))
 }
 
 // demandsOf bounds the steps for the requirements of a rule. all is the cost of the
@@ -113,12 +129,18 @@ func (v *view) limitSteps() []resource.Problem {
 	if v.broken != "" || !slices.ContainsFunc(v.chain[:v.last()], func(l rung) bool { return len(l.policies)+len(l.verifiers) > 0 }) {
 		return nil
 	}
-	err := checkSteps(v.policies.all(), v.verifiers)
+	var all steps
+	for _, a := range v.applicables() {
+		all.add(a.all(), a.verifiers)
+	}
+	err := all.err()
 	if err == nil {
 		return nil
 	}
 	v.slow = fmt.Sprintf("%s has too many rules or patterns: %v", v.own.objects.namespace.Describe(), err)
-	v.policies = v.policies.refuse(v.slow)
+	for _, a := range v.applies {
+		a.refuse(v.slow)
+	}
 	if !v.counts() {
 		return nil
 	}

@@ -31,9 +31,7 @@ func (s *Snapshot) usage(views []*view) usage {
 		maps.Copy(u.used, own.used)
 		maps.Copy(u.denies, own.denies)
 		for source, why := range own.unmet {
-			if earlier, ok := u.unmet[source]; !ok || earlier != "" {
-				u.unmet[source] = why
-			}
+			u.cannot(source, why)
 		}
 	}
 	if len(s.cluster.floors) > 0 {
@@ -48,6 +46,13 @@ func (s *Snapshot) usage(views []*view) usage {
 		u.trust(v)
 	}
 	return u
+}
+
+// cannot records what no image can meet somewhere, "" for a policy that images can meet.
+func (u usage) cannot(source policy.ObjectRef, why string) {
+	if earlier, ok := u.unmet[source]; !ok || earlier != "" {
+		u.unmet[source] = why
+	}
 }
 
 // usage computes the usage of one view, once: a change of one namespace must not cost
@@ -77,9 +82,9 @@ func (v *view) usage() usage {
 		if first := v.config.Layers[0]; first.Broken != "" {
 			u.denies[first.Source] = true
 		}
-		for _, g := range v.policies.deciding {
-			for _, p := range g.policies {
-				u.unmet[p.source] = unsatisfiable(p, v.verifiers)
+		for _, a := range v.applicables() {
+			for _, p := range a.deciding.policies {
+				u.cannot(p.source, unsatisfiable(p, a.verifiers))
 			}
 		}
 		v.usages = u

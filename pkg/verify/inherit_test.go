@@ -18,7 +18,9 @@ func TestOnlyTheLastLayerOfAChainAllowsByDefault(t *testing.T) {
 		want  policy.Outcome
 		says  string
 	}{
-		"nothing to inherit":            {Layer{Inherits: true}, policy.Denied, "its defaultAction is Inherit, but no further level has a policy that denies"},
+		"nothing to inherit":            {Layer{Inherits: true}, policy.Denied, "its defaultAction is Inherit, but no further level has a policy, or a Verifier for it"},
+		"to a level without anything":   {Layer{Inherits: true, Next: &Layer{RequireMatching: true}}, policy.Denied, "no further level has a policy, or a Verifier for it"},
+		"to unknown verifiers":          {Layer{Inherits: true, Next: &Layer{RequireMatching: true, NoVerifiers: "hidden"}}, policy.Undecided, "hidden"},
 		"a default beside inheritance":  {Layer{Inherits: true, Default: policy.Allowed}, policy.Denied, "its defaultAction is Inherit"},
 		"a next layer without the word": {Layer{Next: lax}, policy.Denied, "its defaultAction is Deny"},
 		"a lax next layer":              {Layer{Inherits: true, Next: lax}, policy.Allowed, "its defaultAction is Allow"},

@@ -194,11 +194,11 @@ func (l *Layer) plan(ref image.Reference) task {
 		}
 	}
 	switch {
-	case l.Inherits && l.Next != nil:
+	case l.Inherits && l.Next != nil && !l.Next.empty(ref):
 		return l.Next.plan(ref)
 	case l.Inherits:
 		return known(l, policy.Verdict{Policy: l.Source,
-			Reason:      fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Inherit, but no further level has a policy that denies", l.Source, ref.Name()),
+			Reason:      fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Inherit, but no further level has a policy, or a Verifier for it", l.Source, ref.Name()),
 			Remediation: l.Source.Owner("add a rule for this image to the policy") + ", or ask a cluster admin for a ClusterVerificationPolicy"})
 	case l.Default == policy.Allowed:
 		return l.unverified(l.Source, fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Allow", l.Source, ref.Name()))
@@ -206,6 +206,11 @@ func (l *Layer) plan(ref image.Reference) task {
 	return known(l, policy.Verdict{Policy: l.Source,
 		Reason:      fmt.Sprintf("no rule of %s matches %s, and its defaultAction is Deny", l.Source, ref.Name()),
 		Remediation: l.Source.Owner("add a rule for this image to the policy")})
+}
+
+// empty reports whether l has nothing to judge ref by: neither a policy nor a verifier.
+func (l *Layer) empty(ref image.Reference) bool {
+	return l.RequireMatching && l.Broken == "" && l.NoVerifiers == "" && !slices.ContainsFunc(l.Verifiers, func(v *Verifier) bool { return v.matches(ref) })
 }
 
 // unknowable returns the task of a layer whose answer depends on what whoever asks may not

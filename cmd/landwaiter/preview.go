@@ -59,6 +59,8 @@ machine nor its docker login or Vault token is ever used. A Secret of the cluste
 used where the change would send it to a server that does not get it now, unless you
 trust the change and say --send-secrets: what depends on it is unknown.
 
+Cluster-scoped objects may count in every namespace: use -A to look at all of them.
+
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command
 line or an object is wrong, 69 the API server does not answer, or the result cannot be
@@ -225,6 +227,9 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 	}
 	if scope.All {
 		return
+	}
+	if change.ClusterScoped() {
+		fmt.Fprintf(stderr, "note: the change has cluster-scoped resources, and only namespace %s was looked at; use -A for the whole cluster\n", scope.Namespaces[0])
 	}
 	touched := change.Objects.InNamespaces()
 	for _, ref := range change.Delete {

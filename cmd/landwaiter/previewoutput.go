@@ -103,10 +103,13 @@ func (c printedChange) why() string {
 
 func (p printedPreview) print(out io.Writer) error {
 	w := newTable(out)
-	if len(p.Images) > 0 {
-		fmt.Fprintln(w, "NAMESPACE\tUSED BY\tIMAGE\tNOW\tTHEN\tWHY")
-	} else {
+	switch {
+	case len(p.Totals) == 0:
+		fmt.Fprintln(w, "Nothing was judged: no image runs there.")
+	case len(p.Images) == 0:
 		fmt.Fprintln(w, "No verdict would change.")
+	default:
+		fmt.Fprintln(w, "NAMESPACE\tUSED BY\tIMAGE\tNOW\tTHEN\tWHY")
 	}
 	for _, c := range p.Images {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Namespace, used(live.Use{Owners: c.Used, Pods: c.Pods}), plain(c.Image),

@@ -26,6 +26,18 @@ type Change struct {
 	SendSecrets bool
 }
 
+// ClusterScoped reports whether the change has, or removes, cluster-scoped kinds of
+// landwaiter.dev, which may count in every namespace.
+func (c Change) ClusterScoped() bool {
+	scoped := func(source policy.ObjectRef) bool {
+		kind, ours := v1alpha1.KindNamed(source.Kind)
+		return ours && !kind.Namespaced
+	}
+	return slices.ContainsFunc(c.Delete, scoped) ||
+		slices.ContainsFunc(c.Objects.Resources, func(object v1alpha1.Object) bool { return scoped(resource.RefOf(object)) }) ||
+		slices.ContainsFunc(c.Objects.Broken, func(b resource.Broken) bool { return scoped(b.Source) })
+}
+
 // applied returns o with the change. Neither is modified.
 func (c Change) applied(o resource.Objects) resource.Objects {
 	gone := map[policy.ObjectRef]bool{}

@@ -126,8 +126,8 @@ func TestTwinsShareWhatTheyHaveInCommon(t *testing.T) {
 	all := crds(t)
 	// Only a cluster admin may say these.
 	extra := map[string][]string{"Verifier": nil, "Store": {"insecurePlainHTTP", "proxy"}, "TrustStore": nil, "VerificationPolicy": {"scope"}}
-	ownRules := map[string][]string{"Store": {noPatterns, tooLargeStore}}
-	twinRules := map[string][]string{"Store": {plainPatterns, plainProxy, tooLargeStore}, "VerificationPolicy": {inheritsNothing}}
+	ownRules := map[string][]string{"Store": {noPatterns}}
+	twinRules := map[string][]string{"Store": {plainPatterns, plainProxy}, "VerificationPolicy": {inheritsNothing}}
 	// A cluster resource may leave both out and use the identity of the pod.
 	credentials := map[string][][]string{"Store": {{"identity"}}, "TrustStore": {{"source", "kms"}, {"awsSigner"}}}
 	for kind, fields := range extra {

@@ -33,7 +33,6 @@ type StoreCommon struct {
 // StoreSpec configures access to registries.
 // +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
 // +kubebuilder:validation:XValidation:rule="self.registries.all(r, !r.contains('*'))",message="only a ClusterStore can list registries by pattern; list each host"
-// +kubebuilder:validation:XValidation:rule="self.registries.map(x, size(x) + 3).sum() + (has(self.caBundle) && has(self.caBundle.inline) ? size(self.caBundle.inline) : 0) + (has(self.additionalCABundles) ? self.additionalCABundles.map(b, 650 + (has(b.inline) ? size(b.inline) : 0)).sum() : 0) <= 55000",message="spec holds more than 64 KiB: put certificates into a ConfigMap or a Secret"
 type StoreSpec struct {
 	StoreCommon `json:",inline"`
 
@@ -74,7 +73,6 @@ type StoreSpec struct {
 // +kubebuilder:validation:XValidation:rule="[has(self.identity), has(self.imagePullSecrets), has(self.imagePullSecretsFrom)].filter(x, x).size() <= 1",message="spec.identity, spec.imagePullSecrets and spec.imagePullSecretsFrom are three ways to log in; use one"
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || self.registries.all(r, !r.contains('*'))",message="spec.insecurePlainHTTP cannot be used with patterns in spec.registries; list each host"
 // +kubebuilder:validation:XValidation:rule="!has(self.insecurePlainHTTP) || !self.insecurePlainHTTP || !has(self.proxy) || !has(self.proxy.url)",message="spec.proxy.url cannot be used with spec.insecurePlainHTTP: proxies open tunnels for TLS only"
-// +kubebuilder:validation:XValidation:rule="self.registries.map(x, size(x) + 3).sum() + (has(self.caBundle) && has(self.caBundle.inline) ? size(self.caBundle.inline) : 0) + (has(self.additionalCABundles) ? self.additionalCABundles.map(b, 650 + (has(b.inline) ? size(b.inline) : 0)).sum() : 0) + (has(self.proxy) ? (has(self.proxy.caBundle) && has(self.proxy.caBundle.inline) ? size(self.proxy.caBundle.inline) : 0) + (has(self.proxy.noProxy) ? self.proxy.noProxy.map(x, size(x) + 3).sum() : 0) + (has(self.proxy.alsoFor) ? self.proxy.alsoFor.map(x, size(x) + 3).sum() : 0) : 0) <= 52000",message="spec holds more than 64 KiB: put certificates into a ConfigMap or a Secret"
 type ClusterStoreSpec struct {
 	StoreCommon `json:",inline"`
 

@@ -67,7 +67,6 @@ const (
 )
 
 // VerificationPolicySpec defines how findings become a verdict.
-// +kubebuilder:validation:XValidation:rule="!has(self.rules) || self.rules.map(r, 80 + r.images.map(x, size(x) + 3).sum() + (has(r.require) ? r.require.map(q, 60 + (has(q.anyOf) ? q.anyOf.map(x, size(x) + 3).sum() : 0) + (has(q.allOf) ? q.allOf.map(x, size(x) + 3).sum() : 0) + (has(q.expression) ? size(q.expression) : 0)).sum() : 0)).sum() <= 65000",message="spec holds more than 64 KiB: split it into several resources"
 type VerificationPolicySpec struct {
 	// Rules are tried in order; the first whose images match decides. Rules of
 	// several policies of a namespace are tried in the order of the policies' names.

@@ -40,9 +40,11 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 }
 
 func TestAPreviewOfNothingSaysThatNothingWasJudged(t *testing.T) {
-	var nothing, same strings.Builder
+	var nothing, unread, same strings.Builder
 	require.NoError(t, printablePreview(nil, nil, false).print(&nothing))
 	require.Equal(t, "Nothing was judged: no image runs there.\n", nothing.String())
+	require.NoError(t, printablePreview(nil, []live.Right{{}}, false).print(&unread))
+	require.True(t, strings.HasPrefix(unread.String(), "Nothing was judged.\n"), "whether an image runs there is not known: %s", unread.String())
 	row := live.Row{Use: live.Use{Namespace: "team-a", Image: "r/x"}}
 	row.Before.Verdict.Outcome, row.After.Verdict.Outcome = policy.Allowed, policy.Allowed
 	require.NoError(t, printablePreview([]live.Row{row}, nil, false).print(&same))

@@ -104,6 +104,8 @@ func (c printedChange) why() string {
 func (p printedPreview) print(out io.Writer) error {
 	w := newTable(out)
 	switch {
+	case len(p.Totals) == 0 && len(p.Missing) > 0:
+		fmt.Fprintln(w, "Nothing was judged.")
 	case len(p.Totals) == 0:
 		fmt.Fprintln(w, "Nothing was judged: no image runs there.")
 	case len(p.Images) == 0:

@@ -55,7 +55,7 @@ func selectStores(chain []rung, first int) []storesAt {
 			}
 			switch {
 			case i < first:
-				s.Mirrors, s.Evidence, s.EvidenceOnly = nil, nil, false
+				s.Store = s.WithoutPlaces()
 			case l.label != LevelCluster: // the cluster's are for all namespaces alike
 				s = s.reached(chain[i:])
 			}
@@ -123,7 +123,7 @@ func (v *view) storesOf(a *applicable) []Choice {
 	return mapSlice(levels, func(l storesAt) Choice {
 		why := "for " + joinNames(l.hosts)
 		switch {
-		case a.heir != (policy.ObjectRef{}):
+		case a != v.applicable:
 			why = "for " + a.left()
 		case l.at == v.last() && len(levels) == 1:
 			why = v.whyAt(l.at, v1alpha1.KindStore)

@@ -68,9 +68,15 @@ func (v *view) applicables() []*applicable {
 	return mapSlice(slices.Sorted(maps.Keys(v.applies)), func(first int) *applicable { return v.applies[first] })
 }
 
-// some reports whether something that applies in v is such.
+// some reports whether something that applies in v is such. Every namespace is asked at each
+// change of the cluster.
 func (v *view) some(such func(*applicable) bool) bool {
-	return slices.ContainsFunc(v.applicables(), such)
+	for _, a := range v.applies {
+		if such(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // path returns what judges images, each as far as those before leave them to it.
@@ -183,13 +189,13 @@ func warningLayers(levels []group) []group {
 func (v *view) decidingLayer(a *applicable, warns bool) verify.Layer {
 	deciding := a.deciding
 	if !a.denies() && len(a.warning) > 0 {
-		// A broken policy denies, even one that only warns.
-		warning := a.all()
-		i := slices.IndexFunc(warning, func(p compiledPolicy) bool { return p.broken != "" })
+		// A broken policy denies, even one that only warns. It has a layer of its own.
+		layers := warningLayers(a.warning)
+		i := slices.IndexFunc(layers, func(g group) bool { return g.policies[0].broken != "" })
 		if i < 0 {
-			return v.refused(verify.Layer{Registry: a.client, Source: warning[0].source, OnlyWarnings: true, Warns: warns})
+			return v.refused(verify.Layer{Registry: a.client, Source: layers[0].policies[0].source, OnlyWarnings: true, Warns: warns})
 		}
-		deciding = group{policies: warning[i : i+1]}
+		deciding = layers[i]
 	}
 	layer := v.judging(a, deciding, warns)
 	layer.RequireMatching = len(deciding.policies) == 0
@@ -219,8 +225,8 @@ func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
 	if g.rules != nil {
 		layer.Rules = g.rules // a home may have many rules, and a Tenant many namespaces
 	}
-	if layer.Inherits {
-		next := v.decidingLayer(v.applies[g.at+1], warns)
+	if further := v.applies[g.at+1]; layer.Inherits && further != nil { // without it, what is left is denied
+		next := v.decidingLayer(further, warns)
 		layer.Next = &next
 	}
 	return layer
@@ -261,9 +267,7 @@ func (s *Snapshot) access(v *view, stores []store, attestations bool) registry.A
 func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
 	v := s.view(namespace)
 	access := s.access(v, v.stores, true)
-	for i := range access.Stores {
-		access.Stores[i].Mirrors, access.Stores[i].Evidence, access.Stores[i].EvidenceOnly = nil, nil, false
-	}
+	access.Stores = mapSlice(access.Stores, registry.Store.WithoutPlaces)
 	return s.outside.Registry(access)
 }
 

@@ -58,18 +58,10 @@ func apply(chain []rung, first int) applicable {
 // denies reports whether a has a policy that denies.
 func (a *applicable) denies() bool { return len(a.deciding.policies) > 0 }
 
-// groups returns the groups of a, the one that decides first.
-func (a *applicable) groups() []group {
-	if !a.denies() {
-		return a.warning
-	}
-	return append([]group{a.deciding}, a.warning...)
-}
-
-// all returns every policy of a.
+// all returns every policy of a, those that decide first.
 func (a *applicable) all() []compiledPolicy {
-	var all []compiledPolicy
-	for _, g := range a.groups() {
+	all := slices.Clone(a.deciding.policies)
+	for _, g := range a.warning {
 		all = append(all, g.policies...)
 	}
 	return all
@@ -140,25 +132,27 @@ func (v *view) policyChoices() []Choice {
 	const kind = v1alpha1.KindVerificationPolicy
 	var choices, warnings []Choice
 	told := map[int]bool{} // levels whose policies are in choices
-	for _, a := range v.applicables() {
-		why := "it judges " + a.left()
-		switch g := a.deciding; {
-		case !a.denies() && a.heir == (policy.ObjectRef{}):
-			none := v.none(kind)
-			if len(a.warning) > 0 {
-				none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.chain), kind)
-			}
-			choices = append(choices, none)
-		case !a.denies() || told[g.at]:
-		default:
-			told[g.at] = true
-			if a.heir == (policy.ObjectRef{}) {
-				if why = v.whyAt(g.at, kind); strictest(g.policies).inherits() {
-					why = fmt.Sprintf("%s has its own %s", v.name(v.chain[g.at]), kind)
-				}
-			}
-			choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), why))
+	if !v.denies() {
+		none := v.none(kind)
+		if len(v.warning) > 0 {
+			none.Why = fmt.Sprintf("%s has a %s that denies", v.neither(v.chain), kind)
 		}
+		choices = append(choices, none)
+	}
+	for _, a := range v.applicables() {
+		g := a.deciding
+		if !a.denies() || told[g.at] {
+			continue
+		}
+		told[g.at] = true
+		why := "it judges " + a.left()
+		switch {
+		case a == v.applicable && strictest(g.policies).inherits(): // that no other applies would not be true
+			why = fmt.Sprintf("%s has its own %s", v.name(v.chain[g.at]), kind)
+		case a == v.applicable:
+			why = v.whyAt(g.at, kind)
+		}
+		choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), why))
 	}
 	for _, a := range v.path() {
 		for _, g := range a.warning {

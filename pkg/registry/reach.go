@@ -44,6 +44,13 @@ func (s Store) serves(host string) bool {
 // takesAll reports whether s is broken and its hosts are unknown.
 func (s Store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(s.Patterns) == 0 }
 
+// WithoutPlaces returns the store without mirrors and evidence repositories: how its
+// registries are reached, and nothing else.
+func (s Store) WithoutPlaces() Store {
+	s.Mirrors, s.Evidence, s.EvidenceOnly = nil, nil, false
+	return s
+}
+
 // credential returns what the store sends to a host: what its secrets have for exactly
 // this host, or the login of a cloud that has the host.
 func (s Store) credential(host string) Credential {

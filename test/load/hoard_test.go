@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -83,8 +82,7 @@ func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
 	t.Logf("at most %d MiB, of %d in the limit", w.within(t), limit)
 }
 
-// hoarded starts an API server with definitions that do not limit specs, and makes the
-// namespaces quiet and hoard.
+// hoarded starts an API server and makes the namespaces quiet and hoard.
 func hoarded(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -93,14 +91,6 @@ func hoarded(t *testing.T) *cluster.Cluster {
 	require.NoError(t, err)
 	definitions, err := suite.Definitions()
 	require.NoError(t, err)
-	for _, definition := range definitions {
-		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
-		require.NoError(t, err)
-		for _, version := range versions {
-			unstructured.RemoveNestedField(version.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "x-kubernetes-validations")
-		}
-		require.NoError(t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
-	}
 	require.NoError(t, c.Apply(ctx, append(definitions, suite.Namespace("quiet"), suite.Namespace("hoard"))...))
 	return c
 }

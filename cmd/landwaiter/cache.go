@@ -98,13 +98,13 @@ func printableUsage(found map[verify.Namespace]cache.Use) printedUsage {
 }
 
 func (u printedUsage) print(out io.Writer) error {
-	w := newTable(out)
-	fmt.Fprintln(w, "NAMESPACE\tKEYS\tBYTES")
+	s := newScreen(out)
+	s.row("NAMESPACE", "KEYS", "BYTES")
 	for _, use := range u.Namespaces {
-		fmt.Fprintf(w, "%s\t%d\t%d\n", use.Namespace, use.Keys, use.Bytes)
+		s.row(use.Namespace, use.Keys, use.Bytes)
 	}
-	fmt.Fprintf(w, "(all)\t%d\t%d\n", u.Keys, u.Bytes)
-	return w.Flush()
+	s.row("(all)", u.Keys, u.Bytes)
+	return s.flush()
 }
 
 // printedPurge is what cache purge prints.
@@ -137,8 +137,9 @@ or a file that it names cannot be read, 69 Redis failed.`,
 			return withRedis(cmd, flags, timeout, func(ctx context.Context, client redis.UniversalClient) error {
 				removed, err := cache.Purge(ctx, client, ns)
 				printed := output.print(cmd, printedPurge{Namespace: ns.Label(), Keys: removed}, func(out io.Writer) error {
-					_, err := fmt.Fprintf(out, "%d keys of %s removed\n", removed, ns.Label())
-					return err
+					s := newScreen(out)
+					s.line("%d keys of %s removed", removed, ns.Label())
+					return s.flush()
 				})
 				return errors.Join(err, printed)
 			})

@@ -173,11 +173,11 @@ func printableListing(namespace verify.Namespace, found cache.Listing, now time.
 const shortGeneration = 8
 
 func (l printedListing) print(out io.Writer) error {
-	w := newTable(out)
-	fmt.Fprintln(w, "VERDICT\tAGE\tEXPIRES\tGENERATION\tIMAGE, POLICY AND REASON")
+	s := newScreen(out)
+	s.row("VERDICT", "AGE", "EXPIRES", "GENERATION", "IMAGE, POLICY AND REASON")
 	for _, e := range l.Entries {
 		if e.Verdict == unopened {
-			fmt.Fprintf(w, "%s\t-\t-\t-\t%s\n", strings.ToUpper(unopened), e.Reason)
+			s.row(strings.ToUpper(unopened), "-", "-", "-", e.Reason)
 			continue
 		}
 		left := "expired"
@@ -188,11 +188,8 @@ func (l printedListing) print(out io.Writer) error {
 		if e.Policy != "" {
 			about += " by " + e.Policy
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.*s\t%s: %s\n", strings.ToUpper(e.Verdict), e.age.Round(time.Second), left, shortGeneration, e.Generation, about, e.Reason)
+		s.row(strings.ToUpper(e.Verdict), e.age.Round(time.Second), left, fmt.Sprintf("%.*s", shortGeneration, e.Generation), about+": "+e.Reason)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "%d keys of %s, %d did not open, %d left out by --limit\n", l.Keys, l.Namespace, l.Unopened, l.LeftOff)
-	return err
+	s.line("%d keys of %s, %d did not open, %d left out by --limit", l.Keys, l.Namespace, l.Unopened, l.LeftOff)
+	return s.flush()
 }

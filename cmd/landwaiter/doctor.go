@@ -136,29 +136,27 @@ func printableDiagnosis(report doctor.Report) printedDiagnosis {
 // print prints one paragraph for each finding. Commands are not wrapped, so that they can
 // be copied.
 func (p printedDiagnosis) print(out io.Writer) error {
-	var b strings.Builder
+	s := newScreen(out)
 	for _, f := range p.Findings {
 		said := fmt.Sprintf("%s %s: %s: %s: %s.", f.Severity, f.ID, f.Object, f.Message, f.Why)
-		fmt.Fprintf(&b, "%s\n  fix:     %s\n", strings.Join(wrap(said, tableWidth-2), "\n  "), f.Command)
+		s.wrapped("", "  ", said)
+		s.line("  fix:     %s", f.Command)
 		if f.Keep != "" {
-			fmt.Fprintf(&b, "  keep it: %s\n", f.Keep)
+			s.line("  keep it: %s", f.Keep)
 		}
-		b.WriteString("\n")
+		s.line("")
 	}
 	lacking := false
 	for _, u := range p.Unchecked {
 		lacking = lacking || u.MissingRight != ""
-		fmt.Fprintf(&b, "not checked: %s:\n", u.Why)
-		for _, line := range wrap(strings.Join(u.IDs, ", "), tableWidth-4) {
-			b.WriteString("    " + line + "\n")
-		}
+		s.line("not checked: %s:", u.Why)
+		s.wrapped("    ", "    ", strings.Join(u.IDs, ", "))
 	}
 	if lacking {
-		b.WriteString("The ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.\n")
+		s.line("The ClusterRole landwaiter-doctor has all of these rights: ask a cluster admin to bind it.")
 	}
-	fmt.Fprintf(&b, "%s, %s not checked\n", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
-	_, err := io.WriteString(out, b.String())
-	return err
+	s.line("%s, %s not checked", amount(len(p.Findings), "finding"), amount(p.unknown(), "kind"))
+	return s.flush()
 }
 
 // unknown is how many kinds of findings were not looked for.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,15 +97,14 @@ func (x explanations) show(cmd *cobra.Command, output *format, list bool) error 
 		return output.print(cmd, x.Explanations[0], x.Explanations[0].print)
 	}
 	return output.print(cmd, x, func(out io.Writer) error {
+		s := newScreen(out)
 		for i, e := range x.Explanations {
 			if i > 0 {
-				fmt.Fprintln(out)
+				s.line("")
 			}
-			if err := e.print(out); err != nil {
-				return err
-			}
+			e.show(s)
 		}
-		return nil
+		return s.flush()
 	})
 }
 
@@ -131,50 +131,65 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 }
 
 func (e explanation) print(out io.Writer) error {
+	s := newScreen(out)
+	e.show(s)
+	return s.flush()
+}
+
+func (e explanation) show(s *screen) {
 	namespace := e.Namespace
 	if namespace == "" {
 		namespace = "(none: cluster resources only)"
 	}
-	w := newTable(out)
-	fmt.Fprintf(w, "image\t%s\ndigest\t%s\nnamespace\t%s\nverdict\t%s\nreason\t%s\ngeneration\t%.12s\n",
-		e.Image, e.Digest, namespace, e.headline(), e.Reason, e.Generation)
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	s.row("image", e.Image)
+	s.row("digest", e.Digest)
+	s.row("namespace", namespace)
+	s.row("verdict", e.headline())
+	s.row("reason", e.Reason)
+	s.row("generation", fmt.Sprintf("%.12s", e.Generation))
+	s.line("")
 	if e.Remediation != "" { // in one line, because it is often a command to copy
-		fmt.Fprintf(out, "\nTO FIX\n%s\n", e.Remediation)
+		s.line("TO FIX")
+		s.line("%s", e.Remediation)
+		s.line("")
 	}
-	w = newTable(out)
-	fmt.Fprintf(w, "\nRESOURCES\nKIND\tLEVEL\tAPPLIED\tWHY\n")
+	s.line("RESOURCES")
+	s.row("KIND", "LEVEL", "APPLIED", "WHY")
 	for _, c := range e.Resources {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Kind, c.level(), sourceNames(c.Applied), c.Why)
+		s.row(c.Kind, c.level(), sourceNames(c.Applied), c.Why)
 	}
 	if len(e.Looked) > 0 {
-		fmt.Fprintf(w, "\nLOOKED AT\nPLACE\tROLE\tIMAGE\tMANIFESTS\tTO CHECK\tERROR\n")
+		s.line("")
+		s.line("LOOKED AT")
+		s.row("PLACE", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
 	}
 	for _, l := range e.Looked {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", l.Place, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
+		s.row(l.Place, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
 	}
-	fmt.Fprintf(w, "\nFOUND\nVERIFIER\tRESULT\tEVIDENCE\tMESSAGE\n")
+	s.line("")
+	s.line("FOUND")
+	s.row("VERIFIER", "RESULT", "EVIDENCE", "MESSAGE")
 	for _, f := range e.Findings {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.by(), f.Result, short(f.Digest), f.Message)
+		s.row(f.by(), f.Result, short(f.Digest), f.Message)
 	}
 	if len(e.Findings) == 0 {
-		fmt.Fprintln(w, "-\t-\t-\tno signature was looked for; see reason")
+		s.row("-", "-", "-", "no signature was looked for; see reason")
 	}
-	fmt.Fprintf(w, "\nSTAGES\nSTAGE\tTOOK\tOF\n")
-	for _, s := range e.Stages {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Duration, s.Detail)
+	s.line("")
+	s.line("STAGES")
+	s.row("STAGE", "TOOK", "OF")
+	for _, stage := range e.Stages {
+		s.row(stage.Name, stage.Duration, stage.Detail)
 	}
-	fmt.Fprintf(w, "total\t%s\t\n", e.Took)
-	if err := w.Flush(); err != nil || e.Origin == nil {
-		return err
+	s.row("total", e.Took, "")
+	if e.Origin == nil {
+		return
 	}
-	fmt.Fprintf(out, "\nCOMPARED WITH %s\n%s\n", e.Origin.Place, strings.Join(e.Origin.Said, "\n"))
-	for _, digest := range e.Origin.Missing {
-		fmt.Fprintln(out, digest)
+	s.line("")
+	s.line("COMPARED WITH %s", e.Origin.Place)
+	for _, said := range slices.Concat(e.Origin.Said, e.Origin.Missing) {
+		s.line("%s", said)
 	}
-	return nil
 }
 
 func sourceNames(sources []printedRef) string {

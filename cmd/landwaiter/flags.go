@@ -133,15 +133,15 @@ func (f *serviceFlags) report(stderr io.Writer, namespace verify.Namespace, load
 		said = "error"
 	}
 	for _, p := range loaded.Problems {
-		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, plain(p.Source.String()), p.Reason, plainLines(p.Message))
+		sayLines(stderr, fmt.Sprintf("%s: %s: %s: %s", said, plain(p.Source.String()), p.Reason, p.Message))
 	}
 	if loaded.Ignored > 0 {
-		fmt.Fprintf(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d\n", loaded.Ignored)
+		say(stderr, "note: objects of kinds that Landwaiter does not use were ignored: %d", loaded.Ignored)
 	}
 	wrong := len(loaded.Problems)
 	if f.configDir != "" && namespace != verify.Cluster && !slices.Contains(loaded.Namespaces, string(namespace)) {
 		wrong++
-		fmt.Fprintf(stderr, "%s: %s\n", said, f.unknown(string(namespace), loaded))
+		say(stderr, "%s: %s", said, f.unknown(string(namespace), loaded))
 	}
 	if f.strict && wrong > 0 {
 		return fmt.Errorf("--strict: nothing was asked, because %s has the errors above", f.configDir)

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -45,22 +50,45 @@ func (f *format) Set(s string) error {
 // print prints value in JSON or YAML, or what asTable prints.
 func (f *format) print(cmd *cobra.Command, value any, asTable func(io.Writer) error) error {
 	out := cmd.OutOrStdout()
-	switch *f {
-	case formatJSON:
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return unavailable(encoder.Encode(value))
-	case formatYAML:
-		text, err := yaml.Marshal(value)
-		if err != nil {
+	if *f == formatTable {
+		return unavailable(asTable(out))
+	}
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return unavailable(err)
+	}
+	text := escaped(buffer.Bytes())
+	if *f == formatYAML {
+		var err error
+		if text, err = yaml.JSONToYAML(text); err != nil {
 			return unavailable(err)
 		}
-		_, err = out.Write(text)
-		return unavailable(err)
-	case formatTable:
+		// What is still there, such as text from right to left, YAML has no escape for without quotes.
+		text = bytes.Join(mapped(bytes.Split(text, []byte("\n")), func(line []byte) []byte { return []byte(oneLine(string(line))) }), []byte("\n"))
 	}
-	return unavailable(asTable(out))
+	_, err := out.Write(text)
+	return unavailable(err)
+}
+
+// escaped writes characters that control a terminal as JSON's escapes: encoding/json does so
+// below U+0020 only.
+func escaped(text []byte) []byte {
+	made := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case unicode.IsPrint(r) || r == '\n':
+			made = utf8.AppendRune(made, r)
+		case utf16.RuneLen(r) == 2:
+			high, low := utf16.EncodeRune(r)
+			made = fmt.Appendf(made, `\u%04x\u%04x`, high, low)
+		default:
+			made = fmt.Appendf(made, `\u%04x`, r)
+		}
+	}
+	return made
 }
 
 // duration is a time that JSON has in milliseconds with their unit, such as "12.5ms".

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -130,9 +129,9 @@ func printableCases(results []isolation.Result) printedCases {
 // print has one row per case and team, and at the end one for everybody for whom a case did
 // not hold.
 func (p printedCases) print(out io.Writer) error {
-	w := newTable(out)
-	fmt.Fprintln(w, "CASE\tTENANT\tRESULT\tTRIES TO, AND WHO REFUSED")
-	var untried, holes strings.Builder
+	s := newScreen(out)
+	s.row("CASE", "TENANT", "RESULT", "TRIES TO, AND WHO REFUSED")
+	var untried, holes [][]any
 	for i := 0; i < len(p.Cases); {
 		first := p.Cases[i]
 		var by []string
@@ -152,22 +151,21 @@ func (p printedCases) print(out io.Writer) error {
 			}
 		}
 		if held > 0 && len(rest) == 0 {
-			fmt.Fprintf(w, "%s\t%s\theld\t%s: %s\n", first.Case, first.team(), first.Tries, strings.Join(by, ", "))
+			s.row(first.Case, first.team(), "held", first.Tries+": "+strings.Join(by, ", "))
 		}
 		for _, c := range rest {
 			result, rows := "NOT HELD", &holes
 			if c.Outcome == string(isolation.NotTried) {
 				result, rows = "not tried", &untried
 			}
-			fmt.Fprintf(rows, "%s\t%s\t%s\t%s\n", c.Case, c.team(), result, c.sentence())
+			*rows = append(*rows, []any{c.Case, c.team(), result, c.sentence()})
 		}
 	}
-	fmt.Fprint(w, untried.String(), holes.String())
-	if err := w.Flush(); err != nil {
-		return err
+	for _, cells := range slices.Concat(untried, holes) {
+		s.row(cells...)
 	}
-	_, err := fmt.Fprintf(out, "%d held, %d not held, %d not tried; nothing was written\n", p.Held, p.NotHeld, p.NotTried)
-	return err
+	s.line("%d held, %d not held, %d not tried; nothing was written", p.Held, p.NotHeld, p.NotTried)
+	return s.flush()
 }
 
 // team names who tries to reach whom.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,7 +69,7 @@ written.`,
 			if err := output.print(cmd, printed, printed.print); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "resources: %d, errors: %d, notes: %d, objects of other kinds: %d\n", printed.Resources, printed.Errors, printed.Notes, printed.Ignored)
+			say(cmd.ErrOrStderr(), "resources: %d, errors: %d, notes: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Notes, printed.Ignored)
 			if printed.Errors > 0 || strict && printed.Notes > 0 {
 				return &exitError{code: exitDenied}
 			}
@@ -94,18 +94,17 @@ func printableLint(report lint.Report) printedLint {
 
 // print prints one line for each finding, as compilers do.
 func (p printedLint) print(out io.Writer) error {
+	s := newScreen(out)
 	for _, issue := range p.Findings {
-		if _, err := fmt.Fprintln(out, issue); err != nil {
-			return err
-		}
+		s.line("%s", issue)
 	}
-	return nil
+	return s.flush()
 }
 
 // String returns a finding as one line.
 func (i printedIssue) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d: ", i.File, i.Line)
+	b.WriteString(i.File + ":" + strconv.Itoa(i.Line) + ": ")
 	if i.Severity != string(lint.Error) {
 		b.WriteString(i.Severity + ": ")
 	}

@@ -90,7 +90,7 @@ func runAs(ctx context.Context, program string, args []string, stdout, stderr io
 		return exitOK
 	}
 	if message := err.Error(); message != "" {
-		fmt.Fprintln(stderr, "landwaiter:", plainLines(message))
+		sayLines(stderr, "landwaiter: "+message)
 	}
 	var exit *exitError
 	if errors.As(err, &exit) {

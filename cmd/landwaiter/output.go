@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -89,7 +88,7 @@ func printableChoice(c compile.Choice, known bool) printedChoice {
 	if !known || slices.ContainsFunc(c.Applied, func(ref policy.ObjectRef) bool { return ref.Name == resource.HiddenName }) {
 		return printedChoice{Kind: c.Kind, Level: levelUnknown, Applied: []printedRef{}, Why: "you may not read all that may apply"}
 	}
-	return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: plain(c.Why), Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}
+	return printedChoice{Kind: c.Kind, Level: c.Level, Tenant: c.Tenant, Why: c.Why, Applied: mapped(c.Applied, func(ref policy.ObjectRef) printedRef { return printedRef(ref) })}
 }
 
 // level names the level in a table.
@@ -196,25 +195,24 @@ func printableResults(questions []question, results []verify.Result) printedResu
 }
 
 func (p printedResults) print(out io.Writer) error {
-	w := newTable(out)
+	s := newScreen(out)
 	if slices.ContainsFunc(p.Results, func(r printedResult) bool { return len(r.Used) > 0 }) {
-		return p.printUses(w)
+		p.showUses(s)
+		return s.flush()
 	}
-	fmt.Fprintln(w, "IMAGE\tVERDICT\tDIGEST\tREASON")
+	s.row("IMAGE", "VERDICT", "DIGEST", "REASON")
 	for _, r := range p.Results {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
+		s.row(r.Image, r.headline(), short(r.Digest), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
 	}
-	return w.Flush()
+	return s.flush()
 }
 
-// printUses prints images with the workloads that have them.
-func (p printedResults) printUses(w *table) error {
-	fmt.Fprintln(w, "NAMESPACE\tUSED BY\tIMAGE\tVERDICT\tREASON")
+// showUses shows images with the workloads that have them.
+func (p printedResults) showUses(s *screen) {
+	s.row("NAMESPACE", "USED BY", "IMAGE", "VERDICT", "REASON")
 	for _, r := range p.Results {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Namespace, used(live.Use{Owners: r.Used}), plain(r.Image), r.headline(),
-			plain(policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text()))
+		s.row(r.Namespace, used(live.Use{Owners: r.Used}), r.Image, r.headline(), policy.Verdict{Reason: r.Reason, Remediation: r.Remediation}.Text())
 	}
-	return w.Flush()
 }
 
 // short shortens a digest to the part that people compare.

@@ -85,27 +85,24 @@ func notWritten(err error) error {
 
 // print lists what is new or different, and counts the rest.
 func (p printedTree) print(out io.Writer) error {
-	w := newTable(out)
+	s := newScreen(out)
 	shown := false
 	for _, file := range p.Files {
 		if file.Result == string(scaffold.Unchanged) {
 			continue
 		}
 		if !shown {
-			fmt.Fprintln(w, "FILE\tRESULT")
+			s.row("FILE", "RESULT")
 			shown = true
 		}
-		fmt.Fprintf(w, "%s\t%s\n", file.Path, file.Result)
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		s.row(file.Path, file.Result)
 	}
 	suffix := ""
 	if p.DryRun {
 		suffix = " (dry run: nothing was written)"
 	}
-	_, err := fmt.Fprintf(out, "%s: %d created, %d changed, %d as they were%s\n", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
-	return err
+	s.line("%s: %d created, %d changed, %d as they were%s", amount(p.Created+p.Changed+p.Unchanged, "file"), p.Created, p.Changed, p.Unchanged, suffix)
+	return s.flush()
 }
 
 // settings reads what an earlier platform init wrote into a folder; found is false if none did.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -33,8 +34,8 @@ be written.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), command)
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+			say(cmd.ErrOrStderr(), "%s", command)
+			_, err = io.WriteString(cmd.OutOrStdout(), text)
 			return unavailable(err)
 		},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -68,15 +67,12 @@ tree cannot be read.`,
 }
 
 func (p printedTreeCheck) print(out io.Writer) error {
-	w := newTable(out)
+	s := newScreen(out)
 	for _, f := range p.Findings {
-		fmt.Fprintf(w, "%s\t%s\n", f.File, f.Message)
+		s.row(f.File, f.Message)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "%s built, %s\n", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
-	return err
+	s.line("%s built, %s", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
+	return s.flush()
 }
 
 // lintText returns what lint says is wrong with resources. Notes are about what is not

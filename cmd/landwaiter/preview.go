@@ -164,7 +164,7 @@ func (f *previewFlags) change(cmd *cobra.Command, namespace verify.Namespace) (l
 			return live.Change{}, fmt.Errorf("the files have nothing that decides about images (objects of other kinds: %d); to judge manifests, use landwaiter verify -f", others)
 		}
 		if others > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d\n", others)
+			say(cmd.ErrOrStderr(), "note: objects of kinds that Landwaiter does not use were ignored: %d", others)
 		}
 		change = read
 	}
@@ -223,13 +223,13 @@ func judge(ctx context.Context, stderr io.Writer, options service.Options, befor
 // warn says what a reader of the rows should know of the change.
 func warn(stderr io.Writer, problems []resource.Problem, change live.Change, scope live.Scope, before live.State) {
 	for _, p := range problems {
-		fmt.Fprintf(stderr, "warning: with the change, %s: %s: %s\n", plain(p.Source.String()), p.Reason, plain(p.Message))
+		say(stderr, "warning: with the change, %s: %s: %s", p.Source, p.Reason, plain(p.Message))
 	}
 	if scope.All {
 		return
 	}
 	if change.ClusterScoped() {
-		fmt.Fprintf(stderr, "note: the change has cluster-scoped resources, and only namespace %s was looked at; use -A for the whole cluster\n", scope.Namespaces[0])
+		say(stderr, "note: the change has cluster-scoped resources, and only namespace %s was looked at; use -A for the whole cluster", scope.Namespaces[0])
 	}
 	touched := change.Objects.InNamespaces()
 	for _, ref := range change.Delete {
@@ -239,7 +239,7 @@ func warn(stderr io.Writer, problems []resource.Problem, change live.Change, sco
 	}
 	for _, name := range touched {
 		if !slices.Contains(before.Namespaces, verify.Namespace(name)) {
-			fmt.Fprintf(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A\n", name, name)
+			say(stderr, "note: the change has objects of namespace %s, where no image was judged; use -n %s or -A", name, name)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func (p *progress) step() {
 	p.done++
 	if now := time.Now(); now.After(p.next) {
 		p.next = now.Add(progressEvery)
-		fmt.Fprintf(p.out, "judged %d of %d images\n", p.done, p.all)
+		say(p.out, "judged %d of %d images", p.done, p.all)
 	}
 }
 

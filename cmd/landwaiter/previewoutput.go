@@ -86,7 +86,7 @@ func (a printedAnswer) text() string {
 	if a.Remediation != "" {
 		text += ". To fix: " + a.Remediation
 	}
-	return plain(text)
+	return text
 }
 
 // why says why the verdict would be another one: the reason of the new one, and of the old
@@ -102,35 +102,37 @@ func (c printedChange) why() string {
 }
 
 func (p printedPreview) print(out io.Writer) error {
-	w := newTable(out)
+	s := newScreen(out)
 	switch {
 	case len(p.Totals) == 0 && len(p.Missing) > 0:
-		fmt.Fprintln(w, "Nothing was judged.")
+		s.line("Nothing was judged.")
 	case len(p.Totals) == 0:
-		fmt.Fprintln(w, "Nothing was judged: no image runs there.")
+		s.line("Nothing was judged: no image runs there.")
 	case len(p.Images) == 0:
-		fmt.Fprintln(w, "No verdict would change.")
+		s.line("No verdict would change.")
 	default:
-		fmt.Fprintln(w, "NAMESPACE\tUSED BY\tIMAGE\tNOW\tTHEN\tWHY")
+		s.row("NAMESPACE", "USED BY", "IMAGE", "NOW", "THEN", "WHY")
 	}
 	for _, c := range p.Images {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Namespace, used(live.Use{Owners: c.Used, Pods: c.Pods}), plain(c.Image),
+		s.row(c.Namespace, used(live.Use{Owners: c.Used, Pods: c.Pods}), c.Image,
 			strings.ToUpper(string(c.From.Answer)), strings.ToUpper(string(c.To.Answer)), c.why())
 	}
 	if len(p.Totals) > 0 {
-		fmt.Fprintf(w, "\nNAMESPACE\tIMAGES\tALLOWED\tWARNED\tDENIED\tUNKNOWN\tNEWLY DENIED\n")
+		s.line("")
+		s.row("NAMESPACE", "IMAGES", "ALLOWED", "WARNED", "DENIED", "UNKNOWN", "NEWLY DENIED")
 	}
 	for _, t := range p.Totals {
-		fmt.Fprintf(w, "%s\t%d", t.Namespace, t.Images)
+		cells := []any{t.Namespace, t.Images}
 		for _, answer := range []live.Answer{live.Allowed, live.Warned, live.Denied, live.Unknown} {
-			fmt.Fprintf(w, "\t%s", moved(t.From[answer], t.To[answer]))
+			cells = append(cells, moved(t.From[answer], t.To[answer]))
 		}
-		fmt.Fprintf(w, "\t%d\n", t.Breaks)
+		s.row(append(cells, t.Breaks)...)
 	}
 	for _, right := range p.Missing {
-		fmt.Fprintf(w, "\nThere may be more images: %s\n", right)
+		s.line("")
+		s.line("There may be more images: %s", right)
 	}
-	return w.Flush()
+	return s.flush()
 }
 
 // moved shows a number as it is and as it would be.

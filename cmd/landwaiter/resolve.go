@@ -26,12 +26,11 @@ type resolutions struct {
 }
 
 func (r resolutions) print(out io.Writer) error {
+	s := newScreen(out)
 	for _, resolved := range r.Resolutions {
-		if _, err := fmt.Fprintln(out, resolved.Resolved); err != nil {
-			return err
-		}
+		s.line("%s", resolved.Resolved)
 	}
-	return nil
+	return s.flush()
 }
 
 // resolveImage asks for the digest of one image.

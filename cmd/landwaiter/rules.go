@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -129,7 +128,7 @@ func (f *serviceFlags) questions(cmd *cobra.Command, args []string) ([]question,
 		return nil, err
 	}
 	if others > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "note: objects of kinds without a pod were ignored: %d\n", others)
+		say(cmd.ErrOrStderr(), "note: objects of kinds without a pod were ignored: %d", others)
 	}
 	return mapped(uses, func(u live.Use) question { return question{namespace: u.Namespace, image: u.Image, use: u} }), nil
 }
@@ -207,10 +206,10 @@ func (f *serviceFlags) sayProblems(stderr io.Writer, state live.State, problems 
 	}
 	problems = ofNamespaces(state, problems)
 	for _, p := range problems {
-		fmt.Fprintf(stderr, "%s: %s: %s: %s\n", said, plain(p.Source.String()), p.Reason, plain(p.Message))
+		say(stderr, "%s: %s: %s: %s", said, p.Source, p.Reason, plain(p.Message))
 	}
 	for _, namespace := range state.Missing {
-		fmt.Fprintf(stderr, "%s: namespace %s does not exist, so only cluster resources apply\n", said, namespace)
+		say(stderr, "%s: namespace %s does not exist, so only cluster resources apply", said, namespace)
 	}
 	if f.strict && len(problems)+len(state.Missing) > 0 {
 		return errors.New("--strict: nothing was asked, because of the errors above")
@@ -257,28 +256,6 @@ func unreachable(err error) error {
 		return &exitError{code: exitUndecided, err: err}
 	}
 	return unavailable(err)
-}
-
-// plain returns text that others wrote for a terminal: without control characters, and
-// bounded.
-func plain(text string) string {
-	const most = 2048
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '\uFFFD'
-	}, text)
-}
-
-// plainLines is [plain] for text of several lines, such as errors that are joined: files
-// and servers have a part in most errors.
-func plainLines(text string) string {
-	lines := strings.Split(strings.ReplaceAll(text, "\t", "    "), "\n")
-	return strings.Join(mapped(lines, plain), "\n")
 }
 
 // used says in which workloads an image is.

@@ -216,27 +216,25 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 }
 
 func (p printedStatus) print(out io.Writer) error {
+	s := newScreen(out)
 	for i, n := range p.Namespaces {
 		if i > 0 {
-			fmt.Fprintln(out)
+			s.line("")
 		}
-		if err := n.print(out); err != nil {
-			return err
-		}
+		n.show(s)
 	}
 	if len(p.Resources) > 0 {
-		fmt.Fprintln(out, "\nRESOURCES OF THE CLUSTER")
-		if err := printAttention(out, p.Resources); err != nil {
-			return err
-		}
+		s.line("")
+		s.line("RESOURCES OF THE CLUSTER")
+		showAttention(s, p.Resources)
 	}
 	for _, note := range p.Notes {
-		fmt.Fprintln(out, "note:", note)
+		s.line("note: %s", note)
 	}
 	for _, missing := range grouped(p.rights) {
-		fmt.Fprintln(out, strings.Join(wrap("not shown: "+missing, tableWidth), "\n    "))
+		s.wrapped("", "    ", "not shown: "+missing)
 	}
-	return nil
+	return s.flush()
 }
 
 // grouped returns sentences about missing rights, one for those that differ only in the
@@ -268,29 +266,26 @@ func grouped(rights []live.Right) []string {
 	return lines
 }
 
-func printAttention(out io.Writer, list []printedAttention) error {
-	w := newTable(out)
-	fmt.Fprintln(w, "RESOURCE\tCONDITION\tREASON\tMESSAGE")
+func showAttention(s *screen, list []printedAttention) {
+	s.row("RESOURCE", "CONDITION", "REASON", "MESSAGE")
 	for _, a := range list {
 		said := "not " + a.Condition
 		if a.Condition == v1alpha1.ConditionExpiresSoon {
 			said = a.Condition
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
+		s.row(a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
 	}
-	return w.Flush()
 }
 
-func (n printedNamespace) print(out io.Writer) error {
-	fmt.Fprintf(out, "NAMESPACE %s\n", n.Namespace)
-	w := newTable(out)
+func (n printedNamespace) show(s *screen) {
+	s.line("NAMESPACE %s", n.Namespace)
 	var counts []string
 	for _, result := range []string{v1alpha1.ReportPass, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportError, v1alpha1.ReportFail} {
 		if count := n.Counts[result]; count > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", count, result))
 		}
 	}
-	fmt.Fprintf(w, "running\t%s\n", cmp.Or(strings.Join(counts, ", "), "-"))
+	s.row("running", cmp.Or(strings.Join(counts, ", "), "-"))
 	var unknown []string
 	for _, c := range n.Rules {
 		if c.Level == levelUnknown {
@@ -299,32 +294,30 @@ func (n printedNamespace) print(out io.Writer) error {
 			}
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s: %s\n", c.Kind, c.level(), cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
+		s.row(c.Kind, c.level()+": "+cmp.Or(strings.Join(mapped(c.Applied, printedRef.String), ", "), c.Why))
 	}
 	if len(unknown) > 0 {
-		fmt.Fprintf(w, "not known\t%s: you may not read all that may apply\n", strings.Join(unknown, ", "))
+		s.row("not known", strings.Join(unknown, ", ")+": you may not read all that may apply")
 	}
 	floors := cmp.Or(strings.Join(n.Floors, ", "), "-")
 	if slices.Contains(n.Hidden, v1alpha1.KindClusterVerificationPolicy) {
 		floors = "not known"
 	}
-	fmt.Fprintf(w, "floors\t%s\n", floors)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	n.printImages(out)
-	w = newTable(out)
+	s.row("floors", floors)
+	n.showImages(s)
 	if len(n.Exceptions) > 0 {
-		fmt.Fprintf(w, "\nEXCEPTIONS IN USE\nEXCEPTION\tENDS\tWORKLOAD\tIMAGE\n")
+		s.line("")
+		s.line("EXCEPTIONS IN USE")
+		s.row("EXCEPTION", "ENDS", "WORKLOAD", "IMAGE")
 	}
 	for _, e := range n.Exceptions {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Exception, cmp.Or(e.Ends, "-"), cmp.Or(e.Workload, "-"), e.Image)
+		s.row(e.Exception, cmp.Or(e.Ends, "-"), cmp.Or(e.Workload, "-"), e.Image)
 	}
-	if err := w.Flush(); err != nil || len(n.Resources) == 0 {
-		return err
+	if len(n.Resources) > 0 {
+		s.line("")
+		s.line("RESOURCES")
+		showAttention(s, n.Resources)
 	}
-	fmt.Fprintln(out, "\nRESOURCES")
-	return printAttention(out, slices.Clone(n.Resources))
 }
 
 // unknown reports whether the level that decides about a kind depends on what the person may
@@ -336,35 +329,37 @@ func (n printedNamespace) unknown(kind string) bool {
 	})
 }
 
-// printImages prints images in blocks: what to do is often a command to copy.
-func (n printedNamespace) printImages(out io.Writer) {
+// showImages shows images in blocks: what to do is often a command to copy.
+func (n printedNamespace) showImages(s *screen) {
 	if len(n.Running) > 0 {
-		fmt.Fprintf(out, "\nRUNS\n")
+		s.line("")
+		s.line("RUNS")
 	}
 	for _, r := range n.Running {
-		fmt.Fprintf(out, "%s %s: %s\n", r.Result, cmp.Or(r.Workload, "-"), r.Image)
-		printLines(out, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
+		s.line("%s %s: %s", r.Result, cmp.Or(r.Workload, "-"), r.Image)
+		showDetails(s, "since "+cmp.Or(r.Since, "an unknown time"), r.Reason, r.Remediation)
 	}
 	if len(n.Denied) > 0 {
-		fmt.Fprintf(out, "\nDENIED IN THE LAST SEVEN DAYS (a dry run looks the same)\n")
+		s.line("")
+		s.line("DENIED IN THE LAST SEVEN DAYS (a dry run looks the same)")
 	}
 	for _, d := range n.Denied {
-		fmt.Fprintln(out, cmp.Or(d.Image, "(other images)"))
+		s.line("%s", cmp.Or(d.Image, "(other images)"))
 		when := amount(d.Count, "time") + ", last " + d.Last
 		if len(d.Workloads) > 0 {
 			when += "; in " + strings.Join(d.Workloads, ", ")
 		}
-		printLines(out, when, d.Reason, d.Remediation)
+		showDetails(s, when, d.Reason, d.Remediation)
 	}
 }
 
-// printLines prints what is known of an image below it. What to do is not wrapped.
-func printLines(out io.Writer, when, reason, remediation string) {
-	fmt.Fprintln(out, "    "+when)
+// showDetails shows what is known of an image below it. What to do is not wrapped.
+func showDetails(s *screen, when, reason, remediation string) {
+	s.line("    %s", when)
 	if reason != "" {
-		fmt.Fprintln(out, "    "+strings.Join(wrap(reason, tableWidth-4), "\n    "))
+		s.wrapped("    ", "    ", reason)
 	}
 	if remediation != "" {
-		fmt.Fprintln(out, "    To fix: "+remediation)
+		s.line("    To fix: %s", remediation)
 	}
 }

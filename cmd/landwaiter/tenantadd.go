@@ -185,7 +185,7 @@ func awaitTenants(ctx context.Context, c client.Client, tenants []*v1alpha1.Tena
 
 // print prints what changed, then one line for each Tenant.
 func (p printedAdded) print(out io.Writer) error {
-	w := newTable(out)
+	s := newScreen(out)
 	for _, t := range p.Tenants {
 		changed := 0
 		for _, o := range t.Objects {
@@ -193,14 +193,14 @@ func (p printedAdded) print(out io.Writer) error {
 				continue
 			}
 			if changed++; changed == 1 {
-				fmt.Fprintln(w, "OBJECT\tRESULT")
+				s.row("OBJECT", "RESULT")
 			}
 			if changed <= shownOutcomes {
-				fmt.Fprintf(w, "%s\t%s\n", o.Object, o.Result)
+				s.row(o.Object, o.Result)
 			}
 		}
 		if changed > shownOutcomes {
-			fmt.Fprintf(w, "… %d more (--output=json for all)\n", changed-shownOutcomes)
+			s.line("… %d more (--output=json for all)", changed-shownOutcomes)
 		}
 		others := 0
 		for _, member := range t.Members {
@@ -208,12 +208,12 @@ func (p printedAdded) print(out io.Writer) error {
 				others++
 			}
 		}
-		fmt.Fprintf(w, "tenant %s: home %s, %s, %s: %d created, %d changed, %d as they were", t.Tenant, t.Home, amount(others, "namespace"),
+		line := fmt.Sprintf("tenant %s: home %s, %s, %s: %d created, %d changed, %d as they were", t.Tenant, t.Home, amount(others, "namespace"),
 			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, t.Changed, t.Unchanged)
 		if t.Removed+t.Released > 0 {
-			fmt.Fprintf(w, ", %d removed, %d released", t.Removed, t.Released)
+			line += fmt.Sprintf(", %d removed, %d released", t.Removed, t.Released)
 		}
-		fmt.Fprintln(w)
+		s.line("%s", line)
 	}
-	return w.Flush()
+	return s.flush()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -77,16 +76,13 @@ is wrong, 69 the Kubernetes API does not answer.`,
 }
 
 func (p printedChecks) print(out io.Writer) error {
+	s := newScreen(out)
 	if len(p.Findings) > 0 {
-		w := newTable(out)
-		fmt.Fprintln(w, "FINDING\tWHERE\tWHAT TO DO")
-		for _, f := range p.Findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Finding, f.Where, f.Fix)
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
+		s.row("FINDING", "WHERE", "WHAT TO DO")
 	}
-	_, err := fmt.Fprintln(out, amount(len(p.Findings), "finding"))
-	return err
+	for _, f := range p.Findings {
+		s.row(f.Finding, f.Where, f.Fix)
+	}
+	s.line("%s", amount(len(p.Findings), "finding"))
+	return s.flush()
 }

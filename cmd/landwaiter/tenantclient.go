@@ -79,7 +79,7 @@ func printableProblem(p operator.Problem) printedProblem {
 // notDone ends a command with 1 if something was not done.
 func notDone(cmd *cobra.Command, problems []operator.Problem) error {
 	for _, problem := range problems {
-		fmt.Fprintf(cmd.ErrOrStderr(), "landwaiter: %s\n", problem.Message)
+		sayLines(cmd.ErrOrStderr(), "landwaiter: "+problem.Message)
 	}
 	if len(problems) > 0 {
 		return &exitError{code: exitDenied}

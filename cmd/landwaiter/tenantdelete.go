@@ -295,6 +295,7 @@ func (p printedDeleted) print(out io.Writer) error {
 	if len(p.Adopted) > 0 {
 		parts = append(parts, amount(len(p.Adopted), "adopted one")+" untouched")
 	}
-	_, err := fmt.Fprintf(out, "tenant %s: %s\n", p.Tenant, strings.Join(parts, ", "))
-	return err
+	s := newScreen(out)
+	s.line("tenant %s: %s", p.Tenant, strings.Join(parts, ", "))
+	return s.flush()
 }

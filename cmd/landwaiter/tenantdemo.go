@@ -44,6 +44,6 @@ func demoSource(ctx context.Context, admin *adminFlags) (*v1alpha1.TenantSource,
 
 // warnShared says what a shared source needs.
 func warnShared(stderr io.Writer, tenant string) {
-	fmt.Fprintf(stderr, "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others\n",
+	say(stderr, "landwaiter: Tenant %s shares GitRepository %s/%s: this works only where kustomize-controller runs with --no-cross-namespace-refs=false, which lets every tenant apply the sources of all others",
 		tenant, onboard.DemoNamespace, onboard.DemoSource)
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -92,23 +92,20 @@ Exit codes: 0, 64 the command line is wrong, 69 the Kubernetes API does not answ
 
 func (p printedTenants) print(out io.Writer) error {
 	// No cell wraps, so that scripts can cut columns as they do with kubectl.
-	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
-	fmt.Fprintln(w, "NAME\tHOME\tNAMESPACES\tDECIDES\tRECONCILER\tREADY\tPROVISIONED")
+	s := newScreen(out)
+	s.wide = true
+	s.row("NAME", "HOME", "NAMESPACES", "DECIDES", "RECONCILER", "READY", "PROVISIONED")
 	for _, t := range p.Tenants {
-		reconciler := t.Reconciler
-		if reconciler == "" {
-			reconciler = "-"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", t.Name, t.Home, t.Namespaces, t.Decides, reconciler, t.Ready, t.Provisioned)
+		s.row(t.Name, t.Home, t.Namespaces, t.Decides, cmp.Or(t.Reconciler, "-"), t.Ready, t.Provisioned)
 	}
-	return w.Flush()
+	return s.flush()
 }
 
 func (p printedTenantNamespaces) print(out io.Writer) error {
-	w := newTable(out)
-	fmt.Fprintln(w, "NAMESPACE\tNAME\tNS-STATUS")
+	s := newScreen(out)
+	s.row("NAMESPACE", "NAME", "NS-STATUS")
 	for _, n := range p.Namespaces {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", n.Namespace, n.Name, n.Status)
+		s.row(n.Namespace, n.Name, n.Status)
 	}
-	return w.Flush()
+	return s.flush()
 }

@@ -161,10 +161,11 @@ func (f *loginFlags) make(cmd *cobra.Command, login scaffold.Login, repo string)
 		return "", unavailable(err)
 	}
 	if key != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Add this deploy key to the team's repository, for reading only:\n%s\n", key)
+		say(cmd.ErrOrStderr(), "Add this deploy key to the team's repository, for reading only:")
+		say(cmd.ErrOrStderr(), "%s", key)
 	}
 	if f.out != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "The Secret %s/%s is in plain text in %s: kubectl apply -f it, and delete the file\n", login.Namespace, login.Name, f.out)
+		say(cmd.ErrOrStderr(), "The Secret %s/%s is in plain text in %s: kubectl apply -f it, and delete the file", login.Namespace, login.Name, f.out)
 	}
 	return encrypted, nil
 }

@@ -44,12 +44,11 @@ written.`,
 			if err != nil {
 				return err
 			}
+			s := newScreen(cmd.OutOrStdout())
 			for _, line := range onboard.RedisACL(tenant, members) {
-				if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
-					return unavailable(err)
-				}
+				s.line("%s", line)
 			}
-			return nil
+			return unavailable(s.flush())
 		},
 	}
 	flags.register(cmd)

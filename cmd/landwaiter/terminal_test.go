@@ -22,7 +22,10 @@ func TestErrorsCannotControlATerminal(t *testing.T) {
 	require.Contains(t, errs.String(), "]0;owned")
 	require.NotContains(t, errs.String()+out.String(), "\x1b")
 	require.NotContains(t, errs.String()+out.String(), "\a")
-	require.Equal(t, "one\n    two\n\uFFFD", plainLines("one\n\ttwo\n\x1b"), "lines stay")
+
+	var lines bytes.Buffer
+	sayLines(&lines, "one\n\ttwo\n\x1b")
+	require.Equal(t, "one\n   two\n  \uFFFD\n", lines.String(), "lines stay, and those after the first are indented")
 }
 
 func TestAnAPIServerThatHangsEndsCommandsAtTheirTimeout(t *testing.T) {

@@ -127,7 +127,7 @@ func (f trustFlags) export(cmd *cobra.Command) error {
 		if end.Due(now) {
 			note = "warning: "
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s%s ends at %s\n", note, end.Part, end.At.UTC().Format(time.RFC3339))
+		say(cmd.ErrOrStderr(), "%s%s ends at %s", note, end.Part, end.At.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

@@ -40,8 +40,9 @@ Exit codes: 0, or 64 if the command line is wrong.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return output.print(cmd, thisVersion(), func(out io.Writer) error {
-				_, err := fmt.Fprintln(out, thisVersion())
-				return err
+				s := newScreen(out)
+				s.line("%s", thisVersion())
+				return s.flush()
 			})
 		},
 	}

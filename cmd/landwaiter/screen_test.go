@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -20,9 +19,15 @@ func TestTablesFitTheirWidthAndLoseNoWord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			w := newTable(&out)
-			fmt.Fprintf(w, "TITLE\nIMAGE\tVERDICT\tREASON\n%s\tDENIED\t%s\nx\tALLOWED\tfine\n\nA\tB\n1\t2\n", image, reason)
-			require.NoError(t, w.Flush())
+			s := newScreen(&out)
+			s.line("TITLE")
+			s.row("IMAGE", "VERDICT", "REASON")
+			s.row(image, "DENIED", reason)
+			s.row("x", "ALLOWED", "fine")
+			s.line("")
+			s.row("A", "B")
+			s.row(1, 2)
+			require.NoError(t, s.flush())
 			for line := range strings.Lines(out.String()) {
 				require.LessOrEqual(t, utf8.RuneCountInString(line), tableWidth+1, line)
 				require.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"))
@@ -36,11 +41,12 @@ func TestTablesFitTheirWidthAndLoseNoWord(t *testing.T) {
 
 func TestColourIsForTerminalsOnly(t *testing.T) {
 	var out bytes.Buffer
-	w := newTable(&out)
-	require.False(t, w.paint)
-	w.paint = true
-	fmt.Fprint(w, "x\tDENIED\tDENIED is no outcome here\ny\tALLOWED (warning)\tz\n")
-	require.NoError(t, w.Flush())
+	s := newScreen(&out)
+	require.False(t, s.paint)
+	s.paint = true
+	s.row("x", "DENIED", "DENIED is no outcome here")
+	s.row("y", "ALLOWED (warning)", "z")
+	require.NoError(t, s.flush())
 	require.Contains(t, out.String(), "x  \x1b[31mDENIED\x1b[0m             DENIED is no outcome here\n")
 	require.Contains(t, out.String(), "y  \x1b[32mALLOWED (warning)\x1b[0m  z\n")
 

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Layout of tables, in characters.
+const (
+	tableWidth  = 120
+	columnWidth = 48 // of a column before the last, unless it has a longer word
+	lastWidth   = 40 // what the last column needs beside the others; with less it goes below them
+	gap         = 2
+)
+
+// screen writes lines and tables for people. Names, reasons and errors come from tenants, files
+// and servers, so it makes every line and cell printable: nothing but it writes to a terminal.
+type screen struct {
+	out   io.Writer
+	paint bool
+	wide  bool // no cell wraps
+	text  strings.Builder
+	rows  [][]string // of the table that the next line ends
+}
+
+func newScreen(out io.Writer) *screen { return &screen{out: out, paint: isTerminal(out)} }
+
+// row adds a row to a table, which is laid out within tableWidth.
+func (s *screen) row(cells ...any) {
+	s.rows = append(s.rows, mapped(cells, func(cell any) string { return plain(fmt.Sprint(cell)) }))
+}
+
+// line adds one line, which is not wrapped, and ends the table before it.
+func (s *screen) line(format string, args ...any) {
+	s.endTable()
+	s.text.WriteString(oneLine(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// wrapped adds text that is wrapped, each line but the first after indent.
+func (s *screen) wrapped(first, indent, text string) {
+	s.endTable()
+	s.text.WriteString(first + strings.Join(wrap(oneLine(text), tableWidth-utf8.RuneCountInString(indent)), "\n"+indent) + "\n")
+}
+
+// flush writes what was added.
+func (s *screen) flush() error {
+	s.endTable()
+	_, err := io.WriteString(s.out, s.text.String())
+	s.text.Reset()
+	return err
+}
+
+func (s *screen) endTable() {
+	if len(s.rows) > 0 {
+		s.block(&s.text, s.rows)
+		s.rows = nil
+	}
+}
+
+// say writes one line, such as a warning.
+func say(out io.Writer, format string, args ...any) {
+	s := newScreen(out)
+	s.line(format, args...)
+	_ = s.flush() // where a warning cannot be written, neither can this error
+}
+
+// sayLines writes text of several lines, such as errors that are joined. Lines after the first
+// are indented, so that none can be taken for a row of a table.
+func sayLines(out io.Writer, text string) {
+	s := newScreen(out)
+	for i, line := range strings.Split(text, "\n") {
+		if i == 0 {
+			s.line("%s", plain(line))
+		} else {
+			s.line("  %s", plain(line))
+		}
+	}
+	_ = s.flush()
+}
+
+// oneLine returns text in one line and without control characters. Tabs and ends of lines
+// become spaces.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case r == '\n' || r == '\t':
+			return ' '
+		}
+		return '\uFFFD'
+	}, text)
+}
+
+// plain is [oneLine] for text of any length, which it bounds.
+func plain(text string) string {
+	const most = 2048
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return oneLine(text)
+}
+
+// isTerminal reports whether out is a terminal whose user wants colour (no-color.org).
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// block lays out the rows of one table.
+func (s *screen) block(text *strings.Builder, rows [][]string) {
+	limit, total := columnWidth, tableWidth
+	if s.wide {
+		limit, total = math.MaxInt, math.MaxInt
+	}
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row[:len(row)-1] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			for _, line := range wrapCell(i, cell, limit) {
+				widths[i] = max(widths[i], utf8.RuneCountInString(line))
+			}
+		}
+	}
+	start := 0
+	for _, width := range widths {
+		start += width + gap
+	}
+	for _, row := range rows {
+		cells := make([][]string, len(row))
+		for i, cell := range row[:len(row)-1] {
+			cells[i] = wrapCell(i, cell, limit)
+		}
+		last, beside := row[len(row)-1], total-start >= lastWidth
+		if beside {
+			cells[len(row)-1] = wrap(last, total-start)
+		}
+		s.layOut(text, cells, widths)
+		if beside {
+			continue
+		}
+		for _, line := range wrap(last, tableWidth-2*gap) {
+			fmt.Fprintf(text, "%*s%s\n", 2*gap, "", line)
+		}
+	}
+}
+
+// wrapCell is [wrap] for a cell. In the first column, all lines but the first are indented, so that text
+// cannot be taken for a row.
+func wrapCell(column int, text string, width int) []string {
+	if column > 0 {
+		return wrap(text, width)
+	}
+	lines := wrap(text, width-gap)
+	for i := range lines[1:] {
+		lines[i+1] = strings.Repeat(" ", gap) + lines[i+1]
+	}
+	return lines
+}
+
+// layOut writes the lines of one row.
+func (s *screen) layOut(text *strings.Builder, cells [][]string, widths []int) {
+	for n := 0; ; n++ {
+		var line strings.Builder
+		more := false
+		for i, cell := range cells {
+			part := ""
+			if n < len(cell) {
+				part, more = cell[n], true
+			}
+			line.WriteString(s.colour(part))
+			if i < len(widths) && i < len(cells)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(part)+gap))
+			}
+		}
+		if !more {
+			return
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// colour paints a cell that is an outcome, such as "ALLOWED (warning)", on terminals.
+func (s *screen) colour(cell string) string {
+	outcome, _, _ := strings.Cut(cell, " (")
+	code := map[string]string{"ALLOWED": "32", "DENIED": "31", "UNDECIDED": "33"}[outcome]
+	if !s.paint || code == "" {
+		return cell
+	}
+	return "\x1b[" + code + "m" + cell + "\x1b[0m"
+}
+
+// wrap cuts text at spaces into lines of at most width characters. A longer word has a
+// line of its own.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	if line != "" || len(lines) == 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}

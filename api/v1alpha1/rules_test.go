@@ -200,7 +200,18 @@ func exceptionRules() []rule {
 		delegates = "{" + terms + ", delegate: {images: [r.example.com/**], %s}}"
 	)
 	kinds := []string{"ClusterException"}
-	return []rule{{
+	var list []rule
+	for kind, where := range map[string]string{"Exception": "", "ClusterException": ", namespaces: [team-a]"} {
+		for field, other := range map[string]string{"reason": "", "ticket": ", reason: r"} {
+			frame := "{until: '2026-12-31T18:00:00Z', images: [r.example.com/a]" + where + other + ", " + field + ": %s}"
+			list = append(list, rule{
+				kinds: []string{kind}, path: "spec." + field, message: "spec." + field + " must be one line of printable characters",
+				accepted: in(frame, "'Hotfix für #4711 (日本)'"),
+				rejected: in(frame, `"a\nb"`, `"a\tb"`, `"\e]52;c;aGk=\a"`, `"\u009b2J"`, `"\u202eb"`),
+			})
+		}
+	}
+	return append(list, []rule{{
 		kinds: kinds, path: "spec", message: exactlyOne("images", "delegate"),
 		accepted: in(cluster, images+", namespaces: [team-a]", delegate), rejected: in(cluster, images+", namespaces: [team-a], "+delegate),
 	}, {
@@ -215,7 +226,7 @@ func exceptionRules() []rule {
 	}, {
 		kinds: kinds, path: "spec.delegate", message: "set namespaces, tenants or both: otherwise the delegation is for nobody",
 		accepted: in(delegates, "namespaces: [team-a]", "tenants: [iris]", "namespaces: [team-a], tenants: [iris], maxDuration: 168h"), rejected: in(delegates, "maxDuration: 1h"),
-	}}
+	}}...)
 }
 
 func quotaRules() []rule {

@@ -34,12 +34,14 @@ type ExceptionTerms struct {
 	// Reason says why, for those who read reports and logs.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.reason must be one line of printable characters"
 	Reason string `json:"reason"`
 
 	// Ticket is where the work is tracked that makes the exception unnecessary.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.ticket must be one line of printable characters"
 	Ticket string `json:"ticket,omitempty"`
 }
 

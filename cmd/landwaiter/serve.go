@@ -65,6 +65,7 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 			if flags.options.Exceptions, err = exceptions.limits(); err != nil {
 				return err
 			}
+			flags.options.External.UnsafePod = true
 			options.Metrics = prometheus.NewRegistry()
 			stop, err := traces.start(cmd.Context(), log, &options)
 			if err != nil {

@@ -209,7 +209,7 @@ func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
 	kms.Spec.Type = v1alpha1.TrustStoreTypePublicKeys
 	kms.Spec.Source.KMS = &v1alpha1.ClusterKMSSource{KMSKey: v1alpha1.KMSKey{URI: "awskms:///alias/release"}}
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), kms)
-	fetcher := external.New(external.Options{Fetch: map[external.Kind]external.Fetch{
+	fetcher := external.New(external.Options{UnsafePod: true, Fetch: map[external.Kind]external.Fetch{
 		external.KMS: func(context.Context, external.Source) (external.Content, error) {
 			return external.Content{Bytes: []byte("no key")}, nil
 		},

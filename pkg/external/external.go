@@ -50,9 +50,9 @@ type Options struct {
 	// Wait makes [Fetcher.AWSSigner] wait for its first answer until the context ends. It
 	// is for commands, which have no request path.
 	Wait bool
-	// NoPod refuses the identity of this process: on a person's machine that is the person's,
-	// and resources that others wrote must not use it.
-	NoPod bool
+	// UnsafePod lets resources of the cluster use the cloud identity of this process. It is for
+	// servers: on a person's machine the identity is the person's, and the resources are others'.
+	UnsafePod bool
 	// Fetch replaces how sources are fetched, for tests.
 	Fetch map[Kind]Fetch
 }

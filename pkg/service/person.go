@@ -12,10 +12,9 @@ import (
 )
 
 // Open returns a Service with objects that a person has read from a cluster, for a command
-// that runs once. Its background work ends with ctx. Whatever the objects say, it never
-// uses the cloud identity of the machine.
+// that runs once. Its background work ends with ctx.
 func Open(ctx context.Context, objects resource.Objects, options Options) (*Service, []resource.Problem, error) {
-	options.Wait, options.External.NoPod = true, true
+	options.Wait = true
 	s, err := New(options)
 	if err != nil {
 		return nil, nil, err

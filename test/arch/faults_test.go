@@ -100,7 +100,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",
 			old: "shared/web:v1", new: "shared/app:v1"},
 		{tag: "e2e", folder: "test/inspect", test: "TestAPreviewNeverUsesTheIdentityOrTheLoginsOfTheMachine", file: "pkg/external/fetch.go",
-			old: "ambient && f.options.NoPod", new: "false && ambient"},
+			old: "ambient && !f.options.UnsafePod", new: "false && ambient"},
 		{tag: "e2e", folder: "test/inspect", test: "TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced", file: "pkg/live/preview.go",
 			old: "After: ask(ctx, after, use)", new: "After: ask(ctx, before, use)"},
 		{tag: "nightly", folder: "test/inspect", test: "TestEachFindingIsMendedByItsCommand", file: "pkg/doctor/gatekeeper.go",

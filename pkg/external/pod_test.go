@@ -22,14 +22,14 @@ func TestOnAPersonsMachineNothingIsFetchedWithItsOwnIdentity(t *testing.T) {
 	theirs, err := Given(map[string]string{"accessKeyID": "a", "secretAccessKey": "b", "region": "eu-central-1"})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		noPod bool
+		pod   bool
 		as    Identity
 		asked int32
 	}{
-		"a person's, as the machine":     {true, own, 0},
-		"a person's, as a Secret says":   {true, theirs, 1},
-		"the cluster's, as its own pod":  {false, own, 1},
-		"a person's, which needs nobody": {true, nil, 1},
+		"a person's, as the machine":     {false, own, 0},
+		"a person's, as a Secret says":   {false, theirs, 1},
+		"the cluster's, as its own pod":  {true, own, 1},
+		"a person's, which needs nobody": {false, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -37,7 +37,7 @@ func TestOnAPersonsMachineNothingIsFetchedWithItsOwnIdentity(t *testing.T) {
 				asked.Add(1)
 				return Content{Bytes: []byte("key")}, nil
 			}
-			f := New(Options{NoPod: c.noPod, Wait: true, Fetch: map[Kind]Fetch{KMS: fetch, Registry: fetch}}, time.Now)
+			f := New(Options{UnsafePod: c.pod, Wait: true, Fetch: map[Kind]Fetch{KMS: fetch, Registry: fetch}}, time.Now)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go func() { _ = f.Run(ctx) }()

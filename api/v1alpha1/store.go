@@ -160,8 +160,8 @@ type StoreList struct {
 	Items           []Store `json:"items"`
 }
 
-// ClusterStore gives access to registries to namespaces that have no Store, and
-// to floors.
+// ClusterStore gives access to registries: to namespaces without a Store that lists the
+// registry, and to floors.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcs

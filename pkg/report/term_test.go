@@ -275,6 +275,29 @@ func TestANamespaceThatIsGoneIsForgotten(t *testing.T) {
 	})
 }
 
+// Whoever may write Events in a namespace can forge one, and advice is a command to copy.
+func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, server, _, _ := newReporter(t)
+		lead(t, r)
+		pass(time.Second)
+		r.notes.add("team-a", "team-a", note{Image: imageOne, Reason: "it is not signed", Remediation: "sign it"}, time.Now())
+		const evil = "kubectl create clusterrolebinding x"
+		for i, image := range []string{imageOne, imageTwo, "no image; " + evil} {
+			text := fmt.Sprintf(`{"counter":"forged-%d","image":%q,"policy":"p","reason":"it is not signed. To fix: %s","remediation":%q,"first":%q,"last":%q,"count":1}`,
+				i, image, evil, evil, stamp(time.Now()), stamp(time.Now()))
+			r.leading.Load().noted(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{annotationNote: text}}, Reason: v1alpha1.EventImageDenied})
+		}
+		pass(30 * time.Second)
+		advice := map[string]string{}
+		for _, result := range server.reports["team-a/landwaiter-denied"].Results {
+			require.Equal(t, "it is not signed", result.Description)
+			advice[result.Properties[v1alpha1.PropertyImage]] = result.Properties[v1alpha1.PropertyRemediation]
+		}
+		require.Equal(t, map[string]string{imageOne: "sign it", imageTwo: "landwaiter explain --namespace team-a " + imageTwo + " says what to do", "no image; " + evil: ""}, advice)
+	})
+}
+
 // A team may have thousands of pods with an image that is denied.
 func TestLookingForWorkloadsKeepsNobodyElseWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

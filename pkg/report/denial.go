@@ -17,7 +17,7 @@ type note struct {
 	Digest      string    `json:"digest,omitempty"`
 	Policy      string    `json:"policy"`
 	Reason      string    `json:"reason"`
-	Remediation string    `json:"remediation,omitempty"`
+	Remediation string    `json:"-"` // advice is never read from an Event: it may be a command to copy
 	TraceID     string    `json:"traceID,omitempty"`
 	First       time.Time `json:"first"`
 	Last        time.Time `json:"last"`
@@ -41,7 +41,7 @@ func parseNote(text string, now time.Time) (note, bool) {
 		return note{}, false
 	}
 	n.Image, n.Digest, n.Policy = clean(n.Image, maxImageBytes), clean(n.Digest, maxNameBytes), clean(n.Policy, maxNameBytes)
-	n.Reason, n.Remediation = clean(n.Reason, maxReasonBytes), clean(n.Remediation, maxRemediationBytes)
+	n.Reason, _, _ = strings.Cut(clean(n.Reason, maxReasonBytes), ". "+toFix) // a forged one
 	n.First, n.Last = n.First.UTC().Truncate(time.Second), n.Last.UTC().Truncate(time.Second)
 	return n, true
 }

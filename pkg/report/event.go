@@ -25,6 +25,9 @@ import (
 // annotationNote is the annotation of an Event ImageDenied that the leader reads.
 const annotationNote = "landwaiter.dev/denial"
 
+// toFix begins advice in the text of an Event.
+const toFix = "To fix: "
+
 // newEvent returns an Event about a workload of a namespace, or about the namespace itself.
 func newEvent(namespace verify.Namespace, name, reason, message string, about workload.Ref, first, last time.Time, count int) *corev1.Event {
 	ref := reference(namespace, about)
@@ -59,7 +62,7 @@ func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, no
 	}
 	message := fmt.Sprintf("image %s runs and would be denied now: %s", r.image, r.state.reason)
 	if r.state.remediation != "" {
-		message += ". To fix: " + r.state.remediation
+		message += ". " + toFix + r.state.remediation
 	}
 	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1alpha1.EventImageNoLongerTrusted, clean(message, maxMessageBytes), about, now, now, 1)
 }

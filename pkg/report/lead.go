@@ -214,6 +214,7 @@ func (t *term) noted(object runtime.Object) {
 		return
 	}
 	if n, ok := parseNote(e.Annotations[annotationNote], t.now()); ok {
+		n.Remediation = t.notes.advice(verify.Namespace(e.Namespace), n.Image)
 		t.fold(verify.Namespace(e.Namespace), n)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -110,6 +111,20 @@ func (n *notes) add(namespace verify.Namespace, account verify.Account, about no
 	p.note = about
 }
 
+// advice returns what to do about an image that was denied: what this replica knows of its own
+// denials, or the command that says it. It returns "" for what is no image.
+func (n *notes) advice(namespace verify.Namespace, name string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.of[namespace][name]; p != nil && p.Remediation != "" {
+		return p.Remediation
+	}
+	if _, err := image.Parse(name); err != nil {
+		return ""
+	}
+	return fmt.Sprintf("landwaiter explain --namespace %s %s says what to do", namespace, name)
+}
+
 // due returns the counters that have to be written, the ones that never were first, and
 // drops those that are idle.
 func (n *notes) due(now time.Time) []pending {
@@ -195,7 +210,7 @@ func (n *note) text() string {
 	}
 	text := fmt.Sprintf("image %s was denied %d times: %s", n.Image, n.Count, n.Reason)
 	if n.Remediation != "" {
-		text += ". To fix: " + n.Remediation
+		text += ". " + toFix + n.Remediation
 	}
 	return clean(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
 }

@@ -172,7 +172,12 @@ func greenDev() persona   { return persona{"dan", []string{"green-devs"}} }
 func green() persona      { return accountOf("iris-green", "iris-green") }
 func red() persona        { return accountOf("iris-red", "iris-red") }
 func spawner() persona    { return persona{"spawner", nil} }
-func operator() persona   { return accountOf(suite.System, "landwaiter-operator") }
+
+// stray has the right to make namespaces, and is no Tenant's account: the binding of one that
+// lost its reconciler stays.
+func stray() persona { return persona{"maker", nil} }
+
+func operator() persona { return accountOf(suite.System, "landwaiter-operator") }
 
 // attack is a request that RBAC lets pass and that a guardrail refuses. It is a dry run,
 // so that it changes nothing where it succeeds.

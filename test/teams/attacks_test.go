@@ -35,6 +35,9 @@ func attacksOnLabels() []attack {
 		{"make a namespace of a Tenant to come", spawner(), rule, "", "landwaiter.dev/tenant", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: to-come}}}")},
 		{"make one that Gatekeeper ignores", spawner(), rule, "", "admission.gatekeeper.sh/ignore", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {admission.gatekeeper.sh/ignore: x}}}")},
 		{"change a namespace of Kubernetes", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "kube-system", label("pod-security.kubernetes.io/enforce", `"restricted"`))},
+		{"delete a namespace of nobody with a right to make namespaces that was left over", stray(), rule, "", "only namespaces of the Tenant", remove("Namespace", "", "payments")},
+		{"change it", stray(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
+		{"make a namespace of nobody", stray(), rule, "", "only namespaces of the Tenant", create(namespace, "free", "")},
 		{"make a member without pod security", green(), rule, "", "pod-security.kubernetes.io", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green, pod-security.kubernetes.io/enforce: privileged}}}")},
 	}
 }
@@ -99,6 +102,8 @@ func attacksOnNames() []attack {
 		{"change a namespace that is older than its Tenant", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},
 		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
 		{"delete a namespace that is older than its Tenant", green(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
+		{"change another team's with a right that was left over", stray(), rule, "", "only its account", change("Namespace", "", "iris-red-web", label("x", `"y"`))},
+		{"delete another team's with it", stray(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete one that begins with the prefix", spawner(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 	}
 }

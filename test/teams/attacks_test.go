@@ -84,24 +84,24 @@ func attacksOnHomes() []attack {
 }
 
 func attacksOnNames() []attack {
-	const rule, deletion = "namespace-names", "namespace-deletion"
+	const rule, deletion, labels = "namespace-names", "namespace-deletion", "tenant-labels"
 	return []attack{
 		{"take a namespace by prefix", spawner(), rule, "", "that begin with iris-green- belong to Tenant iris-green", create(namespace, "iris-green-evil", "")},
 		{"let the API server choose the rest of the name", spawner(), rule, "", "that begin with iris-green-", create("{apiVersion: v1, kind: Namespace, metadata: {generateName: iris-green-}}")},
 		{"take a name that a Tenant lists", spawner(), rule, "", "the name green-shop belongs to", create(namespace, "green-shop", "")},
 		{"make a namespace outside of the prefix", green(), rule, "", "Tenant iris-green", create(namespace, "payments2", "landwaiter.dev/tenant: iris-green")},
 		{"make a namespace of another team", green(), rule, "", "iris-", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-red")},
-		{"make a member that nobody guards", green(), rule, "", "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
+		{"make a member that nobody guards", green(), rule, labels, "set the label landwaiter.dev/tenant", create(namespace, "iris-green-x", "")},
 		{"name two teams", green(), rule, "", "name no other Tenant", create(namespace, "iris-green-x", "landwaiter.dev/tenant: iris-green, toolkit.fluxcd.io/tenant: iris-red")},
-		{"change a namespace of nobody", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
-		{"lower pod security before anybody guards it", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
+		{"change a namespace of nobody", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "payments", label("x", `"y"`))},
+		{"lower pod security before anybody guards it", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("pod-security.kubernetes.io/enforce", `"privileged"`))},
 		{"delete the own home", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red")},
 		{"delete a member", red(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete another team's", green(), deletion, "", "Tenant iris-", remove("Namespace", "", "iris-red-web")},
-		{"delete a namespace of nobody", green(), deletion, "", "only the namespaces that it may make", remove("Namespace", "", "payments")},
-		{"change a namespace that is older than its Tenant", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},
+		{"delete a namespace of nobody", green(), deletion, labels, "only the namespaces that it may make", remove("Namespace", "", "payments")},
+		{"change a namespace that is older than its Tenant", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},
 		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "only namespaces of the Tenant", change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
-		{"delete a namespace that is older than its Tenant", green(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
+		{"delete a namespace that is older than its Tenant", green(), deletion, labels, "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 		{"change another team's with a right that was left over", stray(), rule, "", "only its account", change("Namespace", "", "iris-red-web", label("x", `"y"`))},
 		{"delete another team's with it", stray(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete one that begins with the prefix", spawner(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},

@@ -59,6 +59,13 @@ func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
 	w.patch(t, made, `{"spec":{"onDelete":"DeleteMade"}}`)
 	w.provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
 
+	w.patch(t, made, `{"spec":{"reconciler":{"serviceAccount":"other"}}}`)
+	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "lets ServiceAccount maker/maker make namespaces")
+	w.patch(t, made, `{"spec":{"reconciler":null}}`)
+	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl delete clusterrolebinding maker-namespace-maker")
+	w.patch(t, made, `{"spec":{"reconciler":{"createNamespaces":true}}}`)
+	w.provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
+
 	require.NoError(t, w.Client.Delete(suite.Within(t), made))
 	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl delete clusterrolebinding maker-namespace-maker")
 	require.True(t, w.exists(t, "maker"))

@@ -1,0 +1,108 @@
+package operator
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+func accepts() interceptor.Funcs {
+	return interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error { return nil }}
+}
+
+func makerBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: subjects}
+}
+
+func account(namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+}
+
+// making returns a Tenant whose account makes namespaces.
+func making(name string) *v1alpha1.Tenant {
+	tenant := team(name)
+	tenant.Spec.NamespacePrefix, tenant.Spec.Reconciler = name+"-", &v1alpha1.TenantReconciler{CreateNamespaces: true}
+	return tenant
+}
+
+func TestFindsWhoMayMakeNamespacesAndIsNoTenantsAccount(t *testing.T) {
+	plain := team("red")
+	plain.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	person := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "maker"}
+	e := New(fakeClient(t, accepts(), making("green"), plain, namespaceOf("green", "green"), namespaceOf("red", "red"),
+		makerBinding("green-namespace-maker", onboard.RoleNamespaceMaker, account("green", "green"), person),
+		makerBinding("red-namespace-maker", onboard.RoleNamespaceMaker, account("red", "red")),
+		makerBinding("gone-namespace-maker", onboard.RoleNamespaceMaker, account("gone", "gone")),
+		makerBinding("admins", "cluster-admin", person)), Options{})
+	found := func(name string) map[string]string {
+		findings, err := e.Check(t.Context(), name)
+		require.NoError(t, err)
+		where := map[string]string{}
+		for _, f := range findings {
+			if f.Finding == findingLeftoverBinding {
+				where[f.Where.String()] += f.Fix
+			}
+		}
+		return where
+	}
+	const says = ", which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces: kubectl delete clusterrolebinding "
+	require.Equal(t, map[string]string{
+		"ClusterRoleBinding green-namespace-maker": "lets User maker" + says + "green-namespace-maker",
+		"ClusterRoleBinding red-namespace-maker":   "lets ServiceAccount red/red" + says + "red-namespace-maker",
+		"ClusterRoleBinding gone-namespace-maker":  "lets ServiceAccount gone/gone" + says + "gone-namespace-maker",
+	}, found(""))
+	require.Len(t, found("red"), 1)
+	require.Contains(t, found("red"), "ClusterRoleBinding red-namespace-maker")
+}
+
+func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) {
+	without := making("green")
+	without.Spec.Reconciler = nil
+	moved := making("green")
+	moved.Spec.Reconciler.ServiceAccount = "other"
+	for about, c := range map[string]struct {
+		tenant   *v1alpha1.Tenant
+		subjects []rbacv1.Subject
+		says     string
+	}{
+		"as it should be":       {making("green"), []rbacv1.Subject{account("green", "green")}, ""},
+		"none":                  {making("green"), nil, "kubectl create clusterrolebinding green-namespace-maker"},
+		"somebody besides":      {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")}, "lets ServiceAccount web/x make namespaces"},
+		"another account":       {moved, []rbacv1.Subject{account("green", "green")}, "lets ServiceAccount green/green make namespaces"},
+		"no account any more":   {without, []rbacv1.Subject{account("green", "green")}, "kubectl delete clusterrolebinding green-namespace-maker"},
+		"no account, no rights": {without, nil, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			objects := []client.Object{c.tenant, namespaceOf("green", "green")}
+			if c.subjects != nil {
+				objects = append(objects, makerBinding("green-namespace-maker", onboard.RoleNamespaceMaker, c.subjects...))
+			}
+			e := New(fakeClient(t, accepts(), objects...), Options{Onboard: onboard.Options{NamespaceMaker: true}})
+			report, err := e.Apply(t.Context(), c.tenant)
+			require.NoError(t, err)
+			var said []string
+			for _, p := range report.Problems {
+				if p.Object.Kind == kindClusterRoleBinding {
+					require.Equal(t, policy.ReasonAccessDenied, p.Reason)
+					said = append(said, p.Message)
+				}
+			}
+			if c.says == "" {
+				require.Empty(t, said)
+				return
+			}
+			require.Len(t, said, 1)
+			require.Contains(t, said[0], c.says)
+		})
+	}
+}

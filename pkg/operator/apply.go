@@ -63,6 +63,9 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, e
 			report.failed(object)
 		}
 	}
+	if err := e.expectMaker(ctx, tenant, rendered, report); err != nil {
+		return report, err
+	}
 	if len(members) == 0 {
 		return report, nil // not to equip a Tenant is no reason to take what it has
 	}
@@ -98,7 +101,7 @@ func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []mem
 		return fmt.Errorf("render Tenant %s: %s is in no namespace of it", tenant.Name, refOf(object))
 	}
 	if object.GetKind() == kindClusterRoleBinding && !e.options.ClusterBindings {
-		return e.expectBinding(ctx, object, report)
+		return nil // expectMaker looks for it
 	}
 	before := existing.version(object)
 	ours := before != "" || tenant.Spec.Adopt && e.options.Adopt || object.GetKind() == kindNamespace
@@ -269,16 +272,4 @@ func bindItself(object *unstructured.Unstructured) string {
 		}
 	}
 	return "; use the role landwaiter-reconciler, or run: " + command
-}
-
-// expectBinding reports a ClusterRoleBinding that only an admin makes, if it is missing.
-func (e *Engine) expectBinding(ctx context.Context, object *unstructured.Unstructured, report *Report) error {
-	found, err := e.find(ctx, object)
-	if err != nil && !apierrors.IsForbidden(err) {
-		return fmt.Errorf("look for %s: %w", refOf(object), err)
-	}
-	if found.ResourceVersion == "" {
-		report.problem(policy.ReasonAccessDenied, refOf(object), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(object))
-	}
-	return nil
 }

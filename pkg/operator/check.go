@@ -30,6 +30,7 @@ const (
 	findingSharedSource    = "SharedSource"
 	findingOtherAccount    = "OtherAccount"
 	findingNoTenant        = "NoTenant"
+	findingLeftoverBinding = "LeftoverBinding"
 )
 
 // guardLabels is the suffix of the policy that guards the labels of namespaces.
@@ -53,7 +54,7 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 		return nil, err
 	}
 	c := &checker{Engine: dry, world: w, roles: map[rbacv1.RoleRef][]rights.Rule{}}
-	if err := c.guards(ctx); err != nil {
+	if err := errors.Join(c.guards(ctx), c.makers(ctx, name)); err != nil {
 		return nil, err
 	}
 	known := false

@@ -5,13 +5,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -79,18 +77,13 @@ func (e *Engine) Delete(ctx context.Context, tenant *v1alpha1.Tenant) (*Deletion
 // endMaker removes the binding that lets the account make namespaces, whoever made it, or
 // reports it: without its Tenant no guardrail keeps the account to the prefix.
 func (e *Engine) endMaker(ctx context.Context, tenant *v1alpha1.Tenant, report *Report) error {
-	binding := &rbacv1.ClusterRoleBinding{}
-	err := e.client.Get(ctx, client.ObjectKey{Name: onboard.NamespaceMaker(tenant.Name)}, binding)
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && binding.RoleRef.Name != onboard.RoleNamespaceMaker:
-		return nil
-	case err != nil:
-		return fmt.Errorf("look for ClusterRoleBinding %s: %w", onboard.NamespaceMaker(tenant.Name), err)
+	binding, err := e.makerOf(ctx, tenant)
+	if binding == nil || err != nil {
+		return err
 	}
 	if e.options.DryRun && binding.Labels[v1alpha1.LabelOwner] == v1alpha1.OwnerPlatform {
 		return nil // it was in the inventory, and a dry run leaves it
 	}
-	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kindClusterRoleBinding))
 	if !e.options.ClusterBindings {
 		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s lets an account make and delete namespaces, and the operator cannot remove it: kubectl delete clusterrolebinding %s", refOf(binding), binding.Name)
 		return nil

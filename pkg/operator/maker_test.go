@@ -17,7 +17,9 @@ import (
 )
 
 func accepts() interceptor.Funcs {
-	return interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error { return nil }}
+	return interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+		return nil
+	}}
 }
 
 func makerBinding(name, role string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
@@ -77,8 +79,8 @@ func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) 
 	}{
 		"as it should be":       {making("green"), []rbacv1.Subject{account("green", "green")}, ""},
 		"none":                  {making("green"), nil, "kubectl create clusterrolebinding green-namespace-maker"},
-		"somebody besides":      {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")}, "lets ServiceAccount web/x make namespaces"},
-		"another account":       {moved, []rbacv1.Subject{account("green", "green")}, "lets ServiceAccount green/green make namespaces"},
+		"somebody besides":      {making("green"), []rbacv1.Subject{account("green", "green"), account("web", "x")}, "lets ServiceAccount web/x, which is not the account"},
+		"another account":       {moved, []rbacv1.Subject{account("green", "green")}, "lets ServiceAccount green/green, which is not the account"},
 		"no account any more":   {without, []rbacv1.Subject{account("green", "green")}, "kubectl delete clusterrolebinding green-namespace-maker"},
 		"no account, no rights": {without, nil, ""},
 	} {

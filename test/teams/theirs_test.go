@@ -60,7 +60,7 @@ func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
 	w.provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
 
 	w.patch(t, made, `{"spec":{"reconciler":{"serviceAccount":"other"}}}`)
-	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "lets ServiceAccount maker/maker make namespaces")
+	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "lets ServiceAccount maker/maker, which is not the account")
 	w.patch(t, made, `{"spec":{"reconciler":null}}`)
 	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl delete clusterrolebinding maker-namespace-maker")
 	w.patch(t, made, `{"spec":{"reconciler":{"createNamespaces":true}}}`)

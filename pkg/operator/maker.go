@@ -1,0 +1,113 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+)
+
+// leftOver is what a binding to [onboard.RoleNamespaceMaker] does that it should not, and the
+// command against it.
+const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces: kubectl delete clusterrolebinding %s"
+
+// strangers returns those whom a binding lets make namespaces besides an account, which may be
+// nil: nobody.
+func strangers(binding *rbacv1.ClusterRoleBinding, account *rbacv1.Subject) []string {
+	var found []string
+	for _, s := range binding.Subjects {
+		if account != nil && s.Kind == account.Kind && s.Namespace == account.Namespace && s.Name == account.Name {
+			continue
+		}
+		name := s.Name
+		if s.Kind == rbacv1.ServiceAccountKind {
+			name = s.Namespace + "/" + s.Name
+		}
+		found = append(found, s.Kind+" "+name)
+	}
+	return found
+}
+
+// maker returns the account of a Tenant that may make namespaces, or nil.
+func maker(tenant *v1alpha1.Tenant) *rbacv1.Subject {
+	if tenant == nil || tenant.Spec.Reconciler == nil || !tenant.Spec.Reconciler.CreateNamespaces {
+		return nil
+	}
+	return &rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: tenant.Spec.Home, Name: onboard.Account(tenant)}
+}
+
+// makerOf returns the ClusterRoleBinding of a Tenant's account to [onboard.RoleNamespaceMaker],
+// or nil if there is none that may be read.
+func (e *Engine) makerOf(ctx context.Context, tenant *v1alpha1.Tenant) (*rbacv1.ClusterRoleBinding, error) {
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := e.client.Get(ctx, client.ObjectKey{Name: onboard.NamespaceMaker(tenant.Name)}, binding)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), err == nil && binding.RoleRef.Name != onboard.RoleNamespaceMaker:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look for ClusterRoleBinding %s: %w", onboard.NamespaceMaker(tenant.Name), err)
+	}
+	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kindClusterRoleBinding))
+	return binding, nil
+}
+
+// expectMaker reports the binding that only an admin makes if it is missing, and if it names
+// others than the Tenant's account, or nobody should have it any more.
+func (e *Engine) expectMaker(ctx context.Context, tenant *v1alpha1.Tenant, rendered []*unstructured.Unstructured, report *Report) error {
+	binding, err := e.makerOf(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(rendered, func(o *unstructured.Unstructured) bool { return o.GetKind() == kindClusterRoleBinding })
+	if binding == nil {
+		if i >= 0 && !e.options.ClusterBindings {
+			report.problem(policy.ReasonAccessDenied, refOf(rendered[i]), "spec.reconciler.createNamespaces needs a ClusterRoleBinding, which the operator never makes%s", bindItself(rendered[i]))
+		}
+		return nil
+	}
+	if e.options.ClusterBindings && binding.Labels[v1alpha1.LabelOwner] == v1alpha1.OwnerPlatform {
+		return nil // what a Tenant stands for is put right, or removed, as all of it
+	}
+	if others := strangers(binding, maker(tenant)); len(others) > 0 {
+		report.problem(policy.ReasonAccessDenied, refOf(binding), "%s "+leftOver, refOf(binding), strings.Join(others, ", "), binding.Name)
+	}
+	return nil
+}
+
+// makers finds those who may make namespaces and are no Tenant's account: a binding that an
+// admin made outlives what it was made for.
+func (c *checker) makers(ctx context.Context, name string) error {
+	var bindings rbacv1.ClusterRoleBindingList
+	if err := c.client.List(ctx, &bindings); err != nil {
+		return fmt.Errorf("list ClusterRoleBindings: %w", err)
+	}
+	for i := range bindings.Items {
+		binding := &bindings.Items[i]
+		if binding.RoleRef.Name != onboard.RoleNamespaceMaker {
+			continue
+		}
+		var tenant *v1alpha1.Tenant
+		for _, t := range c.all {
+			if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil && len(strangers(binding, account)) < len(binding.Subjects) {
+				tenant = t
+			}
+		}
+		about := ""
+		if tenant != nil {
+			about = tenant.Name
+		}
+		if others := strangers(binding, maker(tenant)); len(others) > 0 && (name == "" || name == about) {
+			c.add(about, findingLeftoverBinding, policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, leftOver, strings.Join(others, ", "), binding.Name)
+		}
+	}
+	return nil
+}

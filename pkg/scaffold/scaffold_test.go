@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -336,4 +337,53 @@ func TestATenantOfTheDemoKeepsItsForm(t *testing.T) {
 	}
 	require.Contains(t, files["tenants/base/sometenant/tenant.yaml"], v1alpha1.AnnotationForm+": "+onboard.FormDemo)
 	require.Contains(t, files["tenants/base/sometenant/sync.yaml"], "name: dummy")
+}
+
+// The platform's half and the team's half come from two commands.
+func TestFluxAppliesTheFolderThatATeamsRepositoryHasForTheCluster(t *testing.T) {
+	tenant := team("tenant4", nil)
+	for layout, want := range map[Layout]string{LayoutArc: "path: ./clusters/cluster1/tenant4\n", LayoutGroups: "path: ./clusters/${cluster_name}\n"} {
+		platform, err := NewTeam(Platform{Layout: layout}, Team{Tenant: tenant})
+		require.NoError(t, err)
+		var sync string
+		for _, file := range platform.Files {
+			if filepath.Base(file.Path) == "sync.yaml" {
+				sync += file.Text
+			}
+		}
+		require.Contains(t, sync, want, layout)
+	}
+	repository, err := NewRepository(Repository{Layout: LayoutArc, Tenant: tenant, App: App{Name: "app1"}})
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(repository.Files, func(f File) bool { return f.Path == "clusters/cluster1/tenant4/kustomization.yaml" }), "the folder is in the team's repository")
+	chosen := team("tenant4", func(s *v1alpha1.TenantSpec) { s.Reconciler.Path = "./here" })
+	tree, err := NewTeam(Platform{Layout: LayoutArc}, Team{Tenant: chosen})
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(tree.Files, func(f File) bool { return strings.Contains(f.Text, "path: ./here\n") }), "a path that is given stays")
+}
+
+func TestASharedAppWhoseChartIsInGitKeepsItsSource(t *testing.T) {
+	app := App{Name: "web", Shared: true, Chart: Chart{URL: "https://git.example.com/web.git", Version: "*"}}
+	dir := example{platform: &Platform{Layout: LayoutArc}, teams: []Team{{Tenant: alone("tenant2"), App: app}, {Tenant: alone("tenant3"), App: app}}}.write(t)
+	for _, tenant := range []string{"tenant2", "tenant3"} {
+		for _, o := range loaded(t, dir).build("clusters/cluster1/web/" + tenant).objects {
+			if kind := o.GetKind(); kind == "GitRepository" || kind == "HelmRelease" {
+				require.Equal(t, tenant, o.GetNamespace(), kind)
+			}
+		}
+	}
+}
+
+func TestClustersMayHaveDotsInTheirNames(t *testing.T) {
+	for name, allowed := range map[string]bool{"aks.00439d3b.tmc-clusters.iris-test": true, "c1": true, "..": false, "a..b": false, ".a": false, "a.": false, "A.b": false, strings.Repeat("a.", 127) + "a": false} {
+		_, err := NewPlatform(Platform{Layout: LayoutArc, Clusters: []string{name}})
+		_, grouped := NewPlatform(Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"dev/" + name}})
+		if allowed {
+			require.NoError(t, err, name)
+			require.NoError(t, grouped, name)
+			continue
+		}
+		require.ErrorContains(t, err, "is not a name", name)
+		require.ErrorContains(t, grouped, "is not a name", name)
+	}
 }

@@ -12,11 +12,15 @@ import (
 
 // inClusters adds the files of the layout arc: a folder for each cluster, application and
 // tenant.
-func (team Team) inClusters(t *Tree, set manifests) error {
+func (team Team) inClusters(p Platform, t *Tree) error {
 	app := team.App
 	if app == (App{}) {
 		for _, cluster := range team.Places {
 			folder := path.Join("clusters", cluster, team.Tenant.Name)
+			set, err := team.on(cluster).manifests(p)
+			if err != nil {
+				return err
+			}
 			resources := team.files(t, folder, []list{{"namespace.yaml", slices.Concat(set.tenant, set.namespaces)}, {"role.yaml", set.rights}, {"sync.yaml", set.sync}})
 			team.inCluster(t, cluster, team.Tenant.Name, resources, nil)
 		}
@@ -34,6 +38,10 @@ func (team Team) inClusters(t *Tree, set manifests) error {
 	}
 	for _, cluster := range team.Places {
 		folder := path.Join("clusters", cluster, app.Name, team.Tenant.Name)
+		set, err := team.on(cluster).manifests(p)
+		if err != nil {
+			return err
+		}
 		lists := []list{{"namespace.yaml", slices.Concat(set.tenant, set.namespaces)}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
 		var patches []object
 		if !app.Shared {
@@ -51,6 +59,16 @@ func (team Team) inClusters(t *Tree, set manifests) error {
 		team.inCluster(t, cluster, path.Join(app.Name, team.Tenant.Name), resources, patches)
 	}
 	return nil
+}
+
+// on returns the team as one cluster has it. Flux applies the folder that the team's own
+// repository has for the cluster, because the bases beside it are for no cluster.
+func (team Team) on(cluster string) Team {
+	if r := team.Tenant.Spec.Reconciler; r != nil && r.Source != nil && r.Path == "" {
+		team.Tenant = team.Tenant.DeepCopy()
+		team.Tenant.Spec.Reconciler.Path = "./" + path.Join("clusters", cluster, team.Tenant.Name)
+	}
+	return team
 }
 
 // checkChart refuses an application without a chart that Flux can fetch.
@@ -111,7 +129,7 @@ func (team Team) shared(t *Tree, folder, account string) []object {
 	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
 		"metadata": object{"name": team.App.Name}, "spec": spec}))
 	return []object{{"path": file}, {
-		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository)"},
+		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository|GitRepository)"},
 		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.Home}}),
 	}}
 }

@@ -140,8 +140,12 @@ func (p Platform) check() error {
 			return fmt.Errorf("--%s means nothing with --layout=%s", list.flag, p.Layout)
 		}
 		for i, name := range list.names {
+			check := checkName
+			if list.flag == "cluster" {
+				check = checkCluster
+			}
 			for part := range strings.SplitSeq(name, "/") {
-				if err := checkName("--"+list.flag, part); err != nil {
+				if err := check("--"+list.flag, part); err != nil {
 					return err
 				}
 			}
@@ -211,6 +215,14 @@ func (p Platform) checkConstraints() error {
 func checkName(what, name string) error {
 	if len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%s %q is not a name; use at most 63 lower-case letters, digits and dashes", what, name)
+	}
+	return nil
+}
+
+// checkCluster refuses what is no single folder. Names of clusters may have dots.
+func checkCluster(what, name string) error {
+	if len(name) > 63 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("%s %q is not a name; use at most 63 lower-case letters, digits, dashes and dots", what, name)
 	}
 	return nil
 }

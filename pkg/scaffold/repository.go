@@ -57,7 +57,11 @@ func (r *Repository) complete() error {
 	places := map[Layout][]string{LayoutFlux: {"staging", "production"}, LayoutGroups: {"iris-dev", "iris-test"}, LayoutArc: {"cluster1"}}
 	fillList(&r.Places, places[r.Layout]...)
 	for _, place := range r.Places {
-		if err := checkName("--environment", place); err != nil {
+		check := checkName
+		if r.Layout == LayoutGroups || r.Layout == LayoutArc { // they are clusters
+			check = checkCluster
+		}
+		if err := check("--environment", place); err != nil {
 			return err
 		}
 	}

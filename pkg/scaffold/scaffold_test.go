@@ -378,12 +378,15 @@ func TestClustersMayHaveDotsInTheirNames(t *testing.T) {
 	for name, allowed := range map[string]bool{"aks.00439d3b.tmc-clusters.iris-test": true, "c1": true, "..": false, "a..b": false, ".a": false, "a.": false, "A.b": false, strings.Repeat("a.", 127) + "a": false} {
 		_, err := NewPlatform(Platform{Layout: LayoutArc, Clusters: []string{name}})
 		_, grouped := NewPlatform(Platform{Layout: LayoutGroups, Groups: []string{"dev"}, Clusters: []string{"dev/" + name}})
+		_, own := NewRepository(Repository{Layout: LayoutGroups, Tenant: team("iris", nil), Places: []string{name}})
 		if allowed {
+			require.NoError(t, own, name)
 			require.NoError(t, err, name)
 			require.NoError(t, grouped, name)
 			continue
 		}
 		require.ErrorContains(t, err, "is not a name", name)
 		require.ErrorContains(t, grouped, "is not a name", name)
+		require.ErrorContains(t, own, "is not a name", name)
 	}
 }

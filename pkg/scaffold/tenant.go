@@ -49,16 +49,16 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	if err := team.place(p); err != nil {
 		return Tree{}, err
 	}
-	set, err := team.manifests(p)
-	if err != nil {
-		return Tree{}, err
-	}
 	t := Tree{By: "tenant scaffold " + team.Tenant.Name}
 	switch p.Layout {
 	case LayoutFlux, LayoutGroups:
+		set, err := team.manifests(p)
+		if err != nil {
+			return Tree{}, err
+		}
 		team.inBase(p, &t, set)
 	case LayoutArc:
-		if err := team.inClusters(&t, set); err != nil {
+		if err := team.inClusters(p, &t); err != nil {
 			return Tree{}, err
 		}
 	case LayoutDemo:

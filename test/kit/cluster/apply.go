@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -86,8 +87,23 @@ func (c *Cluster) established(ctx context.Context, name string) error {
 	}
 	for _, condition := range definition.Status.Conditions {
 		if condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-			return nil
+			return c.discovered(&definition)
 		}
 	}
 	return fmt.Errorf("%s is not established", name)
+}
+
+// discovered returns an error while the API server does not list the kind yet, which may be a
+// while after it is established.
+func (c *Cluster) discovered(definition *apiextensionsv1.CustomResourceDefinition) error {
+	kind := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	for _, version := range definition.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		if _, err := c.Client.RESTMapper().RESTMapping(kind, version.Name); err != nil {
+			return fmt.Errorf("%s is not discovered: %w", definition.Name, err)
+		}
+	}
+	return nil
 }

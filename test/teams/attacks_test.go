@@ -100,7 +100,7 @@ func attacksOnNames() []attack {
 		{"delete another team's", green(), deletion, "", "Tenant iris-", remove("Namespace", "", "iris-red-web")},
 		{"delete a namespace of nobody", green(), deletion, labels, "only the namespaces that it may make", remove("Namespace", "", "payments")},
 		{"change a namespace that is older than its Tenant", green(), rule, labels, "only namespaces of the Tenant", change("Namespace", "", "iris-green-old", label("x", `"y"`))},
-		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "account", // both Tenants' rules say no change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
+		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "account", change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
 		{"delete a namespace that is older than its Tenant", green(), deletion, labels, "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 		{"change another team's with a right that was left over", stray(), rule, "", "only its account", change("Namespace", "", "iris-red-web", label("x", `"y"`))},
 		{"delete another team's with it", stray(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},

@@ -4,6 +4,11 @@ a namespace satisfies it. */}}
 authorizer.group('landwaiter.dev').resource('tenantlabels').check('manage').allowed()
 {{- end -}}
 
+{{/* Who may make namespaces: whoever is bound to the ClusterRole namespace-maker. */}}
+{{- define "landwaiter.makesNamespaces" -}}
+authorizer.group('landwaiter.dev').resource('tenantlabels').check('create').allowed()
+{{- end -}}
+
 {{/* Head of a ValidatingAdmissionPolicy. Takes a list: root, name suffix, whether it is
 evaluated once for every Tenant. */}}
 {{- define "landwaiter.policy" -}}

@@ -231,7 +231,7 @@ func TestAClusterResourceMayActAsThePod(t *testing.T) {
 	hostileEnvironment(t)
 	as, err := Pod(verify.Cluster)
 	require.NoError(t, err)
-	f := New(Options{Fetch: c.fetchers()}, time.Now)
+	f := New(Options{UnsafePod: true, Fetch: c.fetchers()}, time.Now)
 	got, err := f.fetch(t.Context(), Source{Kind: KMS, Address: awsRelease, As: as})
 	require.NoError(t, err)
 	requireKey(t, want, got.Bytes)
@@ -411,7 +411,7 @@ func TestANamespaceNeverActsAsThePod(t *testing.T) {
 			identities = append(identities, as)
 		}
 	}
-	f := New(Options{Fetch: c.fetchers()}, time.Now)
+	f := New(Options{UnsafePod: true, Fetch: c.fetchers()}, time.Now)
 	for _, as := range identities {
 		for _, source := range []Source{
 			{Kind: KMS, Address: awsRelease}, {Kind: KMS, Address: "awskms:///arn:aws:kms:eu-central-1:123456789012:alias/x"}, {Kind: KMS, Address: gcpRelease},

@@ -110,8 +110,7 @@ func TestReplicasShareVerdictsThroughARealCluster(t *testing.T) {
 	master := masterKey()
 	first, second := shared(t, connection, master), shared(t, connection, master)
 	images := numbered(200)
-	put(t, first, images...)
-	eventually(t, func() bool { return foundAtOnce(t, second, images) == len(images) }, "what one replica put, the other finds")
+	written(t, first, second, images...) // what one replica puts, the other finds
 	slots, operator := map[int64]bool{}, cluster.Masters[0].Operator()
 	defer operator.Close()
 	for _, held := range byMaster(t, cluster, images) {
@@ -196,8 +195,7 @@ func TestVerdictsAreFoundWhileTheirSlotMovesBetweenMasters(t *testing.T) {
 	cluster, connection := startCluster(t)
 	c := shared(t, connection, masterKey())
 	images := numbered(20)
-	put(t, c, images...)
-	eventually(t, func() bool { return foundAtOnce(t, c, images) == len(images) }, "written")
+	written(t, c, c, images...)
 	image := byMaster(t, cluster, images)[0][0]
 	move(t, nameOf(image), cluster.Masters[0], cluster.Masters[1], func() {
 		eventually(t, func() bool { return found(t, c, image) }, "asked for where it is going to")
@@ -213,8 +211,7 @@ func TestAMasterThatIsDownCostsOnlyItsOwnVerdicts(t *testing.T) {
 	master := masterKey()
 	c := shared(t, connection, master)
 	images := numbered(60)
-	put(t, c, images...)
-	eventually(t, func() bool { return foundAtOnce(t, c, images) == len(images) }, "written")
+	written(t, c, c, images...)
 	held := byMaster(t, cluster, images)
 	gone, kept := held[0], append(held[1], held[2]...)
 	cluster.Masters[0].Kill()
@@ -266,8 +263,7 @@ func TestVerdictsOutliveAFailoverBySentinel(t *testing.T) {
 	master := masterKey()
 	first, second := shared(t, connection, master), shared(t, connection, master)
 	images := numbered(20)
-	put(t, first, images...)
-	eventually(t, func() bool { return foundAtOnce(t, second, images) == len(images) }, "what one replica put, the other finds")
+	written(t, first, second, images...) // what one replica puts, the other finds
 	client := connect(t, connection)
 	usage, err := cache.Usage(t.Context(), client)
 	require.NoError(t, err)

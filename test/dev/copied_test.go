@@ -66,9 +66,9 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 	command, printed := start(t, cosign)
 	found := regexp.MustCompile(`(?m)^  export KUBECONFIG=(.+)$`).FindStringSubmatch(printed)
 	require.NotNil(t, found, printed)
-	bash := suite.Program{Path: "bash", Kubeconfig: found[1], Env: []string{"EDITOR=true", "PATH=" + suite.MustTool(t, suite.ClusterTools) + ":" + os.Getenv("PATH")}}
+	bash := suite.Program{Path: "bash", Kubeconfig: found[1], Env: []string{"EDITOR=true", "PATH=" + suite.MustTool(t, suite.ClusterTools) + ":" + filepath.Dir(suite.MustTool(t, suite.Landwaiter)) + ":" + os.Getenv("PATH")}}
 	count := 0
-	for _, line := range regexp.MustCompile(`(?m)^  ((?:kubectl|COSIGN_PASSWORD=|sleep|sed|git|/).+)$`).FindAllStringSubmatch(printed, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^  ((?:kubectl|landwaiter|COSIGN_PASSWORD=|sleep|sed|git|/).+)$`).FindAllStringSubmatch(printed, -1) {
 		text, comment, _ := strings.Cut(line[1], "    # ")
 		// Where git is told another authority by the environment, it does not read that of the repository.
 		r := bash.Run(t, "", "-euc", "unset GIT_SSL_CAINFO\n"+text)
@@ -85,6 +85,9 @@ func copyWhatItPrints(t *testing.T, cosign string) (last string) {
 		}
 		if strings.Contains(text, "describe replicaset") {
 			require.Contains(t, output, "[verified-images]")
+		}
+		if strings.HasSuffix(text, "landwaiter doctor") {
+			require.Contains(t, output, "0 findings")
 		}
 		count++
 	}

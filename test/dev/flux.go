@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // for the invitation
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -49,12 +45,8 @@ func withFlux(ctx context.Context, s *stack.Stack, dir, tools, binary string) (i
 	if _, err := repository.Commit(ctx, "begin", map[string]string{"app.yaml": app}); err != nil {
 		return "", nil, err
 	}
-	var output bytes.Buffer
-	add := exec.CommandContext(ctx, binary, "tenant", "add", fluxTeam, "--namespace", fluxTeam+"-web", "--git-url", repository.URL(), "--git-secret", "git")
-	add.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig())
-	add.Stdout, add.Stderr = &output, &output
-	if err := add.Run(); err != nil {
-		return "", nil, fmt.Errorf("onboard %s: %w: %s", fluxTeam, err, &output)
+	if err := onboard(ctx, s, binary, fluxTeam, "--namespace", fluxTeam+"-web", "--git-url", repository.URL(), "--git-secret", "git"); err != nil {
+		return "", nil, err
 	}
 	if err := s.Apply(ctx, repository.Secret(fluxTeam, "git")); err != nil {
 		return "", nil, err

@@ -6,6 +6,7 @@ import (
 	_ "embed" // for the resources
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"text/template"
@@ -25,9 +26,9 @@ var invitation string
 // furnished is what the cluster has for a person to try.
 type furnished struct {
 	Kubeconfig, Registry, Keys, Logs string
-	// Tools is the folder with kubectl.
+	// Tools are the folders with kubectl and landwaiter, as in PATH.
 	Tools string
-	// Cosign is the command, with its path if it is not in PATH, and empty without one.
+	// Cosign is the path of the command.
 	Cosign string
 	// Platform, TeamA and TeamB are public keys, indented for the resources.
 	Platform, TeamA, TeamB string
@@ -39,9 +40,10 @@ type furnished struct {
 	App, Unsigned string
 }
 
-// furnish makes keys, images and resources.
-func furnish(ctx context.Context, s *stack.Stack, dir string) (f furnished, err error) {
-	f = furnished{Kubeconfig: s.Kubeconfig(), Registry: s.Registry.Host(), Keys: filepath.Join(dir, "keys"), Logs: s.LogDir(), Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS"), Cosign: os.Getenv("LANDWAITER_COSIGN")}
+// furnish makes keys, images, a Tenant and resources.
+func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f furnished, err error) {
+	f = furnished{Kubeconfig: s.Kubeconfig(), Registry: s.Registry.Host(), Keys: filepath.Join(dir, "keys"), Logs: s.LogDir(),
+		Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS") + ":" + filepath.Dir(binary), Cosign: signer}
 	if err := os.MkdirAll(f.Keys, 0o700); err != nil {
 		return f, fmt.Errorf("write keys: %w", err)
 	}
@@ -73,6 +75,10 @@ func furnish(ctx context.Context, s *stack.Stack, dir string) (f furnished, err 
 			*made.name = f.Registry + "/" + made.repository + "@" + image.Descriptor.Digest.String()
 		}
 	}
+	// Pods of kubectl run do not meet the level Restricted.
+	if err := onboard(ctx, s, binary, "team-a", "--namespace", "team-a-web", "--admin-group", "team-a-admins", "--developer-group", "team-a-developers", "--pod-security", "Baseline"); err != nil {
+		return f, err
+	}
 	text, err := f.expand(resources)
 	if err != nil {
 		return f, err
@@ -82,6 +88,18 @@ func furnish(ctx context.Context, s *stack.Stack, dir string) (f furnished, err 
 		return f, err
 	}
 	return f, s.Apply(ctx, objects...)
+}
+
+// onboard runs "landwaiter tenant add" as the cluster admin.
+func onboard(ctx context.Context, s *stack.Stack, binary string, args ...string) error {
+	var output bytes.Buffer
+	add := exec.CommandContext(ctx, binary, append([]string{"tenant", "add"}, args...)...)
+	add.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig())
+	add.Stdout, add.Stderr = &output, &output
+	if err := add.Run(); err != nil {
+		return fmt.Errorf("onboard %s: %w: %s", args[0], err, &output)
+	}
+	return nil
 }
 
 // expand fills in a text.

@@ -43,16 +43,18 @@ func run(ctx context.Context) (err error) {
 	options := stack.Options{
 		Options: cluster.Options{Tools: os.Getenv("LANDWAITER_CLUSTER_TOOLS"), Dir: dir, Progress: os.Stderr, AuditInterval: 10 * time.Second, Workloads: true},
 		Root:    ".", Binary: os.Getenv("LANDWAITER_BINARY"), ChartTools: os.Getenv("LANDWAITER_CHART_TOOLS"),
+		Values: map[string]any{"reports": map[string]any{"enabled": true}, "guardrails": map[string]any{"enabled": true}},
 	}
-	if options.Tools == "" || options.ChartTools == "" || options.Binary == "" {
-		return errors.New("LANDWAITER_CLUSTER_TOOLS, LANDWAITER_CHART_TOOLS and LANDWAITER_BINARY are not set; run make dev")
+	signer := os.Getenv("LANDWAITER_COSIGN")
+	if options.Tools == "" || options.ChartTools == "" || options.Binary == "" || signer == "" {
+		return errors.New("LANDWAITER_CLUSTER_TOOLS, LANDWAITER_CHART_TOOLS, LANDWAITER_BINARY and LANDWAITER_COSIGN are not all set; run make dev")
 	}
 	s, err := stack.Start(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	furnished, err := furnish(ctx, s, dir)
+	furnished, err := furnish(ctx, s, dir, options.Binary, signer)
 	if err != nil {
 		return err
 	}

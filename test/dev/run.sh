@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds what `make dev` needs, says which step it is at and how long that takes, and
-# starts the cluster. The first run takes ten minutes, most of them in step 3.
+# starts the cluster. The first run takes a quarter of an hour, most of it in steps 3 and 4.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-readonly steps=5
+readonly steps=6
 flux=${1:-} # not empty: with Flux
 ticker=
 trap '[[ -z "$ticker" ]] || kill "$ticker" 2>/dev/null || true' EXIT
@@ -29,15 +29,6 @@ step() {
   echo "dev: step $number of $steps took $((SECONDS - began)) s" >&2
 }
 
-# signer prints the command to sign with: the one that is built already, or the one that is
-# installed, or nothing.
-signer() {
-  local here=test/tools bin
-  # shellcheck source=test/tools/build_one.sh
-  source test/tools/build_one.sh
-  if [[ -x "$bin/cosign-v3" ]]; then echo "$bin/cosign-v3"; else command -v cosign || true; fi
-}
-
 step 1 "building landwaiter" make --silent build
 step 2 "installing etcd and Redis, if they are missing" test/tools/packages.sh
 exports=$(step 3 "building the control plane, Gatekeeper and Helm, if they are not cached" test/tools/cluster.sh)
@@ -46,9 +37,10 @@ if [[ -n "$flux" ]]; then
   LANDWAITER_FLUX_TOOLS=$(step 3 "building Flux's controllers, if they are not cached" test/tools/flux/build.sh)
   export LANDWAITER_FLUX_TOOLS
 fi
-LANDWAITER_COSIGN=$(signer)
-step 4 "building the command that starts them" go build -buildvcs=false -o bin/dev ./test/dev
-echo "dev: step 5 of $steps: starting everything" >&2
+tools=$(step 4 "building cosign, if it is not cached" test/tools/build.sh cosign-v3)
+LANDWAITER_COSIGN="$tools/cosign-v3"
+step 5 "building the command that starts them" go build -buildvcs=false -o bin/dev ./test/dev
+echo "dev: step 6 of $steps: starting everything" >&2
 export LANDWAITER_BINARY="$PWD/bin/landwaiter" LANDWAITER_COSIGN
 trap - EXIT
 exec bin/dev

@@ -73,7 +73,7 @@ func (c *Cluster) runGatekeeper(ctx context.Context) error {
 			return fmt.Errorf("make a folder for Gatekeeper: %w", err)
 		}
 	}
-	if g.authority, err = fixture.NewAuthority("gatekeeper-ca"); err != nil {
+	if g.authority, err = newGatekeeperAuthority(); err != nil {
 		return err
 	}
 	if err := c.writeGatekeeperCertificate(ctx); err != nil {
@@ -87,6 +87,11 @@ func (c *Cluster) runGatekeeper(ctx context.Context) error {
 		return err
 	}
 	return c.StartGatekeeper(ctx)
+}
+
+// newGatekeeperAuthority makes an authority that lasts ten years, as Gatekeeper's own do.
+func newGatekeeperAuthority() (*fixture.Authority, error) {
+	return fixture.NewAuthorityWith("gatekeeper-ca", fixture.CertificateOptions{NotAfter: time.Now().AddDate(10, 0, 0)})
 }
 
 // auditDir is the folder in which audits cache listed objects.
@@ -194,7 +199,7 @@ func (c *Cluster) GatekeeperCA() []byte { return c.gatekeeper.authority.Certific
 // trusts both authorities until Gatekeeper uses the new one.
 func (c *Cluster) RotateGatekeeperCA(ctx context.Context) error {
 	g := &c.gatekeeper
-	next, err := fixture.NewAuthority("gatekeeper-ca")
+	next, err := newGatekeeperAuthority()
 	if err != nil {
 		return err
 	}

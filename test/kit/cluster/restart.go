@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
 // Kill kills processes by the names of their logs. Those that have ended stay so.
@@ -56,7 +54,7 @@ func (c *Cluster) ResetWebhooks(ctx context.Context) error {
 // ReplaceGatekeeperCA gives Gatekeeper another authority and certificate while it is
 // down: nothing trusts the old one any longer.
 func (c *Cluster) ReplaceGatekeeperCA(ctx context.Context) (err error) {
-	if c.gatekeeper.authority, err = fixture.NewAuthority("gatekeeper-ca"); err != nil {
+	if c.gatekeeper.authority, err = newGatekeeperAuthority(); err != nil {
 		return err
 	}
 	if err := c.ResetWebhooks(ctx); err != nil {

@@ -21,6 +21,7 @@ func TestAddingATeamASecondTimeChangesNothing(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "iris-green")
 	preview := w.add(t, append(typical("iris-green"), "--dry-run")...)
+	require.Contains(t, w.program.Must(t, append([]string{"tenant", "add", "--dry-run"}, typical("iris-green")...)...), " would be created, 0 would be changed, 0 would stay as they are\n")
 	require.Empty(t, w.objectsOf(t, "iris-green"), "a dry run writes nothing")
 	require.False(t, w.exists(t, "iris-green"))
 

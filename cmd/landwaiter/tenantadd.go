@@ -23,6 +23,7 @@ const shownOutcomes = 12
 
 // printedAdded is what tenant add prints.
 type printedAdded struct {
+	DryRun  bool                 `json:"dryRun,omitempty"`
 	Tenants []printedTenantAdded `json:"tenants"`
 }
 
@@ -105,7 +106,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 
 // addTenants applies Tenants, one after the other.
 func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1alpha1.Tenant, replace, dryRun bool) (printedAdded, []operator.Problem, error) {
-	printed, problems := printedAdded{Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
+	printed, problems := printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
 	for _, asked := range tenants {
 		if asked.Annotations[v1alpha1.AnnotationForm] == onboard.FormDemoShared {
 			warnShared(cmd.ErrOrStderr(), asked.Name)
@@ -183,8 +184,12 @@ func awaitTenants(ctx context.Context, c client.Client, tenants []*v1alpha1.Tena
 	return nil
 }
 
-// print prints what changed, then one line for each Tenant.
+// print prints what changed, or would in a dry run, then one line for each Tenant.
 func (p printedAdded) print(out io.Writer) error {
+	would, stayed := "", "as they were"
+	if p.DryRun {
+		would, stayed = "would be ", "would stay as they are"
+	}
 	s := newScreen(out)
 	for _, t := range p.Tenants {
 		changed := 0
@@ -196,7 +201,7 @@ func (p printedAdded) print(out io.Writer) error {
 				s.row("OBJECT", "RESULT")
 			}
 			if changed <= shownOutcomes {
-				s.row(o.Object, o.Result)
+				s.row(o.Object, would+o.Result)
 			}
 		}
 		if changed > shownOutcomes {
@@ -208,10 +213,10 @@ func (p printedAdded) print(out io.Writer) error {
 				others++
 			}
 		}
-		line := fmt.Sprintf("tenant %s: home %s, %s, %s: %d created, %d changed, %d as they were", t.Tenant, t.Home, amount(others, "namespace"),
-			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, t.Changed, t.Unchanged)
+		line := fmt.Sprintf("tenant %s: home %s, %s, %s: %d %screated, %d %schanged, %d %s", t.Tenant, t.Home, amount(others, "namespace"),
+			amount(t.Created+t.Changed+t.Unchanged, "object"), t.Created, would, t.Changed, would, t.Unchanged, stayed)
 		if t.Removed+t.Released > 0 {
-			line += fmt.Sprintf(", %d removed, %d released", t.Removed, t.Released)
+			line += fmt.Sprintf(", %d %sremoved, %d %sreleased", t.Removed, would, t.Released, would)
 		}
 		s.line("%s", line)
 	}

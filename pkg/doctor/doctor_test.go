@@ -111,6 +111,13 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"no template":                  {func(_ *testing.T, i *doctor.Inventory) { i.Templates = nil }, doctor.NoTemplate, "library/verified-images/template.yaml"},
 		"no constraint":                {func(_ *testing.T, i *doctor.Inventory) { i.Constraints = nil }, doctor.NoConstraint, "library/verified-images/samples/constraint.yaml"},
 		"a rehearsal":                  {func(t *testing.T, i *doctor.Inventory) { spec(t, i, `{enforcementAction: dryrun}`) }, doctor.NothingDenied, constraint + `merge --patch='{"spec":{"enforcementAction":"deny","scopedEnforcementActions":null}}'`},
+		"a rehearsal by its name": {func(t *testing.T, i *doctor.Inventory) {
+			i.Constraints[0] = object(t, `{metadata: {name: verified-images-dryrun}, spec: {enforcementAction: dryrun}}`)
+		}, doctor.NothingDenied, "kubectl apply --filename=library/verified-images/samples/constraint.yaml"},
+		"two rehearsals": {func(t *testing.T, i *doctor.Inventory) {
+			spec(t, i, `{enforcementAction: warn}`)
+			i.Constraints = append([]unstructured.Unstructured{object(t, `{metadata: {name: verified-images-dryrun}, spec: {enforcementAction: dryrun}}`)}, i.Constraints...)
+		}, doctor.NothingDenied, constraint + "merge"},
 		"denied by the audit only": {func(t *testing.T, i *doctor.Inventory) {
 			spec(t, i, `{enforcementAction: scoped, scopedEnforcementActions: [{action: deny, enforcementPoints: [{name: audit.gatekeeper.sh}]}]}`)
 		}, doctor.NothingDenied, constraint},

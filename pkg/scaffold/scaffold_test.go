@@ -177,6 +177,15 @@ func TestTreesWithEverySetBuild(t *testing.T) {
 	}
 }
 
+func TestNoConstraintIsCalledByAnEnforcementItDoesNotHave(t *testing.T) {
+	for _, enforcement := range []string{"dryrun", "warn", "deny"} {
+		dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Enforcement: enforcement}}.write(t))
+		text := loaded(t, dir).build("infrastructure/policies").yaml(t)
+		require.Contains(t, text, "name: verified-images\n", enforcement)
+		require.Contains(t, text, "enforcementAction: "+enforcement+"\n")
+	}
+}
+
 func TestAllTemplatesAreInTheTree(t *testing.T) {
 	templates, err := fs.Glob(library.Files, "*/template.yaml")
 	require.NoError(t, err)

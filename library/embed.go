@@ -5,7 +5,7 @@ package library
 import "embed"
 
 // Files has kustomization.yaml, the template.yaml of each folder, constraints, and the
-// constraint to begin with for images. It is read-only.
+// constraint for images, which denies unless a tree says otherwise. It is read-only.
 //
-//go:embed kustomization.yaml */template.yaml constraints verified-images/samples/constraint-dryrun.yaml
+//go:embed kustomization.yaml */template.yaml constraints verified-images/samples/constraint.yaml
 var Files embed.FS

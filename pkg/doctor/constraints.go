@@ -25,6 +25,7 @@ const (
 	templateName    = "verifiedimages"
 	defaultProvider = "landwaiter-verify"
 	admissionPoint  = "validation.gatekeeper.sh"
+	applyConstraint = "kubectl apply --filename=library/verified-images/samples/constraint.yaml"
 )
 
 func constraintChecks() []check {
@@ -92,7 +93,7 @@ func regoOf(o *unstructured.Unstructured) string {
 func constraints(v *view) []Finding {
 	if len(v.Constraints) == 0 {
 		return []Finding{{ID: NoConstraint, Severity: Error, Object: policy.ObjectRef{Kind: "ConstraintTemplate", Name: templateName}, What: "there is no constraint of kind " + constraintKind,
-			Why: "Gatekeeper asks about nothing, so every image is admitted", Command: "kubectl apply --filename=library/verified-images/samples/constraint.yaml"}}
+			Why: "Gatekeeper asks about nothing, so every image is admitted", Command: applyConstraint}}
 	}
 	var denying []*unstructured.Unstructured
 	for i := range v.Constraints {
@@ -101,11 +102,7 @@ func constraints(v *view) []Finding {
 		}
 	}
 	if len(denying) == 0 {
-		c := &v.Constraints[0]
-		action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
-		return []Finding{{ID: NothingDenied, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
-			Why: "violations are listed or warned about, and every image is admitted", Command: constraintTarget(c).merge(map[string]any{"spec": map[string]any{"enforcementAction": "deny", "scopedEnforcementActions": nil}}),
-			Keep: "spec.enforcementAction of the constraint"}}
+		return []Finding{v.nothingDenied()}
 	}
 	pods := slices.DeleteFunc(slices.Clone(denying), func(c *unstructured.Unstructured) bool { return !matchesPods(c) })
 	if len(pods) == 0 {
@@ -115,6 +112,24 @@ func constraints(v *view) []Finding {
 			Why: "whoever makes a pod by itself, or by a kind that is not matched, runs any image", Command: constraintTarget(c).patch(entry), Keep: "spec.match.kinds of the constraint"}}
 	}
 	return v.constraintLimits(pods)
+}
+
+// nothingDenied is the finding if no constraint denies. A constraint whose name says that it
+// does not is left as it is, and one that denies is applied.
+func (v *view) nothingDenied() Finding {
+	c := &v.Constraints[0]
+	command, keep := applyConstraint, "a constraint that denies, in whatever applies constraints"
+	at := slices.IndexFunc(v.Constraints, func(c unstructured.Unstructured) bool {
+		return !strings.HasSuffix(c.GetName(), "-dryrun") && !strings.HasSuffix(c.GetName(), "-warn")
+	})
+	if at >= 0 {
+		c = &v.Constraints[at]
+		command = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"enforcementAction": "deny", "scopedEnforcementActions": nil}})
+		keep = "spec.enforcementAction of the constraint"
+	}
+	action, _, _ := unstructured.NestedString(c.Object, "spec", "enforcementAction")
+	return Finding{ID: NothingDenied, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("no constraint denies; the enforcementAction of this one is %s", action),
+		Why: "violations are listed or warned about, and every image is admitted", Command: command, Keep: keep}
 }
 
 // denies reports whether a constraint denies at admission.

@@ -267,7 +267,7 @@ func setsWithin(set string) ([]string, error) {
 func constraintSet(t *Tree, set string) error {
 	folder, from := path.Join("infrastructure/policies", set), path.Join(libraryConstraints, set)
 	if set == imagesSet {
-		text, err := copied(library.Files, "verified-images/samples/constraint-dryrun.yaml")
+		text, err := copied(library.Files, "verified-images/samples/constraint.yaml")
 		if err != nil {
 			return err
 		}

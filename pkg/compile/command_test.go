@@ -1,28 +1,41 @@
 package compile_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// The command writes to a transparency log only if the rule wants one: the default of cosign
+// is a public one, and what is in it stays.
 func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
-	const keyed = "keys: {trustStoreRefs: [{name: keys}]}"
+	const (
+		keyed    = "keys: {trustStoreRefs: [{name: keys}]}"
+		logged   = "keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: root}}"
+		somebody = "identities: [{issuer: i, subject: s}]"
+		unlogged = " --use-signing-config=false --tlog-upload=false"
+	)
 	for name, c := range map[string]struct{ spec, want string }{
-		"keys":        {"type: Cosign\ncosign: {" + keyed + "}", "cosign sign --key KEY"},
-		"annotations": {"type: Cosign\ncosign: {" + keyed + ", annotations: {env: prod, a: \"$(reboot)\"}}", "cosign sign --key KEY -a NAME=VALUE -a env=prod"},
+		"keys":        {"type: Cosign\ncosign: {" + keyed + "}", "cosign sign --key KEY" + unlogged},
+		"annotations": {"type: Cosign\ncosign: {" + keyed + ", annotations: {env: prod, a: \"$(reboot)\"}}", "cosign sign --key KEY" + unlogged + " -a NAME=VALUE -a env=prod"},
 		"many annotations": {"type: Cosign\ncosign: {" + keyed + ", annotations: {a: x, b: x, c: x, d: x, e: x}}",
-			"cosign sign --key KEY -a a=x -a b=x -a c=x -a …"},
-		"the repository": {"type: Cosign\ncosign: {" + keyed + ", matchRepository: true}", "cosign sign --key KEY --new-bundle-format=false --use-signing-config=false"},
+			"cosign sign --key KEY" + unlogged + " -a a=x -a b=x -a c=x -a …"},
+		"the repository": {"type: Cosign\ncosign: {" + keyed + ", matchRepository: true}", "cosign sign --key KEY" + unlogged + " --new-bundle-format=false"},
 		"an attestation": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"https://slsa.dev/provenance/v1\"}",
-			"cosign attest --key KEY --predicate FILE --type https://slsa.dev/provenance/v1"},
+			"cosign attest --key KEY" + unlogged + " --predicate FILE --type https://slsa.dev/provenance/v1"},
+		"keys and a log":                    {"type: Cosign\ncosign: {" + logged + "}", "cosign sign --key KEY"},
+		"keys, a log and the repository":    {"type: Cosign\ncosign: {" + logged + ", matchRepository: true}", "cosign sign --key KEY --new-bundle-format=false --use-signing-config=false"},
+		"an identity":                       {"type: Cosign\ncosign: {keyless: {" + somebody + ", trustStoreRef: {name: root}}}", "cosign sign"},
+		"an identity and a timestamp alone": {"type: Cosign\ncosign: {keyless: {" + somebody + ", trustStoreRef: {name: root}, insecureIgnoreTransparencyLog: true}}", "cosign sign" + unlogged + " --timestamp-server-url URL"},
 		"AWS Signer": {"type: Notation\nnotation: {signingAuthorities: {trustStoreRefs: [{name: authorities}]}, awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}}",
 			"notation sign --plugin com.amazonaws.signer.notation.plugin --id " + awsProfile},
-		"an odd type": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"a; reboot\"}", "cosign attest --key KEY --predicate FILE --type TYPE"},
+		"an odd type": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"a; reboot\"}", "cosign attest --key KEY" + unlogged + " --predicate FILE --type TYPE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys),
+				object("TrustStore", "team-a", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t))),
 				object("TrustStore", "team-a", "authorities", certificates(t, "SigningAuthorities", "")), object("Verifier", "team-a", "release", c.spec)))
 			config := snapshot.For("team-a")
 			require.Len(t, config.Layers[0].Verifiers, 1)

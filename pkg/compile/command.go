@@ -26,11 +26,15 @@ func command(spec v1alpha1.VerifierSpec) string {
 			words = append(words, "--timestamp-url URL --timestamp-root-cert FILE")
 		}
 	case spec.Attestation != nil:
-		words = []string{"cosign attest" + keyOption(spec), "--predicate FILE --type", shellWord(spec.Attestation.PredicateType, "TYPE")}
+		words = append([]string{"cosign attest"}, signerOptions(spec.Attestation.Signers)...)
+		words = append(words, "--predicate FILE --type", shellWord(spec.Attestation.PredicateType, "TYPE"))
 	case spec.Cosign != nil:
-		words = []string{"cosign sign" + keyOption(spec)}
+		words = append([]string{"cosign sign"}, signerOptions(spec.Cosign.Signers)...)
 		if spec.Cosign.MatchRepository { // bundles of cosign 3 do not name it
-			words = append(words, "--new-bundle-format=false --use-signing-config=false")
+			words = append(words, "--new-bundle-format=false")
+			if wantsLog(spec.Cosign.Signers) {
+				words = append(words, withoutConfig)
+			}
 		}
 		words = append(words, annotationOptions(spec.Cosign.Annotations)...)
 	}
@@ -45,11 +49,32 @@ func profileOption(profiles []string) string {
 	return "PROFILE"
 }
 
-func keyOption(spec v1alpha1.VerifierSpec) string {
-	if signersOf(spec).Keyless != nil {
-		return ""
+// withoutConfig keeps cosign from Sigstore's signing config, which is for its public services.
+const withoutConfig = "--use-signing-config=false"
+
+// signerOptions returns the options that say who signs, and that keep the signature out of
+// the public transparency log if the verifier wants no log. Cosign 2.6 and 3 have them.
+func signerOptions(spec v1alpha1.Signers) []string {
+	var options []string
+	if spec.Keyless == nil {
+		options = append(options, "--key KEY")
 	}
-	return " --key KEY"
+	if wantsLog(spec) {
+		return options
+	}
+	options = append(options, withoutConfig, "--tlog-upload=false")
+	if spec.Keyless != nil {
+		options = append(options, "--timestamp-server-url URL") // somebody has to vouch for the time
+	}
+	return options
+}
+
+// wantsLog reports whether signatures must be in a transparency log.
+func wantsLog(spec v1alpha1.Signers) bool {
+	if spec.Keyless != nil {
+		return !spec.Keyless.InsecureIgnoreTransparencyLog
+	}
+	return spec.Keys != nil && spec.Keys.LogTrustStoreRef != nil
 }
 
 // annotationOptions returns the options for a few annotations.

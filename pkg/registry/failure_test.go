@@ -2,7 +2,10 @@ package registry_test
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -100,17 +103,25 @@ func TestFailuresToConnectAreOfTheRightClass(t *testing.T) {
 	t.Cleanup(h.Close)
 	closed := hostile.New()
 	closed.Close()
+	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs each client that does not trust it
+	tls.StartTLS()
+	t.Cleanup(tls.Close)
+	unknown := tls.Listener.Addr().String()
 	for name, c := range map[string]struct {
 		host  string
 		rules map[string]registry.HostRule
 		want  policy.Reason
 		text  string
 	}{
-		"a private address":             {h.Host(), nil, policy.ReasonForbidden, "ClusterStore"},
-		"a name on a private address":   {strings.Replace(h.Host(), "127.0.0.1", "localhost", 1), nil, policy.ReasonForbidden, "ClusterStore"},
-		"a name that does not exist":    {"registry.invalid", nil, "transient", "could not be looked up"},
-		"nobody listens":                {closed.Host(), plain(closed.Host()), "transient", "connection"},
-		"no TLS":                        {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient", "connection"},
+		"a private address":           {h.Host(), nil, policy.ReasonForbidden, "ClusterStore"},
+		"a name on a private address": {strings.Replace(h.Host(), "127.0.0.1", "localhost", 1), nil, policy.ReasonForbidden, "ClusterStore"},
+		"a name that does not exist":  {"registry.invalid", nil, "transient", "could not be looked up"},
+		"nobody listens":              {closed.Host(), plain(closed.Host()), "transient", closed.Host() + " refuses the connection: nothing listens there; start the registry, or correct the port in its name"},
+		"no TLS": {h.Host(), map[string]registry.HostRule{h.Host(): {Private: true}}, "transient",
+			h.Host() + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"},
+		"an unknown authority": {unknown, map[string]registry.HostRule{unknown: {Private: true}}, "transient",
+			unknown + " has a certificate that is not trusted: its authority is unknown; add the authority to caBundle of the Store that lists " + unknown},
 		"no TLS, and not allowed to be": {h.Host(), map[string]registry.HostRule{h.Host(): {PlainHTTP: true}}, policy.ReasonForbidden, "ClusterStore"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -160,6 +161,23 @@ func untrusted(err error) bool {
 	return errors.As(err, &unknownCA) || errors.As(err, &certificate)
 }
 
+// distrust says why we refused the certificate of a host, and what to do.
+func distrust(err error, host string) string {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	text := host + " has a certificate that is not trusted"
+	switch {
+	case errors.As(err, &authority):
+		return text + ": its authority is unknown; add the authority to caBundle of the Store that lists " + host
+	case errors.As(err, &name):
+		return text + ": it is for another name; have one issued for " + host
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return text + ": it has expired, or is not valid yet; renew it"
+	}
+	return text + "; have it issued again"
+}
+
 // refusedCertificate reports whether a server ended the handshake because of our
 // certificate (RFC 8446, section 6.2). The library does not export the type of alerts.
 func refusedCertificate(err error) bool {
@@ -296,9 +314,13 @@ func transientCause(err error, host string) string {
 	case errors.Is(err, errBackOff):
 		return host + " asked for a pause (429 or 503 with Retry-After)"
 	case untrusted(err):
-		return host + " has a certificate that is not trusted; a Store's caBundle can make it so"
+		return distrust(err, host)
 	case refusedCertificate(err):
 		return host + " refuses the client certificate, or asks for one; clientCertificate of a Store presents it"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return host + " speaks plain HTTP, without TLS; serve it with TLS, or ask a cluster admin to set insecurePlainHTTP in a ClusterStore that lists it"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return host + " refuses the connection: nothing listens there; start the registry, or correct the port in its name"
 	case connectionFailed(err):
 		return "the connection to " + host + " failed"
 	}

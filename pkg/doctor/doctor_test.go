@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +157,45 @@ func TestFindsWhatIsBroken(t *testing.T) {
 			}
 			require.Equal(t, []doctor.ID{c.want}, found)
 			require.Contains(t, report.Findings[0].Command, c.command)
+		})
+	}
+}
+
+// Without a replica that answers, every new pod of the cluster is refused: that is said first,
+// whatever else is wrong.
+func TestNoReplicaThatAnswersIsTheWorst(t *testing.T) {
+	for name, c := range map[string]struct {
+		status  appsv1.DeploymentStatus
+		want    doctor.ID
+		what    string
+		command string
+	}{
+		"none is ready": {appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UnavailableReplicas: 2}, "NoReplicas", "none of its 2 replicas is ready",
+			"kubectl rollout restart deployment landwaiter --namespace=landwaiter-system"},
+		"none is wanted": {appsv1.DeploymentStatus{}, "NoReplicas", "it has 0 replicas", "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=2"},
+		"one is ready":   {appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 1}, doctor.ConfigIgnores, "it excludes", ""},
+		// Nobody has said yet how many there are.
+		"nobody has looked": {appsv1.DeploymentStatus{}, doctor.ConfigIgnores, "it excludes", ""},
+		"nobody is there":   {appsv1.DeploymentStatus{}, doctor.NoLandwaiter, "no Deployment", "helm upgrade landwaiter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := sound(t)
+			i.Configs = []unstructured.Unstructured{object(t, `{metadata: {namespace: policy, name: config}, spec: {match: [{processes: [webhook], excludedNamespaces: [team-a]}]}}`)}
+			i.Landwaiters[0].Status = c.status
+			switch name {
+			case "none is wanted":
+				i.Landwaiters[0].Spec.Replicas = pointer(int32(0))
+			case "nobody is there":
+				i.Landwaiters = nil
+			}
+			first := doctor.Examine(i).Findings[0]
+			require.Equal(t, c.want, first.ID)
+			require.Equal(t, doctor.Error, first.Severity)
+			require.Contains(t, first.What, c.what)
+			require.Contains(t, first.Command, c.command)
+			if c.want != doctor.ConfigIgnores {
+				require.Contains(t, first.Why, "every new pod is refused")
+			}
 		})
 	}
 }

@@ -98,7 +98,7 @@ func Examine(inventory *Inventory) Report {
 	}
 	report.Unchecked = append(merged(report.Unchecked), unknownFacts(v)...)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.ID, b.ID), strings.Compare(a.Object.String(), b.Object.String()))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID), strings.Compare(a.Object.String(), b.Object.String()))
 	})
 	for i := range report.Findings {
 		f := &report.Findings[i]
@@ -107,7 +107,13 @@ func Examine(inventory *Inventory) Report {
 	return report
 }
 
-func rank(s Severity) int { return slices.Index([]Severity{Error, Warning, Note}, s) }
+// rank orders findings by what they cost. While nobody answers, nothing else matters.
+func rank(f Finding) int {
+	if f.ID == NoLandwaiter || f.ID == NoReplicas {
+		return -1
+	}
+	return slices.Index([]Severity{Error, Warning, Note}, f.Severity)
+}
 
 // merged joins what is unchecked for the same reason.
 func merged(list []Unchecked) []Unchecked {

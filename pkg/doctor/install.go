@@ -14,6 +14,7 @@ import (
 // Findings about how Landwaiter is installed.
 const (
 	NoLandwaiter       ID = "NoLandwaiter"
+	NoReplicas         ID = "NoReplicas"
 	SingleReplica      ID = "SingleReplica"
 	NoClientAuth       ID = "NoClientAuth"
 	DefinitionsMissing ID = "DefinitionsMissing"
@@ -24,7 +25,7 @@ const (
 func installChecks() []check {
 	needs := []Source{SourceLandwaiter}
 	return []check{
-		{[]ID{NoLandwaiter, SingleReplica, NoClientAuth}, needs, deployment},
+		{[]ID{NoLandwaiter, NoReplicas, SingleReplica, NoClientAuth}, needs, deployment},
 		{[]ID{DefinitionsMissing, VersionSkew}, []Source{SourceLandwaiter, SourceDefinitions}, definitions},
 		{[]ID{LeaseStale}, []Source{SourceLandwaiter, SourceLease}, lease},
 	}
@@ -39,14 +40,24 @@ func (v *view) upgrade(values ...string) string {
 	return text
 }
 
+// unanswered is what it leads to that no replica runs.
+const unanswered = "nobody answers Gatekeeper, so every new pod is refused"
+
 func deployment(v *view) []Finding {
 	p := v.serve
 	if p == nil {
 		return []Finding{{ID: NoLandwaiter, Severity: Error, Object: policy.ObjectRef{Kind: "Namespace", Name: v.Namespace}, What: "no Deployment in it runs landwaiter serve",
-			Why: "nobody answers Gatekeeper, so every image is denied", Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"}}
+			Why: unanswered, Command: v.upgrade(), Keep: "if it runs in another namespace, use --landwaiter-namespace"}}
 	}
 	var found []Finding
-	if p.replicas < 2 {
+	switch {
+	case p.replicas == 0:
+		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: "it has 0 replicas",
+			Why: unanswered, Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
+	case p.known && p.ready == 0:
+		found = append(found, Finding{ID: NoReplicas, Severity: Error, Object: p.ref(), What: fmt.Sprintf("none of its %d replicas is ready", p.replicas),
+			Why: unanswered, Command: restartServe(v, Fact{}), Keep: "what kubectl describe pods and kubectl logs say of its pods, if they end again"})
+	case p.replicas < 2:
 		found = append(found, Finding{ID: SingleReplica, Severity: Warning, Object: p.ref(), What: fmt.Sprintf("it has %d replicas", p.replicas),
 			Why: "no pod can be made while that one restarts or moves", Command: "kubectl scale " + p.String() + " --replicas=2", Keep: "the chart's value replicas: 2"})
 	}

@@ -171,6 +171,8 @@ type program struct {
 	version   string
 	account   string
 	replicas  int32
+	ready     int32 // if known
+	known     bool  // whether a controller has said how many replicas are ready
 	container int
 	args      []string
 }
@@ -189,7 +191,7 @@ func programs(deployments []appsv1.Deployment) []*program {
 		}
 		for n, c := range d.Spec.Template.Spec.Containers {
 			all = append(all, &program{target{"deployment", d.Namespace, d.Name}, d.Labels["app.kubernetes.io/managed-by"], d.Labels["app.kubernetes.io/version"],
-				cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), replicas, n, slices.Concat(c.Command, c.Args)[len(c.Command):]})
+				cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default"), replicas, d.Status.ReadyReplicas, d.Status.ObservedGeneration > 0, n, slices.Concat(c.Command, c.Args)[len(c.Command):]})
 		}
 	}
 	slices.SortFunc(all, func(a, b *program) int { return cmp.Compare(a.name, b.name) })

@@ -45,6 +45,7 @@ func TestTeamsFindVerdictsWhereTheyLook(t *testing.T) {
 	signed, unsigned := w.image(t, w.a+"/app", w.platform), w.image(t, w.a+"/bad")
 	t.Run("what runs is reported by workload, container and digest", func(t *testing.T) { w.reportsWhatRuns(t, signed) })
 	t.Run("what was denied is reported with its workload", func(t *testing.T) { w.reportsWhatWasDenied(t, unsigned) })
+	t.Run("a ReplicaSet that is denied again has one Event with a count", func(t *testing.T) { w.countsDenials(t, unsigned) })
 	t.Run("what others write over a report is replaced", func(t *testing.T) { w.keepsItsOwn(t, signed) })
 	t.Run("a replica that is killed loses no denial and counts none twice", func(t *testing.T) { w.losesNothing(t) })
 	t.Run("a revoked key makes running pods fail, with one Event", func(t *testing.T) { w.revokes(t, signed) })
@@ -86,6 +87,23 @@ func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
 	require.Contains(t, events[0].Message, "a dry run looks the same")
+}
+
+// countsDenials looks at the Events of the controller whose pods are denied for ever.
+func (w *namespaces) countsDenials(t *testing.T, unsigned string) {
+	const enough = 5 // times, between which Gatekeeper asks again
+	w.eventually(t, func(context.Context) error {
+		var texts []string
+		for _, e := range w.events(t, w.a, "FailedCreate") {
+			if strings.Contains(e.Message, unsigned) && e.Count >= enough {
+				return nil
+			}
+			texts = append(texts, fmt.Sprintf("%d times: %s", e.Count, e.Message))
+		}
+		return fmt.Errorf("no Event counts %d denials: %s", enough, strings.Join(texts, "; "))
+	})
+	events := slices.DeleteFunc(w.events(t, w.a, "FailedCreate"), func(e corev1.Event) bool { return !strings.Contains(e.Message, unsigned) })
+	require.Len(t, events, 1)
 }
 
 // keepsItsOwn writes as a person who may write reports in the namespace does.

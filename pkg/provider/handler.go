@@ -34,6 +34,7 @@ type handler struct {
 	turns    *fair.Turns[verify.Account] // to recall and to encode
 	buffers  sync.Pool                   // of *bytes.Buffer, for requests and responses
 	parse    parser
+	denials  denials
 
 	verification, mutation operation
 	observers              []Observer
@@ -55,16 +56,16 @@ func newHandler(decider Decider, resolver Resolver, log *logrus.Logger, options 
 	m := newMetrics(options.Metrics, options.NamespaceLabel)
 	h := &handler{
 		decider: decider, resolver: resolver, log: log, options: options, metrics: m,
-		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(),
+		door: fair.NewGate[verify.Account](int64(options.MaxKeys)), parse: remembering(), denials: newDenials(),
 		turns:     fair.NewTurns[verify.Account](runtime.GOMAXPROCS(0), time.Now),
 		buffers:   sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		observers: append([]Observer{m, newRequestLog(log, decider.Account, time.Now)}, options.Observers...),
 	}
 	h.verification = operation{timeout: options.VerifyTimeout, recall: h.recall, decide: h.verify, answer: func(x *exchange) answer {
-		return verified{plan: x.plan, decisions: x.decisions, traceID: x.traceID, now: x.began}
+		return verified{plan: x.plan, decisions: x.decisions, traceID: h.denials.traceID(x), now: x.began}
 	}}
 	h.mutation = operation{timeout: options.MutateTimeout, decide: h.resolve, answer: func(x *exchange) answer {
-		return plain{list: x.plan.mutated(x.decisions, options.DropTag, x.traceID)}
+		return plain{list: x.plan.mutated(x.decisions, options.DropTag, h.denials.traceID(x))}
 	}}
 	return h
 }

@@ -45,6 +45,11 @@ const (
 	// maxRepeats bounds the lines of either that are remembered, of 400 bytes each. Once
 	// there are more, accounts share them evenly.
 	maxRepeats = 16384
+	// denialWindow is how long the same denial has the traceID of the first one: as long as
+	// Kubernetes keeps an Event, and no longer than logs are kept.
+	denialWindow = time.Hour
+	// maxDenials bounds the denials whose first traceID is remembered, of 300 bytes each.
+	maxDenials = 8192
 	// crowdedInterval is how often an account with more lines than its share logs one.
 	crowdedInterval = 10 * time.Second
 

@@ -19,6 +19,7 @@ import (
 type serviceFlags struct {
 	configDir    string
 	person       personFlags
+	landwaiter   string // the namespace of the server
 	exceptions   exceptionFlags
 	files        []string // of -f
 	anonymous    bool     // whether neither files nor a cluster are needed
@@ -43,6 +44,7 @@ func (f *serviceFlags) register(cmd *cobra.Command, configRequired bool) {
 func (f *serviceFlags) registerLive(cmd *cobra.Command) {
 	f.registerNetwork(cmd)
 	f.exceptions.register(cmd)
+	f.registerServerNamespace(cmd)
 	f.person.registerCluster(cmd)
 }
 

@@ -53,11 +53,12 @@ of -n. Objects that an API server would refuse are an error. To judge the images
 manifests, use landwaiter verify -f.
 
 Registries are asked from your machine. Flags of the server that change verdicts have
-to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint, --max-exception,
---max-delegation, --break-glass and --max-break-glass. Neither the cloud identity of your
-machine nor its docker login or Vault token is ever used. A Secret of the cluster is not
-used where the change would send it to a server that does not get it now, unless you
-trust the change and say --send-secrets: what depends on it is unknown.
+to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Those about exceptions
+and break-glass are read from its Deployment; where you may not read it, repeat them too.
+Neither the cloud identity of your machine nor its docker login or Vault token is ever
+used. A Secret of the cluster is not used where the change would send it to a server that
+does not get it now, unless you trust the change and say --send-secrets: what depends on
+it is unknown.
 
 Cluster-scoped objects may count in every namespace: use -A to look at all of them.
 
@@ -116,8 +117,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, err
 	}
-	options, err := f.service.complete()
-	if err != nil {
+	if _, err := f.service.complete(); err != nil { // before anything is read
 		return printedPreview{}, err
 	}
 	ctx, cancel, failed := bounded(cmd.Context(), config, f.timeout)
@@ -130,6 +130,13 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	before, after, err := person.Rehearse(ctx, scope, change)
 	if err != nil {
 		return printedPreview{}, failed(err)
+	}
+	if err := f.service.asServer(ctx, cmd, person, &before, &after); err != nil {
+		return printedPreview{}, failed(err)
+	}
+	options, err := f.service.complete()
+	if err != nil {
+		return printedPreview{}, err
 	}
 	if len(before.Missing) > 0 {
 		return printedPreview{}, fmt.Errorf("namespace %s does not exist", before.Missing[0])

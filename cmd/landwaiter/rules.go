@@ -83,6 +83,7 @@ func (f *serviceFlags) registerRules(cmd *cobra.Command, namespace string) {
 	cmd.Flags().Lookup("config-dir").Usage += " (empty: the resources of the cluster, as far as you may read them)"
 	f.registerStrict(cmd)
 	f.exceptions.register(cmd)
+	f.registerServerNamespace(cmd)
 	f.person.registerCluster(cmd)
 	cmd.Flags().StringVarP(&f.person.namespace, "namespace", "n", "", namespace)
 }
@@ -177,6 +178,9 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeou
 	scope := live.Scope{Namespaces: mapped(questions, func(q question) verify.Namespace { return q.namespace })}
 	state, err := person.Read(ctx, scope)
 	if err != nil {
+		return rules{}, failed(err)
+	}
+	if err := f.asServer(ctx, cmd, person, &state); err != nil {
 		return rules{}, failed(err)
 	}
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them

@@ -33,8 +33,9 @@ of kustomize. Objects without a namespace are in that of --namespace.
 
 What you may not read in the cluster makes a verdict undecided, and the reason names
 the right; landwaiter preview --help names the roles. Flags of the server that change
-verdicts have to be repeated: --egress-host, --cluster-cidr, --cloud-endpoint,
---max-exception, --max-delegation, --break-glass and --max-break-glass. The cloud
+verdicts have to be repeated: --egress-host, --cluster-cidr and --cloud-endpoint. Those
+about exceptions and break-glass are read from its Deployment; where you may not read
+it, repeat them too, or break-glass leaves what it may allow undecided. The cloud
 identity of your machine, its docker login and its Vault token are never used for a
 cluster's resources.
 

@@ -2,9 +2,13 @@ package live
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -23,20 +27,43 @@ func (s State) Judging(by Decider) Judge {
 	}
 }
 
+// WithoutBreakGlass leaves break-glass out of s, for whoever does not know whether the server
+// lets it count, and why. Where it would be in force now, a denial is then Undecided.
+func (s *State) WithoutBreakGlass(why string, now time.Time) {
+	s.unsure = map[verify.Namespace]string{}
+	s.Objects.Namespaces = slices.Clone(s.Objects.Namespaces)
+	for i := range s.Objects.Namespaces {
+		n := &s.Objects.Namespaces[i]
+		from, errFrom := time.Parse(time.RFC3339, n.Annotations[v1alpha1.AnnotationBreakGlassFrom])
+		until, errUntil := time.Parse(time.RFC3339, n.Annotations[v1alpha1.AnnotationBreakGlassUntil])
+		if errFrom == nil && errUntil == nil && !now.Before(from) && now.Before(until) {
+			s.unsure[verify.Namespace(n.Name)] = why
+		}
+		n.Annotations = maps.Clone(n.Annotations)
+		for _, key := range compile.BreakGlassAnnotations() {
+			delete(n.Annotations, key)
+		}
+	}
+}
+
 // known returns a result as far as the person can know it. A denial is Undecided if an
 // exception might lift it that the person may not read: break-glass is an annotation of
-// the Namespace.
+// the Namespace, and counts if the server says so.
 func (s State) known(result verify.Result) verify.Result {
 	if result.Verdict.Outcome != policy.Denied {
 		return result
 	}
-	i := slices.IndexFunc(s.Objects.Hidden, func(h resource.Hidden) bool { return lifts(h.Source, result.Namespace) })
-	if i < 0 {
-		return result
+	what, why := "break-glass of Namespace "+string(result.Namespace), s.unsure[result.Namespace]
+	if why == "" {
+		i := slices.IndexFunc(s.Objects.Hidden, func(h resource.Hidden) bool { return lifts(h.Source, result.Namespace) })
+		if i < 0 {
+			return result
+		}
+		what, why = "an exception", s.Objects.Hidden[i].Why
 	}
 	denied := result.Verdict
 	result.Verdict = policy.Verdict{Outcome: policy.Undecided, Policy: denied.Policy,
-		Reason: "it is denied unless an exception allows it, and " + s.Objects.Hidden[i].Why + " (denied: " + denied.Reason + ")"}
+		Reason: "it is denied unless " + what + " allows it, and " + why + " (denied: " + denied.Reason + ")"}
 	return result
 }
 

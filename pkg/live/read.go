@@ -35,6 +35,9 @@ type State struct {
 	Namespaces, Missing []verify.Namespace
 	// Rights are the missing ones, each once.
 	Rights []Right
+
+	// unsure says why it is not known whether the server lets break-glass of a namespace count.
+	unsure map[verify.Namespace]string
 }
 
 // Read returns the resources that decide in the namespaces of scope, with what they name.

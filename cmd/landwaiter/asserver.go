@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/landwaiter/landwaiter/pkg/doctor"
+	"github.com/landwaiter/landwaiter/pkg/live"
+)
+
+// serverFlags are the flags of serve that say which exceptions count.
+func serverFlags() []string {
+	return []string{"max-exception", "max-delegation", "break-glass", "max-break-glass"}
+}
+
+// registerServerNamespace declares where the server is whose flags count.
+func (f *serviceFlags) registerServerNamespace(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.landwaiter, "landwaiter-namespace", "landwaiter-system", "namespace of Landwaiter, whose Deployment says which exceptions count there")
+}
+
+// asServer gives the flags about exceptions that the person did not the values that serve has
+// in the cluster. Where these are not known, break-glass neither counts nor is said not to.
+func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person *live.Person, states ...*live.State) error {
+	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.landwaiter)
+	if err != nil {
+		return err
+	}
+	if serve == nil {
+		if !cmd.Flags().Changed("break-glass") {
+			why = "whether serve runs with --break-glass is not known: " + why + "; say --break-glass if it does"
+			for _, state := range states {
+				state.WithoutBreakGlass(why, time.Now())
+			}
+		}
+		return nil
+	}
+	for _, name := range serverFlags() {
+		value, given := serve.Flag(name)
+		if !given || cmd.Flags().Changed(name) {
+			continue
+		}
+		if err := cmd.Flags().Set(name, value); err != nil {
+			return fmt.Errorf("read the flags of serve in namespace %s: %w", f.landwaiter, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// runningServe is an API server whose only Deployment runs serve with arguments, or that
+// refuses to show it.
+func runningServe(t *testing.T, refuses bool, args ...any) *live.Person {
+	t.Helper()
+	group := map[string]any{"name": "apps", "versions": []any{map[string]any{"groupVersion": "apps/v1", "version": "v1"}}, "preferredVersion": map[string]any{"groupVersion": "apps/v1", "version": "v1"}}
+	answers := map[string]any{
+		"/api":       map[string]any{"kind": "APIVersions", "versions": []any{"v1"}},
+		"/apis":      map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{group}},
+		"/apis/apps": map[string]any{"kind": "APIGroup", "apiVersion": "v1", "name": "apps", "versions": group["versions"], "preferredVersion": group["preferredVersion"]},
+		"/apis/apps/v1": map[string]any{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps/v1",
+			"resources": []any{map[string]any{"name": "deployments", "singularName": "deployment", "namespaced": true, "kind": "Deployment", "verbs": []any{"list"}}}},
+		"/apis/apps/v1/namespaces/landwaiter-system/deployments": map[string]any{"kind": "DeploymentList", "apiVersion": "apps/v1", "items": []any{map[string]any{
+			"metadata": map[string]any{"namespace": "landwaiter-system", "name": "landwaiter"},
+			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "landwaiter", "args": append([]any{"serve"}, args...)}}}}}}}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, ok := answers[r.URL.Path]
+		switch last := r.URL.Path; {
+		case refuses && last == "/apis/apps/v1/namespaces/landwaiter-system/deployments":
+			w.WriteHeader(http.StatusForbidden)
+			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": http.StatusForbidden}
+		case !ok:
+			w.WriteHeader(http.StatusNotFound)
+			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound}
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	person, err := live.New(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	return person
+}
+
+func TestExceptionsCountAsOnTheServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuses    bool
+		serve      []any
+		given      []string
+		breakGlass bool
+		longest    time.Duration
+		forgotten  bool // break-glass is left out, because nobody knows
+	}{
+		"serve has break-glass":            {serve: []any{"--break-glass", "--max-exception=1h"}, breakGlass: true, longest: time.Hour},
+		"serve has none":                   {longest: 90 * 24 * time.Hour},
+		"what the person says counts":      {serve: []any{"--break-glass", "--max-exception=1h"}, given: []string{"--max-exception=2h", "--break-glass=false"}, longest: 2 * time.Hour},
+		"nobody may know":                  {refuses: true, longest: 90 * 24 * time.Hour, forgotten: true},
+		"nobody may know, the person does": {refuses: true, given: []string{"--break-glass"}, breakGlass: true, longest: 90 * 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f serviceFlags
+			cmd := &cobra.Command{}
+			f.registerLive(cmd)
+			require.NoError(t, cmd.ParseFlags(c.given))
+			opened := map[string]string{v1alpha1.AnnotationBreakGlassReason: "OPS-4711"}
+			state := live.State{Objects: resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: opened}}}}}
+			require.NoError(t, f.asServer(t.Context(), cmd, runningServe(t, c.refuses, c.serve...), &state))
+			require.Equal(t, c.breakGlass, f.exceptions.breakGlass)
+			require.Equal(t, c.longest, f.exceptions.longest)
+			require.Equal(t, c.forgotten, len(state.Objects.Namespaces[0].Annotations) == 0)
+		})
+	}
+}

@@ -123,6 +123,37 @@ func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	require.Len(t, all.Namespaces[1].Denied, 2)
 }
 
+// Whoever has signed the image and sees it run need not look at the denial any more.
+func TestADenialOfAnImageThatIsAllowedByNowNeedsNoAttention(t *testing.T) {
+	denied := today().Add(-2 * time.Hour)
+	for name, c := range map[string]struct {
+		result, image string
+		since         time.Time
+		attention     bool
+	}{
+		"it runs since":                {"pass", "docker.io/library/shop:1", denied.Add(time.Hour), false},
+		"by another spelling":          {"pass", "shop:1", denied.Add(time.Hour), false},
+		"it ran before":                {"pass", "shop:1", denied.Add(-time.Hour), true},
+		"it fails":                     {"fail", "shop:1", denied.Add(time.Hour), true},
+		"nobody knows":                 {"error", "shop:1", denied.Add(time.Hour), true},
+		"another image runs":           {"pass", "shop:2", denied.Add(time.Hour), true},
+		"it is not known since when":   {"pass", "shop:1", time.Time{}, true},
+		"no rule requires anything":    {"skip", "shop:1", denied.Add(time.Hour), false},
+		"another one was denied later": {"pass", "shop:1", denied, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := runsAs(c.image)
+			if !c.since.IsZero() {
+				runs[v1alpha1.PropertySince] = c.since.Format(time.RFC3339)
+			}
+			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf(c.result, "", "shop", runs)),
+				reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "nobody signed it", "shop", deniedAt("docker.io/library/shop:1", denied)))), one("team"))
+			require.Len(t, s.Namespaces[0].Denied, 1, "it stays for seven days")
+			require.Equal(t, c.attention, s.NeedsAttention())
+		})
+	}
+}
+
 func TestStatusBelievesNoReportThatSomebodyElseHasWritten(t *testing.T) {
 	nameless := reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "forged", "", deniedAt("r/x", today())))
 	nameless.SetManagedFields(nil)

@@ -63,6 +63,8 @@ type printedDenied struct {
 	Workloads   []string `json:"workloads"`
 	Matched     string   `json:"matched,omitempty"`
 	Note        string   `json:"note,omitempty"`
+	// Allowed is since when the image is allowed again and runs.
+	Allowed string `json:"allowed,omitempty"`
 }
 
 type printedExcused struct {
@@ -205,7 +207,7 @@ func printableNamespace(n live.NamespaceStatus) printedNamespace {
 		}),
 		Denied: mapped(n.Denied, func(d live.Denial) printedDenied {
 			return printedDenied{Image: d.Image, Count: d.Count, First: written(d.First), Last: written(d.Last), Policy: d.Policy, Reason: d.Reason, Remediation: d.Remediation, TraceID: d.TraceID,
-				Workloads: mapped(d.Workloads, same), Matched: d.Matched, Note: d.Note}
+				Workloads: mapped(d.Workloads, same), Matched: d.Matched, Note: d.Note, Allowed: written(d.Allowed)}
 		}),
 		Exceptions: mapped(n.Exceptions, func(e live.ExceptionUse) printedExcused {
 			return printedExcused{Exception: e.Exception, Image: e.Image, Workload: e.Workload, Ends: written(e.Ends)}
@@ -346,6 +348,10 @@ func (n printedNamespace) showImages(s *screen) {
 	for _, d := range n.Denied {
 		s.line("%s", cmp.Or(d.Image, "(other images)"))
 		when := amount(d.Count, "time") + ", last " + d.Last
+		if d.Allowed != "" { // what was wrong is of the past
+			s.line("    %s; allowed by now, and runs since %s", when, d.Allowed)
+			continue
+		}
 		if len(d.Workloads) > 0 {
 			when += "; in " + strings.Join(d.Workloads, ", ")
 		}

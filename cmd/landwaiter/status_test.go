@@ -29,7 +29,9 @@ func shopStatus() live.Status {
 		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: at("2026-11-20T10:00:00Z"),
 			Reason: "no signature of a trusted key", Remediation: "sign it again"}},
 		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: at("2026-11-21T09:00:00Z"), Last: at("2026-11-21T17:04:00Z"), Workloads: []string{"Deployment/shop"},
-			Reason: "no signature was found", Remediation: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…"}},
+			Reason: "no signature was found", Remediation: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…"},
+			{Image: "registry.example.com/iris/cart:3", Count: 4, First: at("2026-11-20T08:00:00Z"), Last: at("2026-11-20T08:10:00Z"), Reason: "no signature was found", Remediation: "sign it",
+				Allowed: at("2026-11-20T08:12:00Z")}},
 	}}}
 }
 

@@ -171,6 +171,13 @@ func (n *NamespaceStatus) running(r *reportResult) {
 	if name := p[v1alpha1.PropertyException]; name != "" {
 		n.Exceptions = append(n.Exceptions, ExceptionUse{Exception: shown(name), Image: shown(p[v1alpha1.PropertyImage]), Workload: of, Ends: moment(p[v1alpha1.PropertyExceptionEnds])})
 	}
+	switch r.Result {
+	case v1alpha1.ReportPass, v1alpha1.ReportSkip, v1alpha1.ReportWarn:
+		if n.allowed == nil {
+			n.allowed = map[string]time.Time{}
+		}
+		n.allowed[normalised(p[v1alpha1.PropertyImage])] = moment(p[v1alpha1.PropertySince])
+	}
 	if r.Result == v1alpha1.ReportPass || r.Result == v1alpha1.ReportSkip {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -61,6 +62,9 @@ type NamespaceStatus struct {
 	// Unread says that the reports could not be read, and Cut that only some of them were:
 	// there are more than Landwaiter ever writes.
 	Unread, Cut bool
+
+	// allowed is since when images run that are allowed, by their normalised names.
+	allowed map[string]time.Time
 }
 
 // Running is an image of a workload that is not simply allowed.
@@ -76,6 +80,8 @@ type Denial struct {
 	Matched, Note                               string
 	Count                                       int
 	First, Last                                 time.Time
+	// Allowed is since when the image is allowed again and runs, zero if that is not known.
+	Allowed time.Time
 }
 
 // ExceptionUse is an exception that allows an image that runs.
@@ -96,8 +102,9 @@ func (s Status) NeedsAttention() bool {
 	bad := func(a []Attention) bool {
 		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1alpha1.ConditionEffective })
 	}
+	denied := func(d Denial) bool { return d.Allowed.IsZero() }
 	return bad(s.Resources) || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool {
-		return len(n.Running)+len(n.Denied)+n.Ignored > 0 || bad(n.Resources)
+		return len(n.Running)+n.Ignored > 0 || slices.ContainsFunc(n.Denied, denied) || bad(n.Resources)
 	})
 }
 
@@ -214,13 +221,28 @@ func hiddenFrom(o resource.Objects, namespace verify.Namespace) []string {
 	return kinds
 }
 
-// finish sorts what was read.
+// finish sorts what was read, and marks the denials of images that run by now.
 func (n *NamespaceStatus) finish() {
+	for i := range n.Denied {
+		d := &n.Denied[i]
+		if since := n.allowed[normalised(d.Image)]; since.After(d.Last) {
+			d.Allowed = since
+		}
+	}
 	slices.SortStableFunc(n.Running, func(a, b Running) int {
 		return cmp.Or(cmp.Compare(resultOrder(a.Result), resultOrder(b.Result)), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Container, b.Container))
 	})
 	slices.SortStableFunc(n.Denied, func(a, b Denial) int { return b.Last.Compare(a.Last) })
 	slices.SortStableFunc(n.Exceptions, func(a, b ExceptionUse) int { return a.Ends.Compare(b.Ends) })
+}
+
+// normalised returns the name of an image as denials have it; pods have it as it was written.
+func normalised(name string) string {
+	ref, err := image.Parse(name)
+	if err != nil {
+		return name
+	}
+	return ref.String()
 }
 
 func resultOrder(result string) int {

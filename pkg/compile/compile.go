@@ -34,6 +34,8 @@ type Outside struct {
 	AWSSigner func(verify.Namespace, external.Identity) external.RevokedOf
 	// Exceptions are what an admin allows of exceptions.
 	Exceptions ExceptionLimits
+	// AllFaults asks for a Problem for each fault of a resource, not only for the first.
+	AllFaults bool
 }
 
 // New compiles objects into a Snapshot, and returns problems that their owners should
@@ -151,7 +153,7 @@ type compiler struct {
 // level compiles o; cluster is nil for the cluster's own level.
 func (c *compiler) level(o *objects, cluster *level) *level {
 	o.material = c.material
-	l := &level{objects: o, trustStores: map[string]*trustStore{}}
+	l := &level{objects: o, trustStores: map[string]*trustStore{}, allFaults: c.outside.AllFaults}
 	if o.broken != nil {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
@@ -244,9 +246,7 @@ func usedOf(o *objects, cluster *level) map[string]string {
 }
 
 func (l *level) problem(source policy.ObjectRef, err error) {
-	if err != nil {
-		l.problems = append(l.problems, resource.Problem{Source: source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
-	}
+	l.problems = append(l.problems, problemsOf(source, err, l.allFaults)...)
 }
 
 // sharedFingerprints returns the fingerprints of the parts of a cluster level that

@@ -211,6 +211,7 @@ type level struct {
 	exceptions   []*exception                        // those that are sound
 	glass        *verify.Exception                   // break-glass of a namespace, nil if there is none
 	problems     []resource.Problem
+	allFaults    bool // of each resource, and not only the first, are problems
 	// publicGood is Sigstore's public-good root, if a verifier uses it by default.
 	publicGood *trustStore
 	ends       map[policy.ObjectRef]*Ends

@@ -55,10 +55,10 @@ func (s *Snapshot) link(own *level) *view {
 	v.config.BreakGlass = own.glass
 	v.problems = slices.Concat(own.problems, slow, exceptional)
 	if v.counts() {
-		v.problems = append(v.problems, verifierProblems(own.objects.policies, v.verifiers)...)
+		v.problems = append(v.problems, verifierProblems(own.objects.policies, v.verifiers, s.outside.AllFaults)...)
 	}
 	if namespace == verify.Cluster {
-		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.objects.policies, s.cluster.verifiers)...)
+		v.problems = append(slices.Clone(s.cluster.problems), verifierProblems(s.cluster.objects.policies, s.cluster.verifiers, s.outside.AllFaults)...)
 	}
 	return v
 }

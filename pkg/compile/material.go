@@ -240,6 +240,7 @@ func fieldError(field string, err error) error {
 // status of a cluster resource says why it is broken: that may name objects of other
 // namespaces.
 func unusable(source policy.ObjectRef, err error) string {
+	err = faultsOf(err)[0]
 	if source.Namespace == "" && !resource.IsHidden(err) {
 		return source.String() + " cannot be used; its condition Ready says why"
 	}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,22 +12,21 @@ import (
 
 // verifierProblems returns a problem for each policy that names a missing or broken
 // verifier. Problems of the policy itself are reported when it is compiled.
-func verifierProblems(policies []entry[v1alpha1.ClusterVerificationPolicySpec], verifiers []verifier) []resource.Problem {
+func verifierProblems(policies []entry[v1alpha1.ClusterVerificationPolicySpec], verifiers []verifier, allFaults bool) []resource.Problem {
 	var problems []resource.Problem
 	for _, e := range policies {
 		if e.broken != nil {
 			continue
 		}
-		if err := checkVerifierNames(e.spec, verifiers); err != nil {
-			problems = append(problems, resource.Problem{Source: e.source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
-		}
+		problems = append(problems, problemsOf(e.source, checkVerifierNames(e.spec, verifiers), allFaults)...)
 	}
 	return problems
 }
 
-// checkVerifierNames returns an error for the first verifier in spec that is missing
-// or broken.
+// checkVerifierNames returns an error for each verifier in spec that is missing or broken,
+// joined.
 func checkVerifierNames(spec v1alpha1.ClusterVerificationPolicySpec, verifiers []verifier) error {
+	var wrong []error
 	for i, rule := range spec.Rules {
 		for j, requirement := range rule.Require {
 			for _, name := range slices.Concat(requirement.AnyOf, requirement.AllOf) {
@@ -34,14 +34,14 @@ func checkVerifierNames(spec v1alpha1.ClusterVerificationPolicySpec, verifiers [
 				k := slices.IndexFunc(verifiers, func(v verifier) bool { return v.Source.Name == name })
 				switch {
 				case k < 0:
-					return resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", field, name, hidden(verifiers)))
+					wrong = append(wrong, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s names Verifier %s, which does not exist among the Verifiers that apply%s", field, name, hidden(verifiers))))
 				case verifiers[k].Broken != "":
-					return resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", field, verifiers[k].Broken))
+					wrong = append(wrong, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s: %s", field, verifiers[k].Broken)))
 				}
 			}
 		}
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // hidden says that ClusterVerifiers do not apply where a namespace has Verifiers.

@@ -74,12 +74,14 @@ func notationAnchors(options *notation.Options, spec v1alpha1.NotationVerifier, 
 		}
 		kinds = append(kinds, kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1alpha1.TrustStoreTypeTimestampAuthorities, &options.TimestampAuthorities})
 	}
+	var wrong []error
 	for _, k := range kinds {
 		found, more, err := stores.certificates(k.field, k.refs, k.want)
-		if err != nil {
-			return nil, err
-		}
+		wrong = append(wrong, err)
 		*k.into, used = found, append(used, more...)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	return used, nil
 }
@@ -197,13 +199,18 @@ func notationOverrides(spec *v1alpha1.NotationOverrides) (overrides notation.Ove
 // certificates returns the certificates of trust stores of one type, and the stores'
 // fingerprints.
 func (ts trustStores) certificates(field string, refs []v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
+	var wrong []error
 	for i, ref := range refs {
 		store, err := ts.find(ref, want)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
+			continue
 		}
 		used = append(used, store.fingerprint)
 		all = append(all, store.certificates...)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, nil, err
 	}
 	return all, used, nil
 }

@@ -52,11 +52,10 @@ func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (
 	if e.refused != nil {
 		return e.refused
 	}
-	if p.rules, err = rules(e.source, e.spec.Rules); err != nil {
-		return err
-	}
-	p.fallback, err = fallback(e.source, e.spec.DefaultAction)
-	return err
+	var none error
+	p.rules, err = rules(e.source, e.spec.Rules)
+	p.fallback, none = fallback(e.source, e.spec.DefaultAction)
+	return errors.Join(err, none)
 }
 
 // isFloor reports whether the policy applies to every namespace. If the scope is
@@ -103,21 +102,20 @@ func fallback(source policy.ObjectRef, action v1alpha1.DefaultAction) (v1alpha1.
 
 func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule) ([]verify.Rule, error) {
 	compiled := make([]verify.Rule, 0, len(specs))
+	var wrong []error
 	for i, spec := range specs {
 		rule, err := compileRule(source, fmt.Sprintf("spec.rules[%d]", i), spec)
-		if err != nil {
-			return nil, err
-		}
-		compiled = append(compiled, rule)
+		compiled, wrong = append(compiled, rule), append(wrong, err)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	return compiled, nil
 }
 
 func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule) (verify.Rule, error) {
 	images, err := patterns(field+".images", spec.Images, false)
-	if err != nil {
-		return verify.Rule{}, err
-	}
+	wrong := []error{err}
 	rule := verify.Rule{Source: source, Images: images}
 	switch spec.Action {
 	case "", v1alpha1.RuleActionRequire:
@@ -126,27 +124,27 @@ func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule
 	case v1alpha1.RuleActionDeny:
 		rule.Action = verify.Deny
 	default:
-		return verify.Rule{}, fmt.Errorf("%s.action is %q, it must be Require, Allow or Deny", field, spec.Action)
+		return verify.Rule{}, errors.Join(err, fmt.Errorf("%s.action is %q, it must be Require, Allow or Deny", field, spec.Action))
 	}
 	switch {
 	case rule.Action == verify.Require && len(spec.Require) == 0:
-		return verify.Rule{}, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing; say action: Allow to allow the images without verification", field)
+		wrong = append(wrong, fmt.Errorf("%s.require is empty: a rule that requires nothing proves nothing; say action: Allow to allow the images without verification", field))
 	case rule.Action != verify.Require && len(spec.Require) > 0:
-		return verify.Rule{}, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action)
+		wrong = append(wrong, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action))
 	}
 	switch spec.Index {
 	case "", v1alpha1.IndexModeItself:
 	case v1alpha1.IndexModeItselfOrEveryManifest:
 		rule.IndexManifests = true
 	default:
-		return verify.Rule{}, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index)
+		wrong = append(wrong, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index))
 	}
 	for j, requirement := range spec.Require {
 		compiled, err := compileRequirement(fmt.Sprintf("%s.require[%d]", field, j), requirement)
-		if err != nil {
-			return verify.Rule{}, err
-		}
-		rule.Require = append(rule.Require, compiled)
+		rule.Require, wrong = append(rule.Require, compiled), append(wrong, err)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return verify.Rule{}, err
 	}
 	return rule, nil
 }

@@ -47,7 +47,7 @@ func attestationChecker(spec v1alpha1.AttestationVerifier, stores trustStores) (
 	return checker, s.keys, s.used, nil
 }
 
-// ownFirst returns the error to report of err, from package cosign, and untrusted, from
+// ownFirst returns the errors to report of err, from package cosign, and untrusted, from
 // compileSigners: a field of the verifier itself comes before a trust store that cannot be
 // used. Lint would not see the field otherwise, because it fetches no roots and keys.
 func ownFirst(field string, err, untrusted error) error {
@@ -56,7 +56,7 @@ func ownFirst(field string, err, untrusted error) error {
 	case untrusted != nil && !errors.As(err, &own):
 		return untrusted
 	case err != nil:
-		return belowField(field, err)
+		return errors.Join(belowField(field, err), untrusted)
 	}
 	return nil
 }
@@ -86,10 +86,12 @@ func (s *signers) trustKeys(field string, spec v1alpha1.Keys, stores trustStores
 	if len(spec.TrustStoreRefs) == 0 {
 		return fmt.Errorf("%s.trustStoreRefs is empty: without a key nothing can be verified", field)
 	}
+	var wrong []error
 	for i, ref := range spec.TrustStoreRefs {
 		store, err := stores.find(ref, v1alpha1.TrustStoreTypePublicKeys)
 		if err != nil {
-			return fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err)
+			wrong = append(wrong, fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err))
+			continue
 		}
 		s.used = append(s.used, store.fingerprint)
 		for _, key := range store.keys {
@@ -101,17 +103,18 @@ func (s *signers) trustKeys(field string, spec v1alpha1.Keys, stores trustStores
 	s.keys = slices.Compact(s.keys)
 	if spec.LogTrustStoreRef == nil {
 		s.InsecureIgnoreLog = true // a key alone proves who signed, not when
-		return nil
+		return errors.Join(wrong...)
 	}
 	store, err := stores.find(*spec.LogTrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
-	if err != nil {
-		return fmt.Errorf("%s.logTrustStoreRef: %w", field, err)
+	switch {
+	case err != nil:
+		wrong = append(wrong, fmt.Errorf("%s.logTrustStoreRef: %w", field, err))
+	case len(store.root.RekorLogs()) == 0:
+		wrong = append(wrong, fmt.Errorf("%s.logTrustStoreRef: %s has no transparency log", field, store.source))
+	default:
+		s.Log, s.used = store.root, append(s.used, store.fingerprint)
 	}
-	if len(store.root.RekorLogs()) == 0 {
-		return fmt.Errorf("%s.logTrustStoreRef: %s has no transparency log", field, store.source)
-	}
-	s.Log, s.used = store.root, append(s.used, store.fingerprint)
-	return nil
+	return errors.Join(wrong...)
 }
 
 // trustIdentities sets all but the root before it returns an error about the trust store.

@@ -22,7 +22,7 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
-		s.Broken, s.Hidden = unusable(e.source, err), resource.IsHidden(err)
+		s.Broken, s.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
 	}
 	var secrets []string
 	for _, host := range sortedKeys(s.Credentials) {
@@ -74,22 +74,20 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 	default:
 		s.Credentials, err = credentials(e.spec.ImagePullSecrets, m)
 	}
-	if err != nil {
-		return identity, err
-	}
-	if s.RootCAs, err = m.authorities(e.spec); err != nil {
-		return identity, err
-	}
-	s.ClientCertificate, err = m.clientCertificate(e.spec.ClientCertificate)
-	return identity, err
+	var errAuthorities, errCertificate error
+	s.RootCAs, errAuthorities = m.authorities(e.spec)
+	s.ClientCertificate, errCertificate = m.clientCertificate(e.spec.ClientCertificate)
+	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
 func credentials(refs []v1alpha1.ClusterSecretRef, m material) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
+	var wrong []error
 	for i, ref := range refs {
-		if err := addCredentials(all, fmt.Sprintf("spec.imagePullSecrets[%d]", i), ref, m); err != nil {
-			return nil, err
-		}
+		wrong = append(wrong, addCredentials(all, fmt.Sprintf("spec.imagePullSecrets[%d]", i), ref, m))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	return all, nil
 }

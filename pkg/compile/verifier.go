@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -25,7 +26,8 @@ func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)
 	if err != nil {
-		v.Checker, v.Broken, v.Hidden = nil, unusable(e.source, err), resource.IsHidden(err)
+		v.Checker, v.signers, used = nil, nil, nil
+		v.Broken, v.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
 	}
 	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
 	return v, err
@@ -38,10 +40,8 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 		return nil, e.err()
 	}
 	// Patterns first, so that a verifier that is broken otherwise denies only its images.
-	var err error
-	if v.Images, err = patterns("spec.images", e.spec.Images, true); err != nil {
-		return nil, err
-	}
+	var wrong, err error
+	v.Images, wrong = patterns("spec.images", e.spec.Images, true)
 	v.uses = trustStoresOf(stores.owner(), e.spec)
 	spec := e.spec
 	set := map[v1alpha1.VerifierType]bool{
@@ -49,10 +49,10 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 	}
 	switch has, known := set[spec.Type]; {
 	case !known:
-		return nil, fmt.Errorf("spec.type is %q, it must be one of Cosign, Notation, Attestation", spec.Type)
+		return nil, errors.Join(wrong, fmt.Errorf("spec.type is %q, it must be one of Cosign, Notation, Attestation", spec.Type))
 	case !has, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil) != 1:
-		return nil, fmt.Errorf("spec.type is %s, so spec must have the field of that name and no other of cosign, notation, attestation; it has %d of them",
-			spec.Type, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil))
+		return nil, errors.Join(wrong, fmt.Errorf("spec.type is %s, so spec must have the field of that name and no other of cosign, notation, attestation; it has %d of them",
+			spec.Type, countTrue(spec.Cosign != nil, spec.Notation != nil, spec.Attestation != nil)))
 	}
 	v.Command = command(spec)
 	var used []string
@@ -64,7 +64,7 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 	case v1alpha1.VerifierTypeAttestation:
 		v.Checker, v.signers, used, err = attestationChecker(*spec.Attestation, stores)
 	}
-	return used, err
+	return used, errors.Join(wrong, err)
 }
 
 // trustStoresOf returns the trust stores that a verifier names, even missing ones.
@@ -108,12 +108,16 @@ func patterns(field string, list []string, emptyIsAll bool) ([]image.Pattern, er
 		list = []string{"**"}
 	}
 	parsed := make([]image.Pattern, 0, len(list))
+	var wrong []error
 	for i, s := range list {
 		pattern, err := image.ParsePattern(s)
 		if err != nil {
-			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
 		}
 		parsed = append(parsed, pattern)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
 	}
 	return parsed, nil
 }

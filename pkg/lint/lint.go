@@ -8,13 +8,18 @@ package lint
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -105,7 +110,8 @@ func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(r
 		return Report{}, fmt.Errorf("nothing to check: no resource of landwaiter.dev in %s; objects of other kinds: %d", strings.Join(paths, ", "), c.report.Ignored)
 	}
 	c.duplicates()
-	for _, p := range slices.Concat(files.Problems, problems(files.Objects)) {
+	c.refused = maps.Clone(c.wrong)
+	for _, p := range slices.Concat(files.Problems, problems(c.lenient(files))) {
 		c.problem(p)
 	}
 	c.rights(rights.Of(files.Objects.Resources...))
@@ -121,6 +127,31 @@ type checker struct {
 	report Report
 	places map[policy.ObjectRef][]configdir.Declaration
 	wrong  map[policy.ObjectRef]bool // resources with an error of their own
+	// refused are those that an API server refuses.
+	refused map[policy.ObjectRef]bool
+}
+
+// lenient returns the objects of files as compiling would see them if no resource had unknown
+// fields, so that what else is wrong with one is found as well.
+func (c *checker) lenient(files configdir.Files) resource.Objects {
+	objects := files.Objects
+	objects.Broken, objects.Resources = nil, slices.Clip(objects.Resources)
+	for _, broken := range files.Objects.Broken {
+		kind, ours := v1alpha1.KindNamed(broken.Source.Kind)
+		places := c.places[broken.Source]
+		if ours && len(places) == 1 && places[0].JSON != nil {
+			object := kind.New()
+			if err := json.Unmarshal(places[0].JSON, object); err == nil && resource.Keep(object) == nil && resource.Oversized(object) == nil {
+				if created := object.GetCreationTimestamp(); created.IsZero() {
+					object.SetCreationTimestamp(metav1.Now()) // as if it were applied now
+				}
+				objects.Resources = append(objects.Resources, object)
+				continue
+			}
+		}
+		objects.Broken = append(objects.Broken, broken)
+	}
+	return objects
 }
 
 // add adds a finding about d. The line is the one of the field, unless it is given.
@@ -164,17 +195,19 @@ func (c *checker) rights(found []rights.Finding) {
 	}
 }
 
-// problem adds what compiling says, unless the resource has an error that says it better.
+// problem adds what compiling says, unless the resource has an error that says it better: one
+// about the same field. Of a resource with an error, notes do not matter.
 func (c *checker) problem(p resource.Problem) {
 	switch p.Reason {
 	case policy.ReasonDuplicate, policy.ReasonIgnored: // found already, or counted
 		return
 	}
-	if c.wrong[p.Source] || p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace) {
-		return
-	}
 	f := explain(p)
 	f.Severity = c.severity(p)
+	switch {
+	case c.wrong[p.Source] && f.Severity == Note, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+		return
+	}
 	if near, ok := c.misspelt(p); ok {
 		f.Fix = "did you mean " + near + "?"
 	}
@@ -184,6 +217,18 @@ func (c *checker) problem(p resource.Problem) {
 	for _, d := range c.places[p.Source] {
 		c.add(d, f)
 	}
+}
+
+// said reports whether an error of a resource is about a field, a part of it, or what it is a
+// part of. Everything is a part of the resource.
+func (c *checker) said(source policy.ObjectRef, field string) bool {
+	within := func(part, whole string) bool {
+		rest, ok := strings.CutPrefix(part, whole)
+		return ok && (rest == "" || whole == "" || strings.ContainsRune(".[", rune(rest[0])))
+	}
+	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
+		return f.Resource == source && f.Severity == Error && (within(field, f.Field) || within(f.Field, field))
+	})
 }
 
 // elsewhere matches what a problem says of objects that files need not have: a team's

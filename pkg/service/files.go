@@ -68,6 +68,7 @@ func Check(objects resource.Objects) []resource.Problem {
 		Registry:   func(registry.Access) verify.Registry { return nil },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
 		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
+		AllFaults:  true,
 	})
 	return slices.Concat(problems, s.Ineffective(), s.Ended(time.Now()))
 }

@@ -30,6 +30,8 @@ type scene struct {
 	accountsThere []string
 	// unread says why guardrails could not be read.
 	unread error
+	// controllersApart says that the controllers of Kubernetes have accounts of their own.
+	controllersApart bool
 }
 
 // pair is a team that tries, and one that it tries to reach; other is nil if there is none.
@@ -100,6 +102,9 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	}
 	for i := range accounts {
 		s.accountsThere = append(s.accountsThere, account(roleSystem, types.NamespacedName{Namespace: options.Landwaiter.Namespace, Name: accounts[i].Name}).user)
+	}
+	if s.controllersApart, err = api.controllersApart(ctx); err != nil {
+		return nil, err
 	}
 	pointers := make([]*v1alpha1.Tenant, len(tenants))
 	for i := range tenants {

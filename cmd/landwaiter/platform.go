@@ -51,9 +51,13 @@ type printedFile struct {
 	Result string `json:"result"`
 }
 
+func (f *writeFlags) options() scaffold.WriteOptions {
+	return scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun}
+}
+
 // write writes a tree and prints what became of it.
 func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) error {
-	outcomes, err := scaffold.Write(dir, tree, scaffold.WriteOptions{Force: f.force, DryRun: f.dryRun})
+	outcomes, err := scaffold.Write(dir, tree, f.options())
 	if err != nil {
 		return notWritten(err)
 	}
@@ -74,11 +78,12 @@ func (f *writeFlags) write(cmd *cobra.Command, dir string, tree scaffold.Tree) e
 	return f.output.print(cmd, printed, printed.print)
 }
 
-// notWritten tells files that somebody edited from those that cannot be written.
+// notWritten tells a tree that is refused from files that cannot be read or written.
 func notWritten(err error) error {
 	var edited *scaffold.EditedError
-	if errors.As(err, &edited) {
-		return &exitError{code: exitDenied, err: edited}
+	var lockout *scaffold.LockoutError
+	if errors.As(err, &edited) || errors.As(err, &lockout) {
+		return &exitError{code: exitDenied, err: err}
 	}
 	return unavailable(err)
 }

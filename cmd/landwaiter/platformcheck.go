@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
@@ -36,8 +37,8 @@ through everything that the tree applies there. It finds what does not build, pa
 sources and dependencies that are not there, dependencies in a circle, remote bases,
 Kustomizations and HelmReleases without an account, objects that are applied twice,
 resources of Landwaiter that would be refused, Tenants in conflict, unknown fields,
-Secrets and keys in plain text, manifests that nothing applies, and a Flux that is not
-locked down.
+Secrets and keys in plain text, manifests that nothing applies, constraints that deny
+every image or those of Flux, and a Flux that is not locked down.
 
 It reads files only: it follows no link, runs no plugin and fetches nothing, so it can
 check what a stranger wrote.
@@ -47,7 +48,7 @@ tree cannot be read.`,
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintText})
+			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintText, MayAllow: mayAllow})
 			if err != nil {
 				return unavailable(err)
 			}
@@ -73,6 +74,15 @@ func (p printedTreeCheck) print(out io.Writer) error {
 	}
 	s.line("%s built, %s", amount(p.Kustomizations, "kustomization"), amount(len(p.Findings), "finding"))
 	return s.flush()
+}
+
+// mayAllow implements [scaffold.MayAllow].
+func mayAllow(text string) (func(namespace, image string) bool, error) {
+	files, err := configdir.Read([]string{configdir.Standard}, strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	return service.MayAllow(files.Objects), nil
 }
 
 // lintText returns what lint says is wrong with resources. Notes are about what is not

@@ -32,8 +32,13 @@ that nobody edited. An edited file stays as it is. If there is a new version of 
 names the file and writes nothing. Files that others go on to write, such as those of flux
 bootstrap and the lists of tenants, are only ever created.
 
-Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
-a file cannot be read or written.`,
+With --enforcement deny, the tree must have a policy or Verifier that can allow an image:
+without one no pod starts any more. Init then writes nothing and says what is missing.
+exemptNamespaces in .landwaiter.yaml lists the namespaces whose images are not verified,
+among them those of Flux, Gatekeeper and Landwaiter.
+
+Exit codes: 0 the tree is written, 1 a file was edited, or the tree would deny every
+image or those of Flux, 64 the command line is wrong, 69 a file cannot be read or written.`,
 		Example: `  landwaiter platform init fleet --github-org example
   landwaiter platform init fleet --layout groups --group infra-ops --group dev --cluster dev/iris-dev`,
 		Args: oneFolder,
@@ -55,6 +60,12 @@ a file cannot be read or written.`,
 			tree, err := scaffold.NewPlatform(platform)
 			if err != nil {
 				return err
+			}
+			if platform, err = platform.Complete(); err != nil {
+				return err
+			}
+			if err := platform.CheckLockout(cmd.Context(), args[0], tree, flags.options(), mayAllow); err != nil {
+				return notWritten(err)
 			}
 			return flags.write(cmd, args[0], tree)
 		},

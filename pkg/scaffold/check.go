@@ -16,6 +16,9 @@ type CheckOptions struct {
 	// Resources checks resources of landwaiter.dev as one cluster has them, given as YAML,
 	// and returns what is wrong with them. Nil leaves them unchecked.
 	Resources func(ctx context.Context, text string) ([]string, error)
+	// MayAllow says what could be allowed. Nil leaves unchecked whether constraints lock the
+	// platform out.
+	MayAllow MayAllow
 }
 
 // CheckReport is what was built and found.
@@ -81,11 +84,18 @@ func Check(ctx context.Context, dir string, o CheckOptions) (CheckReport, error)
 			report.Kustomizations++
 		}
 	}
-	for finding := range c.findings {
-		report.Findings = append(report.Findings, finding)
-	}
-	slices.SortFunc(report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
+	report.Findings = c.sorted()
 	return report, nil
+}
+
+// sorted returns what was found.
+func (c *checker) sorted() []Finding {
+	var found []Finding
+	for finding := range c.findings {
+		found = append(found, finding)
+	}
+	slices.SortFunc(found, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Message, b.Message)) })
+	return found
 }
 
 func newChecker(o CheckOptions) (*checker, error) {

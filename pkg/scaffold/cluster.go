@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // cluster is where Flux begins in one cluster.
@@ -73,6 +72,7 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.follow(all, from.root, nil)
 	c.flux(all)
 	c.twice(all)
+	c.lockout(all)
 	return c.resources(ctx, all)
 }
 
@@ -271,22 +271,11 @@ func (c *checker) resources(ctx context.Context, all *closure) error {
 	if c.options.Resources == nil {
 		return nil
 	}
-	var text strings.Builder
-	for _, o := range all.objects {
-		if o.GroupVersionKind().Group != "landwaiter.dev" {
-			continue
-		}
-		document, err := yaml.Marshal(o.Object)
-		if err != nil {
-			return fmt.Errorf("write %s: %w", identity(o.Unstructured), err)
-		}
-		text.WriteString("---\n")
-		text.Write(document)
+	text, err := all.text(func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "landwaiter.dev" })
+	if err != nil || text == "" {
+		return err
 	}
-	if text.Len() == 0 {
-		return nil
-	}
-	found, err := c.options.Resources(ctx, text.String())
+	found, err := c.options.Resources(ctx, text)
 	if err != nil {
 		return fmt.Errorf("check the resources of %s: %w", all.name(), err)
 	}

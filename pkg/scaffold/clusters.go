@@ -163,12 +163,15 @@ func (p Platform) groups(t *Tree) {
 		}
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", resources, nil))
 	}
-	release(t, "external-secrets", "external-secrets", Chart{URL: "https://charts.external-secrets.io", Version: "0.20.x"},
+	release(t, "external-secrets", externalSecretsNamespace, Chart{URL: "https://charts.external-secrets.io", Version: "0.20.x"},
 		object{"pod-security.kubernetes.io/enforce": "restricted"}, object{},
 		"One ClusterSecretStore serves all teams; the constraints of the set secrets keep each to its own keys.")
 	t.seed("apps/README.md", "Applications that several clusters share. A Kustomization in clusters/NAME applies them.\n")
 	t.add("bootstrap/README.md", groupsReadme)
 }
+
+// externalSecretsNamespace is a namespace of the platform in this layout alone.
+const externalSecretsNamespace = "external-secrets"
 
 func externalSecrets() step {
 	return step{"external-secrets", "./infrastructure/external-secrets", nil, nil}

@@ -21,6 +21,9 @@ const (
 	imagesSet          = "images"
 )
 
+// imagesKind is the kind of the constraint in [imagesSet].
+const imagesKind = "VerifiedImages"
+
 // infrastructure adds what every cluster of the platform installs, a folder for each step.
 func (p Platform) infrastructure(t *Tree) error {
 	for _, add := range []func(*Tree) error{p.definitions, p.gatekeeper, p.landwaiter, templates, p.policies, p.guardrails} {
@@ -199,7 +202,7 @@ func (p Platform) policies(t *Tree) error {
 				sets = append(sets, other)
 			}
 		}
-		if err := constraintSet(t, sets[i]); err != nil {
+		if err := p.constraintSet(t, sets[i]); err != nil {
 			return err
 		}
 	}
@@ -214,6 +217,10 @@ func (p Platform) policies(t *Tree) error {
 	} else {
 		patches = append(patches, p.allowedSources())
 	}
+	if p.Layout == LayoutGroups {
+		patches = append(patches, object{"target": object{"group": constraintGroup, "name": aboutPods},
+			"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces/-", "value": externalSecretsNamespace}})})
+	}
 	resources := slices.DeleteFunc(slices.Clone(p.Constraints), func(set string) bool { return within[set] })
 	t.seed("infrastructure/policies/own/kustomization.yaml",
 		kustomization("Put your own policies here, such as ClusterVerifiers and a ClusterVerificationPolicy. landwaiter\nnever changes this folder.", nil, nil))
@@ -223,6 +230,10 @@ func (p Platform) policies(t *Tree) error {
 }
 
 const constraintGroup = "constraints.gatekeeper.sh"
+
+// aboutPods matches the library's constraints that deny pods for anything but their images. They
+// leave out the namespaces of Flux, Gatekeeper and Landwaiter.
+const aboutPods = "(allowed-users-and-groups|apparmor-profile|container-allowed-ports|no-host-path-volumes|no-privileged-containers|seccomp-profile)"
 
 func withoutConstraint(kind string) object {
 	return object{"target": object{"group": constraintGroup, "kind": kind},
@@ -264,7 +275,7 @@ func setsWithin(set string) ([]string, error) {
 	return others, nil
 }
 
-func constraintSet(t *Tree, set string) error {
+func (p Platform) constraintSet(t *Tree, set string) error {
 	folder, from := path.Join("infrastructure/policies", set), path.Join(libraryConstraints, set)
 	if set == imagesSet {
 		text, err := copied(library.Files, "verified-images/samples/constraint.yaml")
@@ -272,7 +283,9 @@ func constraintSet(t *Tree, set string) error {
 			return err
 		}
 		t.add(path.Join(folder, "verified-images.yaml"), text)
-		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"verified-images.yaml"}, nil))
+		t.add(path.Join(folder, "kustomization.yaml"), kustomization("Nobody verifies the images of these namespaces; exemptNamespaces in "+SettingsFile+" lists them.",
+			[]string{"verified-images.yaml"}, object{"patches": []object{{"target": object{"kind": imagesKind},
+				"patch": encode([]object{{"op": "add", "path": "/spec/match/excludedNamespaces", "value": p.ExemptNamespaces}})}}}))
 		return nil
 	}
 	files, err := fs.Glob(library.Files, from+"/*.yaml")

@@ -51,6 +51,10 @@ type Platform struct {
 	Constraints []string `json:"constraints,omitempty"`
 	// Enforcement is the enforcementAction of all constraints: dryrun, warn or deny.
 	Enforcement string `json:"enforcement,omitempty"`
+	// ExemptNamespaces are those that the constraint about images leaves out: nobody verifies
+	// what runs there. Nil means those of the control plane, of Gatekeeper, Landwaiter and Flux,
+	// which must start while Landwaiter is down, and others of the platform.
+	ExemptNamespaces []string `json:"exemptNamespaces,omitzero"`
 	// GitHubOrg limits the sources of tenants to one organisation.
 	GitHubOrg string `json:"githubOrg,omitempty"`
 	// SOPSAge is the age recipient that Secrets are encrypted for.
@@ -110,6 +114,12 @@ func (p Platform) Complete() (Platform, error) {
 		}
 		p.Constraints = sets
 	}
+	if p.ExemptNamespaces == nil && p.Layout != LayoutDemo {
+		p.ExemptNamespaces = []string{"kube-system", "gatekeeper-system", "landwaiter-system", fluxNamespace}
+		if p.Layout == LayoutGroups {
+			p.ExemptNamespaces = append(p.ExemptNamespaces, externalSecretsNamespace)
+		}
+	}
 	return p, p.check()
 }
 
@@ -156,6 +166,11 @@ func (p Platform) check() error {
 	}
 	if err := p.checkClusters(); err != nil {
 		return err
+	}
+	for _, namespace := range p.ExemptNamespaces {
+		if err := checkName("exemptNamespaces:", namespace); err != nil {
+			return err
+		}
 	}
 	if !slices.Contains([]string{"dryrun", "warn", "deny"}, p.Enforcement) {
 		return fmt.Errorf("--enforcement is %q, it must be dryrun, warn or deny", p.Enforcement)
@@ -240,9 +255,11 @@ func ReadPlatform(text []byte) (Platform, error) {
 }
 
 // settings is what the next run starts from. It leaves out the versions and sets that
-// nobody chose, so that a newer program brings its own.
+// nobody chose, so that a newer program brings its own. Which namespaces are exempt is
+// always said.
 func (p Platform) settings(complete Platform) string {
 	p.Layout, p.Environments, p.Groups, p.Clusters = complete.Layout, complete.Environments, complete.Groups, complete.Clusters
+	p.ExemptNamespaces = complete.ExemptNamespaces
 	return "# What landwaiter platform init was told; the next run starts from it.\n" + encode(p)
 }
 

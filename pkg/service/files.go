@@ -10,6 +10,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/external"
+	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -64,13 +65,39 @@ func Load(ctx context.Context, dir string, options Options) (*Service, Loaded, e
 // Check compiles objects without reaching out, and returns what their owners should
 // correct: problems, and resources that can never be met or that nothing uses.
 func Check(objects resource.Objects) []resource.Problem {
-	s, problems := compile.New(objects, nil, compile.Outside{
+	s, problems := compile.New(objects, nil, nothingOutside())
+	return slices.Concat(problems, s.Ineffective(), s.Ended(time.Now()))
+}
+
+// MayAllow compiles objects without reaching out. The function that it returns reports
+// whether some evidence could get an image allowed in a namespace, and what is no image is
+// not. Without an image it reports that of any image, and without a namespace of any
+// namespace.
+func MayAllow(objects resource.Objects) func(namespace, name string) bool {
+	s, _ := compile.New(objects, nil, nothingOutside())
+	return func(namespace, name string) bool {
+		var ref image.Reference
+		if name != "" {
+			var err error
+			if ref, err = image.Parse(name); err != nil {
+				return false
+			}
+		}
+		if namespace != "" {
+			return s.For(verify.Namespace(namespace)).MayAllow(ref)
+		}
+		return slices.ContainsFunc(s.Namespaces(), func(n verify.Namespace) bool { return s.For(n).MayAllow(ref) })
+	}
+}
+
+// nothingOutside is for compiling what is only looked at.
+func nothingOutside() compile.Outside {
+	return compile.Outside{
 		Registry:   func(registry.Access) verify.Registry { return nil },
 		Revocation: func(verify.Namespace) http.RoundTripper { return nil },
 		AWSSigner:  func(verify.Namespace, external.Identity) external.RevokedOf { return nil },
 		AllFaults:  true,
-	})
-	return slices.Concat(problems, s.Ineffective(), s.Ended(time.Now()))
+	}
 }
 
 // Watch applies the resources in dir, and every change, until ctx ends. It calls

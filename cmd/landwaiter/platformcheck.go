@@ -36,9 +36,11 @@ func newPlatformCheck() *cobra.Command {
 through everything that the tree applies there. It finds what does not build, paths,
 sources and dependencies that are not there, dependencies in a circle, remote bases,
 Kustomizations and HelmReleases without an account, objects that are applied twice,
-resources of Landwaiter that would be refused, Tenants in conflict, unknown fields,
-Secrets and keys in plain text, manifests that nothing applies, constraints that deny
-every image or those of Flux, and a Flux that is not locked down.
+resources of Landwaiter that would be refused, policies that require what is nowhere in
+the tree, Tenants in conflict, namespaces of a Tenant without objects, bindings that give
+a team's account more than its role, unknown fields, Secrets and keys in plain text,
+manifests that nothing applies, constraints that deny every image or those of Flux, and a
+Flux that is not locked down.
 
 It reads files only: it follows no link, runs no plugin and fetches nothing, so it can
 check what a stranger wrote.
@@ -48,7 +50,7 @@ tree cannot be read.`,
 		Example: `  landwaiter platform check .`,
 		Args:    oneFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintText, MayAllow: mayAllow})
+			report, err := scaffold.Check(cmd.Context(), args[0], scaffold.CheckOptions{Resources: lintCluster, MayAllow: mayAllow})
 			if err != nil {
 				return unavailable(err)
 			}
@@ -85,13 +87,20 @@ func mayAllow(text string) (func(namespace, image string) bool, error) {
 	return service.MayAllow(files.Objects), nil
 }
 
-// lintText returns what lint says is wrong with resources. Notes are about what is not
-// among them, and no finding.
+// lintCluster returns what lint says is wrong with the resources of one cluster.
+func lintCluster(ctx context.Context, text string) ([]string, error) {
+	report, err := lint.CheckCluster(ctx, text, service.Check)
+	return lintErrors(report), err
+}
+
+// lintText returns what lint says is wrong with resources.
 func lintText(ctx context.Context, text string) ([]string, error) {
-	report, err := lint.Check(ctx, []string{"-"}, strings.NewReader(text), service.Check)
-	if err != nil {
-		return nil, err
-	}
+	report, err := lint.Check(ctx, []string{configdir.Standard}, strings.NewReader(text), service.Check)
+	return lintErrors(report), err
+}
+
+// lintErrors leaves notes out: they are about what is not among the resources, and no finding.
+func lintErrors(report lint.Report) []string {
 	var found []string
 	for _, f := range report.Findings {
 		if f.Severity != lint.Error {
@@ -109,5 +118,5 @@ func lintText(ctx context.Context, text string) ([]string, error) {
 		}
 		found = append(found, message)
 	}
-	return found, nil
+	return found
 }

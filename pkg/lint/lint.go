@@ -79,7 +79,29 @@ func Check(ctx context.Context, paths []string, stdin io.Reader, problems func(r
 	if err != nil {
 		return Report{}, err
 	}
-	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}}
+	return check(ctx, files, paths, problems, nil)
+}
+
+// CheckCluster is [Check] for text with all that a cluster has of its own: whatever cluster
+// resources name there, and resources of namespaces that no Tenant holds, is missing if it is
+// not in the text. Teams may keep resources elsewhere, and so may whoever makes Secrets.
+func CheckCluster(ctx context.Context, text string, problems func(resource.Objects) []resource.Problem) (Report, error) {
+	paths := []string{configdir.Standard}
+	files, err := configdir.Read(paths, strings.NewReader(text))
+	if err != nil {
+		return Report{}, err
+	}
+	var tenants []*v1alpha1.Tenant
+	for _, object := range files.Objects.Resources {
+		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+			tenants = append(tenants, tenant)
+		}
+	}
+	return check(ctx, files, paths, problems, resource.NewTenants(tenants))
+}
+
+func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
+	c := checker{places: map[policy.ObjectRef][]configdir.Declaration{}, wrong: map[policy.ObjectRef]bool{}, tenants: tenants}
 	schemas, err := newSchemas()
 	if err != nil {
 		return Report{}, err
@@ -129,6 +151,13 @@ type checker struct {
 	wrong  map[policy.ObjectRef]bool // resources with an error of their own
 	// refused are those that an API server refuses.
 	refused map[policy.ObjectRef]bool
+	// tenants are nil if the files need not have what resources name.
+	tenants *resource.Tenants
+}
+
+// whole reports whether the files have every resource that one of them may name.
+func (c *checker) whole(source policy.ObjectRef) bool {
+	return c.tenants != nil && (source.Namespace == "" || c.tenants.Holder(source.Namespace) == nil)
 }
 
 // lenient returns the objects of files as compiling would see them if no resource had unknown
@@ -274,10 +303,10 @@ func (c *checker) severity(p resource.Problem) Severity {
 		case p.Source.Kind == "Tenant":
 			return Note // its home may be in another repository
 		case found == nil:
-			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) {
+			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) && !c.whole(p.Source) {
 				return Note
 			}
-		case found[1] != "ClusterTrustStore" || !c.has(found[1], ""):
+		case found[1] != "ClusterTrustStore" || !c.has(found[1], "") && !c.whole(p.Source):
 			return Note
 		}
 	}
@@ -287,7 +316,7 @@ func (c *checker) severity(p resource.Problem) Severity {
 // unsure reports whether what a policy can be met with depends on more than the files.
 func (c *checker) unsure(source policy.ObjectRef) bool {
 	if !c.hasVerifiers(source) {
-		return true
+		return !c.whole(source)
 	}
 	return slices.ContainsFunc(c.report.Findings, func(f Finding) bool {
 		kind := strings.TrimPrefix(f.Resource.Kind, "Cluster")

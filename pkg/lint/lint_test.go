@@ -132,6 +132,37 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 	}
 }
 
+func TestWhatAClusterLacksIsAnError(t *testing.T) {
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}]}}}"
+	cluster := func(kind, spec string) string {
+		return strings.Replace(object(kind, spec), ", namespace: team-a", "", 1)
+	}
+	held := tenant("{home: team-a}")
+	for name, c := range map[string]struct {
+		text string
+		want lint.Severity
+	}{
+		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), lint.Error},
+		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), lint.Error},
+		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), lint.Error},
+		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {namespace: x, name: s, key: k}}"), lint.Note},
+		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), lint.Error},
+		"a trust store, named by a namespace":       {object("Verifier", ofCluster), lint.Error},
+		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), lint.Note},
+		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), lint.Note},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, err := lint.CheckCluster(t.Context(), c.text, service.Check)
+			require.NoError(t, err)
+			require.NotEmpty(t, report.Findings)
+			require.Equal(t, c.want == lint.Error, report.Count(lint.Error) > 0, "%v", report.Findings)
+			report, err = lint.Check(t.Context(), []string{"-"}, strings.NewReader(c.text), service.Check)
+			require.NoError(t, err)
+			require.Zero(t, report.Count(lint.Error), "files need not be all: %v", report.Findings)
+		})
+	}
+}
+
 func TestNothingToCheckIsNeverCorrect(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", "apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"} {
 		_, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)

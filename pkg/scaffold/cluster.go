@@ -73,6 +73,7 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.flux(all)
 	c.twice(all)
 	c.lockout(all)
+	c.tenants(all)
 	return c.resources(ctx, all)
 }
 

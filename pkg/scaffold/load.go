@@ -173,7 +173,9 @@ func (c *checker) inspect() {
 			c.secrets(name, document, 0)
 			if metadata := field(document, "metadata"); metadata != nil {
 				id := textOf(document, "kind") + " " + textOf(metadata, "name")
-				c.places[id] = append(c.places[id], name)
+				if !slices.Contains(c.places[id], name) {
+					c.places[id] = append(c.places[id], name)
+				}
 			}
 		}
 	}

@@ -29,8 +29,8 @@ It may be run again, also by a newer version: it starts from what the first run 
 told (.landwaiter.yaml). --environment, --group and --cluster add to that, other flags
 replace it; to take something away, edit .landwaiter.yaml first. Init replaces only files
 that nobody edited. An edited file stays as it is. If there is a new version of one, init
-names the file and writes nothing. Files that others go on to write, such as those of flux
-bootstrap and the lists of tenants, are only ever created.
+says what --force would undo, and writes nothing. Files that others go on to write, such as
+those of flux bootstrap and the lists of tenants, are only ever created.
 
 With --enforcement deny, the tree must have a policy or Verifier that can allow an image:
 without one no pod starts any more. Init then writes nothing and says what is missing.

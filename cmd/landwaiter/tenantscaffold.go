@@ -41,9 +41,11 @@ layout. It talks to no cluster.
 
 It may be run again: flags add to the Tenant that the tree has (lists grow, other values
 are replaced, and what no flag mentions stays), and --filename replaces it. With
---tenant-repo there is no such memory: give the same flags again. Only files
-that nobody edited are replaced. Other entries and comments of the lists stay. A file that
-is no longer generated stays too, until you delete it.
+--tenant-repo there is no such memory: give the same flags again. An edit of tenant.yaml
+counts as what the tree has: run scaffold after it, and the other files follow. Only files
+that nobody edited are replaced. If there is a new version of an edited one, scaffold says
+what --force would undo, and writes nothing. Other entries and comments of the lists stay. A
+file that is no longer generated stays too, until you delete it.
 
 --git-auth makes the Secret that Flux reads the team's repository with: ssh makes a key
 and prints the public one, for the Git host, and token takes one from a file. The Secret
@@ -107,10 +109,10 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 	if err := checkPlaces(cmd, platform.Layout); err != nil {
 		return err
 	}
-	if tenant, err = f.addedTo(cmd, tenant); err != nil {
+	team := scaffold.Team{Places: f.places}
+	if team.Tenant, team.From, err = f.addedTo(cmd, tenant); err != nil {
 		return err
 	}
-	team := scaffold.Team{Tenant: tenant, Places: f.places}
 	if team.Landwaiter, err = parseAccount(f.account); err != nil {
 		return err
 	}
@@ -159,30 +161,36 @@ func checkPlaces(cmd *cobra.Command, layout scaffold.Layout) error {
 	return nil
 }
 
-// addedTo adds what flags say to the Tenant that the tree has; a file replaces it.
-func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
+// addedTo adds what flags say to the Tenant that the tree has, and returns its file; a file
+// of the user replaces it.
+func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1alpha1.Tenant) (tenant *v1alpha1.Tenant, from string, err error) {
 	if len(f.files) > 0 {
-		return asked, nil
+		return asked, "", nil
 	}
 	for _, pattern := range scaffold.TenantFiles(asked.Name) {
 		names, err := filepath.Glob(filepath.Join(f.repo, filepath.FromSlash(pattern)))
 		if err != nil {
-			return nil, fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
+			return nil, "", fmt.Errorf("look for Tenant %s in the tree: %w", asked.Name, err)
 		}
 		if len(names) == 0 {
 			continue
 		}
 		found, err := readTenants(cmd, names[:1])
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		there, err := pickTenant(found.tenants, asked.Name)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		return operator.Combine(there, asked)
+		from, err := filepath.Rel(f.repo, names[0])
+		if err != nil {
+			return nil, "", fmt.Errorf("name the file of Tenant %s: %w", asked.Name, err)
+		}
+		combined, err := operator.Combine(there, asked)
+		return combined, filepath.ToSlash(from), err
 	}
-	return asked, nil
+	return asked, "", nil
 }
 
 // ownRepository writes the team's own repository.

@@ -17,11 +17,11 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 	if app == (App{}) {
 		for _, cluster := range team.Places {
 			folder := path.Join("clusters", cluster, team.Tenant.Name)
-			set, err := team.on(cluster).manifests(p)
+			set, err := team.on(p, cluster).manifests(p)
 			if err != nil {
 				return err
 			}
-			resources := team.files(t, folder, []list{{"namespace.yaml", slices.Concat(set.tenant, set.namespaces)}, {"role.yaml", set.rights}, {"sync.yaml", set.sync}})
+			resources := team.files(t, folder, []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"role.yaml", set.rights}, {"sync.yaml", set.sync}})
 			team.inCluster(t, cluster, team.Tenant.Name, resources, nil)
 		}
 		return nil
@@ -38,11 +38,11 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 	}
 	for _, cluster := range team.Places {
 		folder := path.Join("clusters", cluster, app.Name, team.Tenant.Name)
-		set, err := team.on(cluster).manifests(p)
+		set, err := team.on(p, cluster).manifests(p)
 		if err != nil {
 			return err
 		}
-		lists := []list{{"namespace.yaml", slices.Concat(set.tenant, set.namespaces)}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
+		lists := []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
 		var patches []object
 		if !app.Shared {
 			source, release := app.release(team.Tenant.Spec.Home, team.Tenant.Name+"-"+app.Name)
@@ -62,12 +62,16 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 }
 
 // on returns the team as one cluster has it. Flux applies the folder that the team's own
-// repository has for the cluster, because the bases beside it are for no cluster.
-func (team Team) on(cluster string) Team {
-	if r := team.Tenant.Spec.Reconciler; r != nil && r.Source != nil && r.Path == "" {
-		team.Tenant = team.Tenant.DeepCopy()
-		team.Tenant.Spec.Reconciler.Path = "./" + path.Join("clusters", cluster, team.Tenant.Name)
+// repository has for the cluster, because the bases beside it are for no cluster. A Tenant
+// that was read from the tree has the folder of the cluster that it was read for.
+func (team Team) on(p Platform, cluster string) Team {
+	folder := func(cluster string) string { return "./" + path.Join("clusters", cluster, team.Tenant.Name) }
+	r := team.Tenant.Spec.Reconciler
+	if r == nil || r.Source == nil || r.Path != "" && !slices.ContainsFunc(p.Clusters, func(c string) bool { return r.Path == folder(c) }) {
+		return team
 	}
+	team.Tenant = team.Tenant.DeepCopy()
+	team.Tenant.Spec.Reconciler.Path = folder(cluster)
 	return team
 }
 

@@ -45,13 +45,20 @@ func (c *checker) tenants(all *closure) {
 
 // tenantFile is the file that a Tenant is written in, and not one that patches it.
 func (c *checker) tenantFile(o applied) string {
+	var written []string
 	for _, name := range c.places[v1alpha1.KindTenant+" "+o.GetName()] {
 		if slices.ContainsFunc(TenantFiles(o.GetName()), func(pattern string) bool {
 			matched, _ := path.Match(pattern, name)
 			return matched
 		}) {
-			return name
+			written = append(written, name)
 		}
+	}
+	switch here := slices.IndexFunc(written, func(name string) bool { return within(name, o.folder) }); {
+	case here >= 0:
+		return written[here]
+	case len(written) > 0:
+		return written[0]
 	}
 	return c.of(o.folder, o.Unstructured)
 }

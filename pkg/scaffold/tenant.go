@@ -24,6 +24,9 @@ type Team struct {
 	Places []string
 	// App is the application that the platform deploys for the Tenant, in the layout arc.
 	App App
+	// From is the file of the tree that Tenant was read from and added to; empty if it is
+	// from elsewhere.
+	From string
 	// Auth is the encrypted Secret with the Git credentials; empty if it is kept elsewhere.
 	Auth string
 }
@@ -67,9 +70,11 @@ func NewTeam(p Platform, team Team) (Tree, error) {
 	return t, t.sort()
 }
 
-// TenantFiles returns patterns of the files that have a Tenant in the layouts.
+// TenantFiles returns patterns of the files that have a Tenant in the layouts. Earlier versions
+// wrote it into namespace.yaml.
 func TenantFiles(name string) []string {
-	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/namespace.yaml", "clusters/*/*/" + name + "/namespace.yaml"}
+	return []string{"tenants/base/" + name + "/tenant.yaml", "clusters/*/" + name + "/tenant.yaml", "clusters/*/*/" + name + "/tenant.yaml",
+		"clusters/*/" + name + "/namespace.yaml", "clusters/*/*/" + name + "/namespace.yaml"}
 }
 
 // place fills in where the Tenant is, and refuses places that the platform does not have.
@@ -206,7 +211,8 @@ func (team Team) files(t *Tree, folder string, lists []list) []string {
 	var resources []string
 	for _, l := range lists {
 		if len(l.objects) > 0 {
-			t.add(path.Join(folder, l.name), document("", l.objects...))
+			name := path.Join(folder, l.name)
+			t.Files = append(t.Files, File{Path: name, Text: document("", l.objects...), Tenant: name == team.From})
 			resources = append(resources, l.name)
 		}
 	}

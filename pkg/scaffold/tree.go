@@ -23,6 +23,9 @@ type File struct {
 	Seed bool
 	// Settings marks the file that the command starts from: an edit of it is not lost.
 	Settings bool
+	// Tenant marks the file of the Tenant that the command starts from: an edit of what it
+	// says is not lost, and stays as it is written while nothing else changes it.
+	Tenant bool
 	// Executable marks a script.
 	Executable bool
 	// Bare marks a file without the line of the hash: a tool signed its content.

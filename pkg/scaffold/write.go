@@ -11,6 +11,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/yaml"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
 
 // Result says what becomes of a file.
@@ -35,16 +40,32 @@ type Outcome struct {
 
 // EditedError lists the files that a person edited. Nothing was written.
 type EditedError struct {
-	Paths []string
+	Files []EditedFile
 }
 
-// Error names the files.
+// EditedFile is a file that a person edited, and of which there is a new version.
+type EditedFile struct {
+	Path string
+	// Undone are the lines that differ, as a diff has them: those that --force would take
+	// away, and those that it would write.
+	Undone []string
+}
+
+// Error names each file once, with what --force would undo.
 func (e *EditedError) Error() string {
-	paths, more := e.Paths, ""
-	if len(paths) > maxNamed {
-		paths, more = paths[:maxNamed], fmt.Sprintf(" and %d more", len(paths)-maxNamed)
+	var text strings.Builder
+	text.WriteString("nothing was written: there is a new version of files that somebody edited; commit yours, replace them with --force, and bring back what you need; --force would take away (-) and write (+)")
+	for i, file := range e.Files {
+		if i == maxNamed {
+			fmt.Fprintf(&text, "\n%d more files, edited", len(e.Files)-maxNamed)
+			break
+		}
+		fmt.Fprintf(&text, "\n%s, edited:", file.Path)
+		for _, line := range file.Undone {
+			text.WriteString("\n" + line)
+		}
 	}
-	return fmt.Sprintf("nothing was written: %s changed since landwaiter wrote it, or somebody else wrote it, and there is a new version of it; commit yours, replace it with --force, and bring back what you need", strings.Join(paths, ", ")+more)
+	return text.String()
 }
 
 // maxNamed bounds the files that a message names.
@@ -88,7 +109,7 @@ func Write(dir string, tree Tree, o WriteOptions) ([]Outcome, error) {
 		return nil, err
 	}
 	if len(edited) > 0 {
-		return outcomes, &EditedError{Paths: edited}
+		return outcomes, &EditedError{Files: edited}
 	}
 	lists, texts, err := planEdits(root, tree)
 	if err != nil {
@@ -161,41 +182,70 @@ func allCreated(tree Tree) ([]Outcome, error) {
 func (t Tree) text(f File) string { return f.Stamped(t.By) }
 
 // plan compares the tree with what is there. The outcomes are in the order of the files.
-func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []string, err error) {
+func plan(root *os.Root, tree Tree, force bool) (outcomes []Outcome, edited []EditedFile, err error) {
 	for _, file := range tree.Files {
-		result, outdated, err := compare(root, tree, file)
+		result, undone, err := compare(root, tree, file)
 		if err != nil {
 			return nil, nil, err
 		}
 		if result == Edited && force {
 			result = Changed
 		}
-		if result == Edited && outdated {
-			edited = append(edited, file.Path)
+		if result == Edited && undone != nil {
+			edited = append(edited, EditedFile{file.Path, undone})
 		}
 		outcomes = append(outcomes, Outcome{Path: file.Path, Result: result})
 	}
 	return outcomes, edited, nil
 }
 
-// compare says what becomes of a file, and for one that was edited whether the tree has
-// another version than the one that was edited.
-func compare(root *os.Root, tree Tree, file File) (result Result, outdated bool, err error) {
+// compare says what becomes of a file, and for one that was edited what --force would undo if
+// the tree has another version than the one that was edited.
+func compare(root *os.Root, tree Tree, file File) (result Result, undone []string, err error) {
 	present, err := readExisting(root, file.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Created, false, nil
+		return Created, nil, nil
 	}
 	if err != nil {
-		return "", false, err
+		return "", nil, err
 	}
 	found, generated := readStamp(present), tree.text(file)
 	switch {
 	case file.Seed || present == generated:
-		return Unchanged, false, nil
+		return Unchanged, nil, nil
 	case found.intact, file.Settings:
-		return Changed, false, nil
+		return Changed, nil, nil
+	case file.Tenant:
+		if same, taken := takenOver(present, generated); taken && same {
+			return Edited, nil, nil
+		} else if taken {
+			return Changed, nil, nil
+		}
 	}
-	return Edited, found.sum == "" || found.sum != readStamp(generated).sum, nil
+	if found.sum != "" && found.sum == readStamp(generated).sum {
+		return Edited, nil, nil
+	}
+	return Edited, differences(present, generated), nil
+}
+
+// takenOver reports whether the file of a Tenant has nothing that the generated one lacks,
+// which began with what the file says of the Tenant, and whether both say the same.
+func takenOver(present, generated string) (same, taken bool) {
+	before, one := onlyTenant(present)
+	after, other := onlyTenant(generated)
+	if !one || !other || !equality.Semantic.DeepEqual(before.ObjectMeta, after.ObjectMeta) {
+		return false, false
+	}
+	return equality.Semantic.DeepEqual(before.Spec, after.Spec), true
+}
+
+// onlyTenant returns the Tenant of a text that has nothing else.
+func onlyTenant(text string) (tenant v1alpha1.Tenant, ok bool) {
+	documents, err := parse([]byte(text))
+	if err != nil || len(documents) != 1 {
+		return tenant, false
+	}
+	return tenant, yaml.UnmarshalStrict([]byte(text), &tenant) == nil && tenant.Kind == v1alpha1.KindTenant
 }
 
 // readExisting reads a regular file. It refuses links: replacing one would replace the

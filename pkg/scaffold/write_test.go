@@ -52,8 +52,11 @@ func TestNeverOverwritesWhatAPersonEdited(t *testing.T) {
 	_, err = Write(dir, tree, WriteOptions{})
 	var refused *EditedError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, []string{edited}, refused.Paths)
-	require.ErrorContains(t, err, edited)
+	require.Len(t, refused.Files, 1)
+	require.Equal(t, edited, refused.Files[0].Path)
+	require.Contains(t, refused.Files[0].Undone, "-   timeout: 9m")
+	require.Contains(t, refused.Files[0].Undone, "+   timeout: 5m")
+	require.Equal(t, 1, strings.Count(err.Error(), edited), "%v", err)
 	require.ErrorContains(t, err, "--force")
 	require.Contains(t, content(t, dir, edited), "timeout: 9m")
 	require.Contains(t, content(t, dir, untouched), "value: dryrun", "half of the tree was written")
@@ -114,9 +117,15 @@ func TestLineEndsOfWindowsAreNoEdit(t *testing.T) {
 }
 
 func TestAMessageNamesAFewFilesAndCountsTheRest(t *testing.T) {
-	paths := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
-	require.ErrorContains(t, &EditedError{Paths: paths}, "nothing was written: a, b, c, d, e, f, g, h and 2 more changed")
-	require.ErrorContains(t, &EditedError{Paths: paths[:8]}, "g, h changed")
+	var files []EditedFile
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		files = append(files, EditedFile{name, []string{"- " + name}})
+	}
+	text := (&EditedError{Files: files}).Error()
+	require.True(t, strings.HasPrefix(text, "nothing was written: "), text)
+	require.Contains(t, text, "\na, edited:\n- a\nb, edited:\n- b\n")
+	require.True(t, strings.HasSuffix(text, "\nh, edited:\n- h\n2 more files, edited"), text)
+	require.True(t, strings.HasSuffix((&EditedError{Files: files[:8]}).Error(), "\nh, edited:\n- h"))
 }
 
 func TestReplacesWhatNobodyEditedAndNamesWhatIsStale(t *testing.T) {

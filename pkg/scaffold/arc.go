@@ -47,9 +47,9 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 		if !app.Shared {
 			source, release := app.release(team.Tenant.Spec.Home, team.Tenant.Name+"-"+app.Name)
 			release["spec"].(object)["serviceAccountName"] = account
-			release["spec"].(object)["values"] = object{"replicaCount": 1}
 			team.target(release["spec"].(object))
 			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
+			patches = ownValues(t, folder, named(team.Tenant.Spec.Home, app.Name), object{"replicaCount": 1})
 		}
 		resources := team.files(t, folder, lists)
 		if app.Shared {
@@ -128,12 +128,13 @@ func (team Team) base(t *Tree) {
 // shared returns the patches that make the shared application this Tenant's.
 func (team Team) shared(t *Tree, folder, account string) []object {
 	file := team.App.Name + "-patch.yaml"
-	spec := object{"releaseName": team.Tenant.Name + "-" + team.App.Name, "serviceAccountName": account, "values": object{"replicaCount": 1}}
+	spec := object{"releaseName": team.Tenant.Name + "-" + team.App.Name, "serviceAccountName": account}
 	team.target(spec)
 	t.add(path.Join(folder, file), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
 		"metadata": object{"name": team.App.Name}, "spec": spec}))
-	return []object{{"path": file}, {
+	values := ownValues(t, folder, object{"name": team.App.Name}, object{"replicaCount": 1})
+	return append([]object{{"path": file}}, append(values, object{
 		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository|GitRepository)"},
 		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.Home}}),
-	}}
+	})...)
 }

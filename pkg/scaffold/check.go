@@ -153,7 +153,7 @@ func hidden(name string) bool {
 // of returns the file that an object of a build is from: the one below the folder, or the
 // only one there is, if it has kind and name; else the kustomization.
 func (c *checker) of(folder string, o *unstructured.Unstructured) string {
-	candidates := c.places[o.GetKind()+" "+o.GetName()]
+	candidates := slices.DeleteFunc(slices.Clone(c.places[o.GetKind()+" "+o.GetName()]), func(name string) bool { return path.Base(name) == valuesFile })
 	near := slices.DeleteFunc(slices.Clone(candidates), func(name string) bool { return !within(name, folder) })
 	switch {
 	case len(near) == 1:

@@ -270,13 +270,37 @@ func TestASharedAppIsBuiltForEachTenant(t *testing.T) {
 		return nil
 	}
 	require.EqualValues(t, 1, replicas("tenant2"))
-	rewrite(t, dir, "clusters/cluster1/web/tenant3/web-patch.yaml", "replicaCount: 1", "replicaCount: 5")
+	rewrite(t, dir, "clusters/cluster1/web/tenant3/values-own.yaml", "replicaCount: 1", "replicaCount: 5")
 	require.EqualValues(t, 5, replicas("tenant3"))
 	require.EqualValues(t, 1, replicas("tenant2"))
 	rewrite(t, dir, "base-deployments/web/web-base-release.yaml", "version: 1.2.3", "version: 1.3.0")
 	for _, tenant := range []string{"tenant2", "tenant3"} {
 		require.Contains(t, loaded(t, dir).build("clusters/cluster1/web/"+tenant).yaml(t), "version: 1.3.0")
 	}
+}
+
+// What people chose wins over what the tree says, and leaves the rest of it.
+func TestValuesOfOnesOwnAreMergedOverThoseOfTheTree(t *testing.T) {
+	dir := light(t, example{platform: &Platform{Layout: LayoutGroups, Constraints: []string{imagesSet}}}.write(t))
+	values := func(chart string) map[string]any {
+		for _, o := range loaded(t, dir).build("infrastructure/" + chart).objects {
+			if o.GetKind() == "HelmRelease" {
+				return o.Object["spec"].(map[string]any)["values"].(map[string]any)
+			}
+		}
+		return nil
+	}
+	before := values("gatekeeper")
+	require.EqualValues(t, 5, before["validatingWebhookTimeoutSeconds"])
+	for _, chart := range []string{"gatekeeper", "landwaiter", "external-secrets"} {
+		rewrite(t, dir, "infrastructure/"+chart+"/values-own.yaml", "values: {}", "values: {validatingWebhookTimeoutSeconds: 9, controllerManager: {replicas: 5}}")
+		after := values(chart)
+		require.EqualValues(t, 9, after["validatingWebhookTimeoutSeconds"])
+		require.EqualValues(t, 5, after["controllerManager"].(map[string]any)["replicas"])
+	}
+	after := values("gatekeeper")
+	require.Equal(t, before["validatingWebhookFailurePolicy"], after["validatingWebhookFailurePolicy"])
+	require.Equal(t, before["controllerManager"].(map[string]any)["exemptNamespaces"], after["controllerManager"].(map[string]any)["exemptNamespaces"])
 }
 
 // TestTheVersionIsThatOfTheChart holds what trees install to what this repository has.

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -96,6 +97,10 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 		if tenant, ok := object.(*v1alpha1.Tenant); ok {
 			tenants = append(tenants, tenant)
 		}
+	}
+	// Every cluster has namespaces that no file names, so cluster resources apply somewhere.
+	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
+		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
 	}
 	return check(ctx, files, paths, problems, resource.NewTenants(tenants))
 }

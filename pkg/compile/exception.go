@@ -44,18 +44,6 @@ type exception struct {
 	delegates  *delegation // set instead of images
 }
 
-// delegation says which namespaces may write Exceptions.
-type delegation struct {
-	images              *verify.Excepted
-	namespaces, tenants []string
-	most                time.Duration
-}
-
-// covers reports whether a delegation is for a namespace of a Tenant, which may be "".
-func (d *delegation) covers(namespace verify.Namespace, tenant string) bool {
-	return slices.Contains(d.namespaces, string(namespace)) || tenant != "" && slices.Contains(d.tenants, tenant)
-}
-
 // exceptions compiles the exceptions of l. A broken one allows nothing and has no other
 // effect: it is not among the resources whose failure denies.
 func (c *compiler) exceptions(l *level) {
@@ -180,35 +168,6 @@ func areNamespaces(field string, names []string) error {
 	return nil
 }
 
-// delegate fills in what a ClusterException delegates.
-func (x *exception) delegate(spec v1alpha1.ClusterExceptionSpec, limits ExceptionLimits) error {
-	d := &delegation{namespaces: spec.Delegate.Namespaces, tenants: spec.Delegate.Tenants, most: limits.max()}
-	switch {
-	case x.source.Namespace != "":
-		return errors.New("spec.delegate is for a ClusterException")
-	case spec.Floors:
-		return errors.New("spec.floors is for images: nobody can delegate what Floors deny; remove it")
-	case len(spec.Namespaces) > 0:
-		return errors.New("spec.namespaces is for images; name the namespaces of a delegation in spec.delegate")
-	case len(d.namespaces) == 0 && len(d.tenants) == 0:
-		return errors.New("spec.delegate.namespaces and spec.delegate.tenants are empty, so the delegation is for nobody")
-	}
-	if err := areNamespaces("spec.delegate.namespaces", d.namespaces); err != nil {
-		return err
-	}
-	if text := spec.Delegate.MaxDuration; text != "" {
-		most, err := time.ParseDuration(text)
-		if err != nil || most <= 0 {
-			return fmt.Errorf("spec.delegate.maxDuration is %.40q, it must be a duration of more than 0, such as 168h", text)
-		}
-		d.most = min(d.most, most)
-	}
-	var err error
-	d.images, _, err = excepted("spec.delegate.images", spec.Delegate.Images)
-	x.delegates = d
-	return err
-}
-
 // excepted parses the images of an exception: patterns, and references with a digest. exact
 // are all of them, if none is a wildcard.
 func excepted(field string, list []string) (found *verify.Excepted, exact []image.Reference, err error) {
@@ -264,15 +223,19 @@ func cutTo(text string, limit int) string {
 
 // addExceptions gives v the exceptions that count in it: the cluster's, then those of its
 // Tenant's home and its own as far as they are delegated. It returns the problems of its own.
-func (s *Snapshot) addExceptions(v *view) (problems []resource.Problem) {
+func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 	namespace := v.own.objects.namespace
 	if namespace == verify.Cluster {
 		return nil // requests without a namespace have none: nobody named their pods
 	}
+	problems := s.undelegated(v)
+	refused := func(x *exception) bool {
+		return slices.ContainsFunc(problems, func(p resource.Problem) bool { return p.Source == x.source })
+	}
 	var used []policy.ObjectRef
 	for _, x := range s.cluster.exceptions {
 		if x.delegates == nil && (x.everywhere || slices.Contains(x.namespaces, string(namespace))) {
-			v.config.Exceptions = append(v.config.Exceptions, verify.Exception{Source: x.source, Why: x.why, Until: x.until, Images: x.images, Floors: x.floors})
+			v.config.Exceptions = append(v.config.Exceptions, x.granted(nil))
 			used = append(used, x.source)
 		}
 	}
@@ -280,13 +243,15 @@ func (s *Snapshot) addExceptions(v *view) (problems []resource.Problem) {
 		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterException, used, "each allows its images until it ends"))
 	}
 	for i, l := range v.chain[:v.last()] {
-		if v.broken != "" {
-			break // whose they are is not known
+		if v.broken != "" || len(l.exceptions) == 0 {
+			continue // of a namespace that is broken it is not known whose exceptions count
 		}
+		by := s.delegations(l.objects.namespace, namespace, v.tenant)
+		grants := grantsOf(by)
 		var used []policy.ObjectRef
 		for _, x := range l.exceptions {
-			if found, err := s.delegated(x, l.objects.namespace, namespace, v.tenant); err == nil {
-				v.config.Exceptions = append(v.config.Exceptions, found...)
+			if x.fitsAny(by) && !refused(x) {
+				v.config.Exceptions = append(v.config.Exceptions, x.granted(grants))
 				used = append(used, x.source)
 			}
 		}
@@ -294,46 +259,12 @@ func (s *Snapshot) addExceptions(v *view) (problems []resource.Problem) {
 			v.choices = append(v.choices, v.choice(i, v1alpha1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
 		}
 	}
-	for _, x := range v.own.exceptions {
-		if _, err := s.delegated(x, namespace, namespace, v.tenant); err != nil {
-			problems = append(problems, resource.Problem{Source: x.source, Reason: resource.ReasonOf(err), Message: cut(err.Error())})
-		}
-	}
 	return problems
 }
 
-// delegated returns x, of a namespace, as it counts in another one of the same Tenant or the
-// same one: once for each delegation that is for both. It fails if there is none.
-func (s *Snapshot) delegated(x *exception, from, in verify.Namespace, tenant string) (found []verify.Exception, err error) {
-	err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("no ClusterException delegates exceptions to namespace %s; ask a cluster admin for one", from))
-	for _, by := range s.cluster.exceptions {
-		d := by.delegates
-		if d == nil || !d.covers(from, tenant) || !d.covers(in, tenant) {
-			continue
-		}
-		if late := x.lasts(d.most, by.source.String()+" lets an exception"); late != nil {
-			if len(found) == 0 {
-				err = late
-			}
-			continue
-		}
-		// A delegated digest may be named by a pod, so only patterns can be compared here.
-		if len(x.exact) > 0 && len(d.images.Pinned) == 0 && !slices.ContainsFunc(x.exact, d.images.Has) {
-			if len(found) == 0 && resource.ReasonOf(err) == policy.ReasonNotDelegated {
-				err = resource.Reasoned(policy.ReasonNotDelegated, fmt.Errorf("%s delegates none of spec.images to namespace %s; ask a cluster admin to add them there", by.source, from))
-			}
-			continue
-		}
-		until := x.until
-		if by.until.Before(until) {
-			until = by.until
-		}
-		found = append(found, verify.Exception{Source: x.source, Why: x.why, Until: until, Images: x.images, Within: d.images})
-	}
-	if len(found) > 0 {
-		return found, nil
-	}
-	return nil, err
+// granted returns x as the Engine weighs it; grants are nil if it needs none.
+func (x *exception) granted(grants *verify.Grants) verify.Exception {
+	return verify.Exception{Source: x.source, Created: x.created, Why: x.why, Until: x.until, Images: x.images, Grants: grants, Floors: x.floors}
 }
 
 // floorsOf returns the layers of v that exceptions do not lift, as a configuration of their

@@ -50,9 +50,9 @@ func (l *level) exceptionNamed(source policy.ObjectRef) *exception {
 // delegators says which ClusterExceptions let an Exception count in its namespace.
 func (c conditions) delegators(source policy.ObjectRef) string {
 	var names []string
-	x := c.own.exceptionNamed(source)
-	for _, by := range c.snapshot.cluster.exceptions {
-		if by.delegates != nil && by.delegates.covers(verify.Namespace(source.Namespace), c.view.tenant) && x.lasts(by.delegates.most, "") == nil {
+	x, namespace := c.own.exceptionNamed(source), verify.Namespace(source.Namespace)
+	for _, by := range c.snapshot.delegations(namespace, namespace, c.view.tenant) {
+		if x.fits(by.delegates) {
 			names = append(names, by.source.String())
 		}
 	}
@@ -75,15 +75,18 @@ func (c conditions) ends(source policy.ObjectRef) time.Time {
 		return x.until
 	}
 	namespace := verify.Namespace(source.Namespace)
-	found, err := c.snapshot.delegated(x, namespace, namespace, c.view.tenant)
+	found, err := x.delegatedBy(c.snapshot.delegations(namespace, namespace, c.view.tenant), namespace)
 	if err != nil {
 		return time.Time{}
 	}
 	var last time.Time
-	for i := range found {
-		if found[i].Until.After(last) {
-			last = found[i].Until
+	for _, by := range found {
+		if by.until.After(last) {
+			last = by.until
 		}
+	}
+	if last.After(x.until) {
+		return x.until
 	}
 	return last
 }

@@ -19,17 +19,30 @@ type Exception struct {
 	Source policy.ObjectRef
 	// Why is what its author says of it.
 	Why string
+	// Created is when it was made. Only Grants ask for it.
+	Created time.Time
 	// It is in force from From on and before Until.
 	From, Until time.Time
-	// Images are those that it is for, and Within, unless it is nil, those that were
-	// delegated: an image must be among both.
+	// Images are those that it is for. Unless Grants is nil, one of them must have the image too.
 	Images *Excepted
-	Within *Excepted
+	Grants *Grants
 	// Floors says that it is enough although a Floor denies.
 	Floors bool
 }
 
-// Excepted is a list of images. Exceptions of one delegation share it.
+// Grants are what is delegated to a namespace. All exceptions that need them share one list,
+// so that an exception takes the same memory however many there are. An empty list grants
+// nothing.
+type Grants []Grant
+
+// Grant delegates images before Until, to exceptions that end at most Most after their creation.
+type Grant struct {
+	Within *Excepted
+	Until  time.Time
+	Most   time.Duration
+}
+
+// Excepted is a list of images.
 type Excepted struct {
 	Patterns []image.Pattern
 	// Pinned are images by their digest. They never match an image that is named by a tag:
@@ -51,13 +64,41 @@ func (x *Excepted) pins(ref image.Reference, digest digest.Digest) bool {
 	})
 }
 
-// inForce reports whether x counts at a moment.
+// inForce reports whether x counts at a moment, for whatever images.
 func (x *Exception) inForce(now time.Time) bool {
+	if x.Grants != nil && !slices.ContainsFunc(*x.Grants, func(g Grant) bool { return g.lets(x, now) }) {
+		return false
+	}
 	return !now.Before(x.From) && now.Before(x.Until)
 }
 
+// lets reports whether g lets x count at a moment.
+func (g *Grant) lets(x *Exception, now time.Time) bool {
+	return now.Before(g.Until) && !x.Until.After(x.Created.Add(g.Most))
+}
+
+// granted returns x as the first of its grants that has an image lets it count, nil if none
+// does: it ends no later than the grant.
+func (x *Exception) granted(now time.Time, has func(*Excepted) bool) *Exception {
+	if x.Grants == nil {
+		return x
+	}
+	for _, g := range *x.Grants {
+		if g.Within == nil || !g.lets(x, now) || !has(g.Within) {
+			continue
+		}
+		if !g.Until.Before(x.Until) {
+			return x
+		}
+		sooner := *x
+		sooner.Until = g.Until
+		return &sooner
+	}
+	return nil
+}
+
 // matching returns the exceptions in force that match ref, in their order. Each list of
-// images is compared once, however many exceptions share it.
+// images is compared once, however many exceptions and grants share it.
 func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
 	known := map[*Excepted]bool{}
 	has := func(list *Excepted) bool {
@@ -70,9 +111,10 @@ func (c *Config) matching(ref image.Reference, now time.Time) []*Exception {
 	}
 	var found []*Exception
 	for i := range c.Exceptions {
-		x := &c.Exceptions[i]
-		if x.inForce(now) && x.Images != nil && has(x.Images) && (x.Within == nil || has(x.Within)) {
-			found = append(found, x)
+		if x := &c.Exceptions[i]; x.inForce(now) && x.Images != nil && has(x.Images) {
+			if x = x.granted(now, has); x != nil {
+				found = append(found, x)
+			}
 		}
 	}
 	return found

@@ -47,7 +47,13 @@ func excepted(t testing.TB, texts ...string) *verify.Excepted {
 // exception lets images in until dusk.
 func exception(t testing.TB, name string, texts ...string) verify.Exception {
 	t.Helper()
-	return verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Until: dusk, Images: excepted(t, texts...)}
+	return verify.Exception{Source: policy.ObjectRef{Kind: "ClusterException", Name: name}, Why: "OPS-1", Created: noon, Until: dusk, Images: excepted(t, texts...)}
+}
+
+// grant delegates images until a time, to exceptions that last until dusk.
+func grant(t testing.TB, until time.Time, texts ...string) verify.Grant {
+	t.Helper()
+	return verify.Grant{Within: excepted(t, texts...), Until: until, Most: dusk.Sub(noon)}
 }
 
 // denying is a layer that denies every image by a rule.
@@ -212,16 +218,52 @@ func TestAnExceptionDecidesNothingThatIsUndecidedOrAllowed(t *testing.T) {
 func TestADelegatedExceptionIsForWhatBothMatch(t *testing.T) {
 	c := config(denying(t, "VerificationPolicy", "own"))
 	wide := exception(t, "wide", "**")
-	wide.Within = excepted(t, "r.example.com/team-a/**")
+	wide.Grants = &verify.Grants{grant(t, dusk, "r.example.com/team-a/**")}
 	narrow := exception(t, "narrow", "other.example.com/**")
-	narrow.Within = excepted(t, "r.example.com/**")
+	narrow.Grants = &verify.Grants{grant(t, dusk, "r.example.com/**")}
 	nothing := exception(t, "nothing", "r.example.com/b")
-	nothing.Within = excepted(t)
-	c.Exceptions = []verify.Exception{nothing, narrow, wide}
+	nothing.Grants = &verify.Grants{grant(t, dusk), {Until: dusk, Most: time.Hour * 24}}
+	nobody := exception(t, "nobody", "r.example.com/b")
+	nobody.Grants = &verify.Grants{}
+	c.Exceptions = []verify.Exception{nothing, nobody, narrow, wide}
 	e := at(newCache(), &clock{noon})
 	for name, want := range map[string]string{"r.example.com/team-a/x:1": "wide", "r.example.com/b:1": "", "other.example.com/a:1": ""} {
 		require.Equal(t, want, e.Verify(t.Context(), c, ref(t, name)).Exception.Name, name)
 	}
+}
+
+func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
+	c := config(denying(t, "VerificationPolicy", "own"))
+	soon := noon.Add(time.Hour)
+	short := grant(t, dusk.Add(time.Hour), "**")
+	short.Most -= time.Nanosecond
+	x := exception(t, "x", "**")
+	x.Grants = &verify.Grants{short, grant(t, soon, "r.example.com/a"), grant(t, dusk.Add(time.Hour), "r.example.com/b")}
+	old := x
+	old.Created = time.Time{}
+	clock := &clock{noon}
+	e := at(newCache(), clock)
+	revisions := map[string]bool{}
+	for _, row := range []struct {
+		at    time.Time
+		x     verify.Exception
+		image string
+		ends  time.Time
+	}{
+		{noon, x, "r.example.com/a:1", soon}, {noon, x, "r.example.com/b:1", dusk}, {noon, x, "r.example.com/c:1", time.Time{}},
+		{soon, x, "r.example.com/a:1", time.Time{}}, {soon, x, "r.example.com/b:1", dusk}, {dusk, x, "r.example.com/b:1", time.Time{}},
+		{noon, old, "r.example.com/b:1", time.Time{}}, // how long it lasts is not known
+	} {
+		clock.at, c.Exceptions = row.at, []verify.Exception{row.x}
+		got := e.Verify(t.Context(), c, ref(t, row.image))
+		require.Equal(t, row.ends, got.ExceptionEnds, "%s at %s", row.image, row.at)
+		require.Equal(t, !row.ends.IsZero(), got.Verdict.Outcome == policy.Allowed, "%s at %s", row.image, row.at)
+		recalled, ok := e.Recall(c, ref(t, row.image))
+		require.True(t, ok)
+		require.Equal(t, got.Verdict, recalled.Verdict)
+		revisions[e.Revision(c)] = true
+	}
+	require.Len(t, revisions, 3, "at noon, after the first grant, and without an exception in force")
 }
 
 func TestBreakGlassAllowsEveryImageOfItsTimeAndFloorsHoldUnlessItSaysSo(t *testing.T) {
@@ -279,10 +321,15 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 			return excepted(t, rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 3, rapid.ID[string]).Draw(rt, name)...)
 		}
 		made := func(i int) verify.Exception {
-			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Until: noon.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, "hours")) * time.Hour),
-				Images: drawn("images"), Floors: rapid.Bool().Draw(rt, "floors")}
+			hours := func(label string) time.Time {
+				return noon.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, label)) * time.Hour)
+			}
+			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"), Floors: rapid.Bool().Draw(rt, "floors")}
 			if rapid.Bool().Draw(rt, "delegated") {
-				x.Within = drawn("within")
+				x.Grants = &verify.Grants{}
+				for range rapid.IntRange(0, 2).Draw(rt, "grants") {
+					*x.Grants = append(*x.Grants, verify.Grant{Within: drawn("within"), Until: hours("grant"), Most: time.Duration(rapid.IntRange(0, 2).Draw(rt, "most")) * time.Hour})
+				}
 			}
 			return x
 		}
@@ -308,7 +355,10 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 			}
 			for _, x := range after {
 				if without := outcome(with()); without == policy.Denied && outcome(with(x)) == policy.Allowed {
-					matches := x.Images.Has(asked) && (x.Within == nil || x.Within.Has(asked)) && noon.Before(x.Until)
+					within := func(g verify.Grant) bool {
+						return g.Within.Has(asked) && noon.Before(g.Until) && x.Until.Sub(noon) <= g.Most
+					}
+					matches := x.Images.Has(asked) && (x.Grants == nil || slices.ContainsFunc(*x.Grants, within)) && noon.Before(x.Until)
 					passes := x.Floors || !slices.ContainsFunc(floor, func(p image.Pattern) bool { return p.Match(asked) })
 					if !matches || !passes {
 						rt.Fatalf("%s is allowed by %s, which matches it: %v, and passes the Floor: %v", name, x.Source, matches, passes)

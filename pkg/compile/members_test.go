@@ -14,13 +14,20 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
+// tester is a test, or a check of a property.
+type tester interface {
+	require.TestingT
+	Helper()
+}
+
 // same requires that two snapshots say the same of every namespace.
-func same(t *testing.T, want, got *compile.Snapshot) {
+func same(t tester, want, got *compile.Snapshot) {
 	t.Helper()
 	require.Equal(t, want.Namespaces(), got.Namespaces())
 	for _, n := range append(want.Namespaces(), "iris-dev-new", "nobody") {
 		a, b := want.For(n), got.For(n)
 		require.Equal(t, [4]any{a.Generation, a.UID, a.Account, a.Limits}, [4]any{b.Generation, b.UID, b.Account, b.Limits}, n)
+		require.Equal(t, a.Exceptions, b.Exceptions, n)
 		require.Equal(t, want.Explain(n), got.Explain(n), n)
 		require.Equal(t, want.Reports(n), got.Reports(n), n)
 		require.Equal(t, want.Tags(n), got.Tags(n), n)

@@ -206,6 +206,23 @@ func TestTheNamespacesOfATenantHaveOneLimitTogetherAndTheHeaviestAreDenied(t *te
 	}
 }
 
+// The statuses of what a change denies elsewhere are written with those of what changed.
+func TestASnapshotSaysWhatAChangeConcerned(t *testing.T) {
+	c := content{verify.Cluster: {tenantOf("iris")}, "iris": nil, "iris-a": weighing("iris-a", 8), "shop": weighing("shop", 1)}
+	for _, name := range []string{"iris-b", "iris-c", "iris-d", "iris-e"} {
+		c[verify.Namespace(name)] = weighing(name, 6)
+	}
+	s := c.compiled()
+	for _, row := range []struct {
+		mib  int
+		want []verify.Namespace
+	}{{5, []verify.Namespace{"iris-b"}}, {7, []verify.Namespace{"iris-a", "iris-b"}}, {8, []verify.Namespace{"iris-a", "iris-b"}}, {1, []verify.Namespace{"iris-b"}}} {
+		next, _ := s.With("iris-b", content{"iris-b": weighing("iris-b", row.mib)}.objects("iris-b"), nil)
+		require.ElementsMatch(t, row.want, next.Relinked(s))
+		s = next
+	}
+}
+
 func TestOnlyWhatAnAdminSaysGivesANamespaceALimitOfItsOwn(t *testing.T) {
 	c := content{verify.Cluster: {tenantOf("iris")}}
 	var all []verify.Namespace

@@ -42,15 +42,18 @@ type Outside struct {
 // fix. It never fails: a problem in a namespace denies in that namespace, and one in
 // the cluster's objects denies wherever they apply.
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
-	levels := groupByLevel(o)
-	c := &compiler{material: newMaterial(o, fetched), outside: outside}
-	s := &Snapshot{outside: outside, cluster: c.level(levels[verify.Cluster], nil), tenants: newTenancy(levels[verify.Cluster]),
-		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}}
-	for _, namespace := range slices.Sorted(maps.Keys(levels)) {
+	levels, c := groupByLevel(o), &compiler{material: newMaterial(o, fetched), outside: outside}
+	for _, found := range levels {
+		found.material = c.material
+	}
+	s := &Snapshot{outside: outside, cluster: c.level(weighed(levels[verify.Cluster], nil), nil, excess{}), tenants: newTenancy(levels[verify.Cluster]),
+		levels: map[verify.Namespace]*level{}, namespaces: map[verify.Namespace]*view{}, members: &members{}}
+	for namespace, found := range levels {
 		if namespace != verify.Cluster {
-			s.levels[namespace] = c.level(levels[namespace], s.cluster)
+			s.levels[namespace] = weighed(found, s.cluster)
 		}
 	}
+	s.settleAll()
 	for namespace, l := range s.levels { // all are compiled: a Tenant's home is linked to its members
 		s.namespaces[namespace] = s.link(l)
 	}
@@ -60,23 +63,33 @@ func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []res
 
 // With returns a snapshot in which one namespace is recompiled from o, and that
 // namespace's problems; s itself does not change. If the namespace is the home of a
-// Tenant, the Tenant's other namespaces follow. If o has no objects of the
+// Tenant, the Tenant's other namespaces follow, and so do those that come to be past the
+// limits of its account or no longer are. If o has no objects of the
 // namespace, the new snapshot does not contain it. With panics if namespace is
 // [verify.Cluster]: a change of cluster objects needs [Snapshot.WithCluster].
 func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	if namespace == verify.Cluster {
 		panic("compile: a change of cluster objects needs WithCluster")
 	}
-	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces)}
-	if found, ok := groupByLevel(o)[namespace]; ok {
-		c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
-		next.levels[namespace] = c.level(found, s.cluster)
+	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces), members: s.members}
+	found, exists := groupByLevel(o)[namespace]
+	if _, existed := s.levels[namespace]; existed != exists {
+		next.members = &members{}
+	}
+	if exists {
+		found.material = newMaterial(o, fetched)
+		next.levels[namespace] = weighed(found, s.cluster)
 	} else {
 		delete(next.levels, namespace)
 		delete(next.namespaces, namespace)
 	}
-	for _, concerned := range next.concerned(namespace) {
-		next.namespaces[concerned] = next.link(next.levels[concerned])
+	linked := map[verify.Namespace]bool{}
+	for _, changed := range append(next.settleAccount(namespace), namespace) {
+		for _, concerned := range next.concerned(changed) {
+			if !linked[concerned] {
+				next.namespaces[concerned], linked[concerned] = next.link(next.levels[concerned]), true
+			}
+		}
 	}
 	if v, ok := next.namespaces[namespace]; ok {
 		return next, v.problems
@@ -90,14 +103,16 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
 	found := groupByLevel(o)[verify.Cluster]
-	next := &Snapshot{outside: s.outside, cluster: c.level(found, nil), tenants: newTenancy(found),
+	found.material = c.material
+	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
 		levels: make(map[verify.Namespace]*level, len(s.levels)), namespaces: make(map[verify.Namespace]*view, len(s.namespaces))}
 	for namespace, own := range s.levels {
 		if next.cluster.differs(own.uses) {
-			own = (&compiler{material: own.objects.material, outside: s.outside}).level(own.objects, next.cluster)
+			own = weighed(own.objects, next.cluster)
 		}
 		next.levels[namespace] = own
 	}
+	next.settleAll()
 	for namespace, was := range s.namespaces {
 		own := next.levels[namespace]
 		switch {
@@ -150,18 +165,18 @@ type compiler struct {
 	outside  Outside
 }
 
-// level compiles o; cluster is nil for the cluster's own level.
-func (c *compiler) level(o *objects, cluster *level) *level {
-	o.material = c.material
-	l := &level{objects: o, trustStores: map[string]*trustStore{}, allFaults: c.outside.AllFaults}
+// level compiles what is weighed; cluster is nil for the cluster's own level.
+func (c *compiler) level(weighed, cluster *level, past excess) *level {
+	o := weighed.objects
+	l := &level{objects: o, weight: weighed.weight, uses: weighed.uses, excess: past, compiled: true, allFaults: c.outside.AllFaults, trustStores: map[string]*trustStore{}}
 	if o.broken != nil {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
 	}
 	c.breakGlass(l)
-	err := o.tooMany()
+	err := l.weight.refused
 	if err == nil {
-		err = weigh(o, cluster, c.material)
+		err = past.refusal(o.namespace, l.weight)
 	}
 	switch {
 	case err != nil && cluster != nil:
@@ -169,7 +184,6 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 		for source := range o.generations() {
 			l.problem(source, err)
 		}
-		l.uses = usedOf(o, cluster)
 		return l
 	case err != nil:
 		// The scope of policies and the hosts of stores stay in force.
@@ -217,7 +231,7 @@ func (c *compiler) level(o *objects, cluster *level) *level {
 func (c *compiler) verifiers(l, cluster *level) {
 	reach := trustStores{levels: []*level{l}}
 	if cluster != nil {
-		reach.levels, reach.uses = append(reach.levels, cluster), map[string]string{}
+		reach.levels = append(reach.levels, cluster)
 	}
 	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1alpha1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
 		reach.publicGood = publicGoodStore(l.objects.namespace, c.material)
@@ -228,11 +242,9 @@ func (c *compiler) verifiers(l, cluster *level) {
 		l.verifiers = append(l.verifiers, v)
 		l.problem(e.source, err)
 	}
-	l.uses = reach.uses
 }
 
-// usedOf returns the ClusterTrustStores that o names, as in level.uses: a change of them
-// changes what o weighs.
+// usedOf returns the ClusterTrustStores that o names, as in level.uses.
 func usedOf(o *objects, cluster *level) map[string]string {
 	uses := map[string]string{}
 	for _, e := range o.verifiers {

@@ -51,8 +51,12 @@ func (c *compiler) exceptions(l *level) {
 	if l.objects.namespace == verify.Cluster {
 		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
 	}
+	past := l.excess.refusalOfExceptions()
 	for i, e := range l.objects.exceptions {
 		x, err := compileException(e, c.outside.Exceptions)
+		if err == nil {
+			err = past
+		}
 		if err == nil {
 			steps -= x.cost()
 			weight -= weightOf(e.spec)

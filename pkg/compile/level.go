@@ -195,8 +195,11 @@ func (l *objects) tooMany() error {
 
 // level is the compiled form of one level's objects.
 type level struct {
-	objects *objects
-	broken  string // why the level cannot be used, "" if it can
+	objects  *objects
+	weight   weight
+	compiled bool   // whether it is more than weighed
+	excess   excess // as it was compiled with
+	broken   string // why the level cannot be used, "" if it can
 
 	trustStores  map[string]*trustStore
 	verifiers    []verifier
@@ -217,7 +220,7 @@ type level struct {
 	ends       map[policy.ObjectRef]*Ends
 
 	// uses maps each ClusterTrustStore that a namespace's verifiers name to its
-	// fingerprint, "" if it did not exist.
+	// fingerprint, "" if it did not exist. Others change neither the weight nor what is compiled.
 	uses map[string]string
 	// shared is set for the cluster level.
 	shared shared

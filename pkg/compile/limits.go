@@ -22,6 +22,9 @@ const (
 	// Cluster resources are compiled once for all namespaces, so they may take more.
 	maxWeight        = 8 << 20
 	maxClusterWeight = 4 * maxWeight
+	// maxAccountWeight bounds all namespaces of a Tenant together, in memory and at a start:
+	// they keep about 5 MiB at worst. 100 namespaces may have 50 resources each.
+	maxAccountWeight = 4 * maxWeight
 	// maxPlanSteps bounds the search for the rules and Verifiers of one image, which a
 	// request waits for: 50,000 steps of 20 ns are a millisecond. A common pattern takes
 	// 2 steps.
@@ -30,13 +33,15 @@ const (
 	// maxExceptions is how many exceptions of a namespace are in force, and maxExceptionImages
 	// how many images each may have. All of them are compared with an image that is denied:
 	// maxExceptionSteps of 20 ns are a fifth of a millisecond. maxExceptionWeight bounds what
-	// they keep in memory. The cluster's are written by admins.
+	// they keep in memory, and maxAccountExceptionWeight what those of all namespaces of a
+	// Tenant do. The cluster's are written by admins.
 	maxExceptions             = 64
 	maxClusterExceptions      = 1024
 	maxExceptionImages        = 64
 	maxExceptionSteps         = 10_000
 	maxClusterExceptionSteps  = 50_000
 	maxExceptionWeight        = 1 << 20
+	maxAccountExceptionWeight = 4 << 20
 	maxClusterExceptionWeight = 4 << 20
 	// maxDelegationSteps bounds how long the images of an Exception are compared with those that
 	// are delegated, to say in its status that it is for none of them: 64 Exceptions in each of

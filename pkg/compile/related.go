@@ -12,3 +12,15 @@ func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
 	}
 	return list
 }
+
+// Relinked returns the namespaces of s whose configuration was made again since an earlier
+// snapshot: a change of one namespace may deny others of its account.
+func (s *Snapshot) Relinked(earlier *Snapshot) []verify.Namespace {
+	var list []verify.Namespace
+	for namespace, v := range s.namespaces {
+		if earlier.namespaces[namespace] != v {
+			list = append(list, namespace)
+		}
+	}
+	return list
+}

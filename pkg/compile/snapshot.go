@@ -17,7 +17,7 @@ type Snapshot struct {
 	tenants    *tenancy
 	levels     map[verify.Namespace]*level // of namespaces
 	namespaces map[verify.Namespace]*view  // [verify.Cluster] for cluster resources alone
-	members    members
+	members    *members                    // shared by snapshots with the same namespaces and Tenants
 	undeclared memo
 }
 

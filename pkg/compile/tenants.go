@@ -95,7 +95,7 @@ type binding struct {
 // bind returns the binding of a namespace whose own level is given.
 func (s *Snapshot) bind(own *level) binding {
 	namespace := own.objects.namespace
-	b := binding{decides: v1alpha1.DecidesNamespace, account: namespace.Account()}
+	b := binding{decides: v1alpha1.DecidesNamespace}
 	var tenant *v1alpha1.Tenant
 	if namespace != verify.Cluster {
 		tenant = s.tenants.Holder(string(namespace))
@@ -123,12 +123,8 @@ func (s *Snapshot) bind(own *level) binding {
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
 		b.broken, b.by, b.hidden = err.Error(), tenantRef(resource.HiddenName), true
 	}
-	limits, ownQuota := s.cluster.quotas[b.account]
-	if !ownQuota && tenant != nil {
-		b.account = verify.TenantAccount(tenant.Name)
-		limits = s.cluster.quotas[b.account]
-	}
-	b.limits = limits
+	b.account = s.accountOf(namespace, tenant)
+	b.limits = s.cluster.quotas[b.account]
 	return b
 }
 
@@ -171,13 +167,11 @@ func (s *Snapshot) concerned(namespace verify.Namespace) []verify.Namespace {
 	if _, ok := s.levels[namespace]; ok {
 		list = append(list, namespace)
 	}
-	tenants := s.tenants.homes[namespace]
-	if len(tenants) == 0 {
-		return list
-	}
-	for other := range s.levels {
-		if holder := s.tenants.Holder(string(other)); other != namespace && holder != nil && slices.Contains(tenants, holder.Name) {
-			list = append(list, other)
+	for _, tenant := range s.tenants.homes[namespace] {
+		for _, other := range s.candidates()[tenant] {
+			if other != namespace {
+				list = append(list, other)
+			}
 		}
 	}
 	return list

@@ -180,9 +180,6 @@ type trustStores struct {
 	levels []*level // nearest first: the own level, then the cluster's
 	// publicGood is the default of keyless verifiers.
 	publicGood *trustStore
-	// uses collects the ClusterTrustStores that a namespace references; nil for the
-	// cluster itself.
-	uses map[string]string
 }
 
 // owner returns the namespace of the referencing resources.
@@ -215,16 +212,13 @@ func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreTy
 		return nil, err
 	}
 	store, ok := l.trustStores[name]
-	if l.objects.namespace == verify.Cluster && ts.uses != nil {
-		ts.uses[name] = l.fingerprintOf(name)
-	}
 	switch {
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case resource.IsHidden(store.err):
 		return nil, fmt.Errorf("%s cannot be read: %w", source, store.err)
 	case store.err != nil:
-		if ts.uses == nil { // a cluster resource: its own status may say why
+		if ts.owner() == verify.Cluster { // its own status may say why
 			return nil, resource.Reasoned(policy.ReasonReferenceNotReady, fmt.Errorf("%s cannot be used: %w", source, store.err))
 		}
 		return nil, resource.Reasoned(policy.ReasonReferenceNotReady, errors.New(unusable(source, store.err)))

@@ -11,16 +11,34 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// scale weighs the resources of one level before they are compiled. It is a pure
+// weight is what the resources of one level keep once they are compiled, in bytes. It is a pure
 // function of the resources and their material, so that every replica agrees.
+type weight struct {
+	total   int
+	largest policy.ObjectRef
+	most    int
+	// exceptions is what exceptions keep: they are weighed apart, because too many of them must
+	// not deny anything.
+	exceptions int
+	// refused says why the level is too much by itself, so that nothing of it is compiled.
+	refused error
+}
+
+// resources returns what counts against the account of the level.
+func (w weight) resources() int {
+	if w.refused != nil {
+		return 0
+	}
+	return w.total
+}
+
+// scale weighs the resources of one level before they are compiled.
 type scale struct {
 	material material
 	cluster  *level         // nil for the cluster's own level
 	uses     map[string]use // the level's trust stores, by name
 
-	total   int
-	largest policy.ObjectRef
-	most    int
+	weight
 }
 
 // use is what a trust store adds to each Verifier that names it.
@@ -30,11 +48,26 @@ func useOf(content []byte, blocks int) use {
 	return use{keys: blocks*keyWeight + len(content)*keyByteWeight, anchors: blocks * anchorWeight}
 }
 
-// weigh returns an error if the resources of o weigh more than their level may.
-func weigh(o *objects, cluster *level, m material) error {
-	return (&scale{material: m, cluster: cluster, uses: map[string]use{}}).load(o)
+// weighed returns o as a level that is not compiled yet; cluster is nil for the cluster's own.
+func weighed(o *objects, cluster *level) *level {
+	s := &scale{material: o.material, cluster: cluster, uses: map[string]use{}}
+	if s.refused = o.tooMany(); s.refused == nil {
+		s.refused = s.load(o)
+	}
+	if s.refused == nil {
+		s.exceptions = exceptionsOf(o)
+	}
+	l := &level{objects: o, weight: s.weight}
+	if cluster != nil {
+		l.uses = usedOf(o, cluster)
+	}
+	return l
 }
 
+// lighten says what makes resources weigh less.
+const lighten = "shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used"
+
+// load weighs o. It returns an error if its resources weigh more than one level may.
 func (s *scale) load(o *objects) error {
 	limit, whose := maxWeight, "the resources of namespace "+string(o.namespace)
 	if o.namespace == verify.Cluster {
@@ -59,14 +92,22 @@ func (s *scale) load(o *objects) error {
 	if s.total <= limit {
 		return nil
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s with %d KiB: "+
-		"shorten expressions and lists, use a key or certificate in fewer Verifiers, or delete what is not used", whose, s.total>>10, limit>>10, s.largest, s.most>>10))
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s with %d KiB: %s",
+		whose, s.total>>10, limit>>10, s.largest, s.most>>10, lighten))
 }
 
 func (s *scale) add(source policy.ObjectRef, weight int) {
 	if s.total += weight; weight > s.most {
 		s.largest, s.most = source, weight
 	}
+}
+
+// exceptionsOf weighs those of the exceptions that may be in force.
+func exceptionsOf(o *objects) (weight int) {
+	for _, e := range o.exceptions[:min(len(o.exceptions), maxExceptions)] {
+		weight += weightOf(e.spec)
+	}
+	return min(weight, maxExceptionWeight)
 }
 
 func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {

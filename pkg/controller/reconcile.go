@@ -97,6 +97,7 @@ func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects
 	c.outdated.mark(level)
 	c.outdated.mark(before.Related(level)...)
 	c.outdated.mark(snapshot.Related(level)...)
+	c.outdated.mark(snapshot.Relinked(before)...)
 	c.outdated.markCluster()
 	if len(objects.Namespaces) == 0 {
 		c.glass.forget(level)

@@ -32,8 +32,9 @@ func (e *Engine) Refusals(ctx context.Context, tenant *v1alpha1.Tenant) ([]Probl
 }
 
 // Apply makes the objects of a Tenant what they should be, and removes those that it no
-// longer stands for. Parts that cannot be applied are Problems, and the rest goes on.
-func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, error) {
+// longer stands for. Parts that cannot be applied are Problems, and the rest goes on. If
+// namespaces are given, it is about what is in these alone.
+func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant, only ...string) (*Report, error) {
 	w, tenant, err := e.look(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	existing, err := e.owned(ctx, tenant.Name)
+	existing, err := e.owned(ctx, tenant.Name, only...)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, e
 		return nil, err
 	}
 	for _, object := range rendered {
-		if report.withholds(object, existing) {
+		if len(only) > 0 && !slices.Contains(only, placeOf(object)) || report.withholds(object, existing) {
 			continue
 		}
 		problems := len(report.Problems)
@@ -63,8 +64,10 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant) (*Report, e
 			report.failed(object)
 		}
 	}
-	if err := e.expectMaker(ctx, tenant, rendered, report); err != nil {
-		return report, err
+	if len(only) == 0 {
+		if err := e.expectMaker(ctx, tenant, rendered, report); err != nil {
+			return report, err
+		}
 	}
 	if len(members) == 0 {
 		return report, nil // not to equip a Tenant is no reason to take what it has
@@ -89,13 +92,18 @@ func (e *Engine) render(tenant *v1alpha1.Tenant, members []member, report *Repor
 	return objects, nil
 }
 
+// placeOf returns the namespace that an object is in, or is; "" for others of the cluster.
+func placeOf(object client.Object) string {
+	if object.GetObjectKind().GroupVersionKind().Kind == kindNamespace {
+		return object.GetName()
+	}
+	return object.GetNamespace()
+}
+
 // put applies one object, and reports what happened.
 func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []member, object *unstructured.Unstructured, existing *inventory, report *Report) error {
 	object = object.DeepCopy()
-	inside := object.GetNamespace()
-	if object.GetKind() == kindNamespace {
-		inside = object.GetName()
-	}
+	inside := placeOf(object)
 	i := slices.IndexFunc(members, func(m member) bool { return m.name == inside })
 	if inside != "" && i < 0 {
 		return fmt.Errorf("render Tenant %s: %s is in no namespace of it", tenant.Name, refOf(object))

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,13 +92,17 @@ func labelsOf(tenant string) client.MatchingLabels {
 	return client.MatchingLabels{v1alpha1.LabelTenant: tenant, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
 }
 
-// owned lists what carries a Tenant's labels.
-func (e *Engine) owned(ctx context.Context, tenant string) (*inventory, error) {
+// owned lists what carries a Tenant's labels, in some namespaces if these are given.
+func (e *Engine) owned(ctx context.Context, tenant string, only ...string) (*inventory, error) {
+	options := []client.ListOption{labelsOf(tenant)}
+	if len(only) == 1 {
+		options = append(options, client.InNamespace(only[0]))
+	}
 	found := &inventory{versions: map[policy.ObjectRef]string{}}
 	for _, kind := range kinds() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		err := e.client.List(ctx, list, labelsOf(tenant))
+		err := e.client.List(ctx, list, options...)
 		switch {
 		case kind.optional && (meta.IsNoMatchError(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
 			continue
@@ -105,6 +110,9 @@ func (e *Engine) owned(ctx context.Context, tenant string) (*inventory, error) {
 			return nil, fmt.Errorf("list each %s of Tenant %s: %w", kind.Kind, tenant, err)
 		}
 		for _, object := range list.Items {
+			if len(only) > 0 && !slices.Contains(only, object.Namespace) {
+				continue // of the cluster, or of other namespaces
+			}
 			object.SetGroupVersionKind(kind.GroupVersionKind)
 			found.items = append(found.items, &item{PartialObjectMetadata: object, kind: kind})
 			found.versions[refOf(&object)] = object.ResourceVersion

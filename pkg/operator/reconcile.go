@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,6 +35,7 @@ type reconciler struct {
 	client client.Client
 	reader client.Reader
 	log    *logrus.Logger
+	rounds rounds
 	// pins is nil where the operator keeps no mutation objects.
 	pins *pinner
 }
@@ -43,6 +46,9 @@ var errUnlisted = errors.New("the operator's fence does not know the Tenant yet"
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	tenant := &v1alpha1.Tenant{}
 	if err := r.reader.Get(ctx, request.NamespacedName, tenant); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.rounds.forget(request.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err) // what it stood for went before it
 	}
 	if tenant.DeletionTimestamp != nil {
@@ -53,9 +59,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	report, err := r.engine.Apply(ctx, tenant)
+	began := time.Now()
+	only, wait := r.rounds.take(tenant.Name, began)
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+	}
+	report, err := r.engine.Apply(ctx, tenant, only...)
 	if err != nil {
+		r.rounds.failed(tenant.Name, time.Now())
 		return reconcile.Result{}, r.failed(ctx, tenant, err)
+	}
+	if len(only) > 0 {
+		r.logReport(tenant, report)
+		// The condition is about all namespaces, so a problem is told by the next round.
+		return reconcile.Result{RequeueAfter: r.rounds.donePartly(tenant.Name, len(report.Problems) == 0, began, time.Now())}, nil
 	}
 	if r.pins.refuses(tenant.Name) {
 		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name},
@@ -69,10 +86,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		again = maxRetryPause // no watch tells when an admin has done what was missing
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
 	}
-	if err := r.condition(ctx, tenant, condition); err != nil || !report.unlisted {
-		return reconcile.Result{RequeueAfter: again}, err
+	err = r.condition(ctx, tenant, condition)
+	if err == nil && report.unlisted {
+		err = errUnlisted // a matter of moments: tried again soon, then less and less often
 	}
-	return reconcile.Result{}, errUnlisted // a matter of moments: tried again soon, then less and less often
+	if err != nil {
+		r.rounds.failed(tenant.Name, time.Now())
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.rounds.done(tenant.Name, len(report.Problems) == 0, again, began, time.Now())}, nil
 }
 
 // delete takes away what a Tenant stands for, then lets the Tenant go.

@@ -35,6 +35,24 @@ func byLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return nil
 }
 
+// ofObject returns the Tenant of an object that changed, which concerns its namespace alone.
+func (r *reconciler) ofObject(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.ask(byLabel(ctx, object), object.GetNamespace())
+}
+
+// ofPins returns a Tenant whose condition may differ.
+func (r *reconciler) ofPins(_ context.Context, tenant client.Object) []reconcile.Request {
+	return r.ask([]reconcile.Request{request(tenant.GetName())}, "")
+}
+
+// ask asks for what a namespace has, "" for everything, of Tenants, and returns them.
+func (r *reconciler) ask(tenants []reconcile.Request, namespace string) []reconcile.Request {
+	for _, tenant := range tenants {
+		r.rounds.add(tenant.Name, namespace)
+	}
+	return tenants
+}
+
 // changedByOthers passes what may differ from what was applied. Objects that appear do
 // not: whoever applied them knows.
 func changedByOthers() predicate.Predicate {
@@ -67,9 +85,14 @@ func ending() predicate.Predicate {
 // objects of its Tenant would be applied.
 func ofTenants() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||
+		return replaced(e) ||
 			!maps.Equal(saidLabels(e.ObjectOld), saidLabels(e.ObjectNew)) || !maps.Equal(saidAnnotations(e.ObjectOld), saidAnnotations(e.ObjectNew))
 	}}
+}
+
+// replaced reports whether a namespace is another one of its name, or begins to end.
+func replaced(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
 // saidLabels returns the labels by which the platform says what a namespace is.
@@ -109,6 +132,29 @@ func (r *reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 	return requests
 }
 
+// namespaces handles changes of namespaces. One that appears or goes concerns what its Tenants
+// have elsewhere, too, and what is said on one concerns it alone.
+func (r *reconciler) namespaces() handler.Funcs {
+	add := func(ctx context.Context, q queue, only string, namespaces ...client.Object) {
+		for _, namespace := range namespaces {
+			for _, tenant := range r.ask(r.ofNamespace(ctx, namespace), only) {
+				q.Add(tenant)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, "", e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			only := e.ObjectNew.GetName()
+			if replaced(e) {
+				only = ""
+			}
+			add(ctx, q, only, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, "", e.Object) },
+	}
+}
+
 // tenants handles changes of Tenants: each concerns the Tenant itself and those that
 // claim what it has or had.
 func (r *reconciler) tenants() handler.Funcs {
@@ -117,11 +163,15 @@ func (r *reconciler) tenants() handler.Funcs {
 		if err != nil {
 			r.log.WithError(err).Error("cannot tell which Tenants a change concerns; the next comparison will")
 		}
+		hurry := func(tenant string) {
+			r.rounds.hurry(tenant)
+			q.Add(request(tenant))
+		}
 		for _, object := range changed {
-			q.Add(request(object.GetName()))
+			hurry(object.GetName())
 			for _, other := range all {
 				if tenant, ok := object.(*v1alpha1.Tenant); ok && other.Name != tenant.Name && rivals(tenant, other) {
-					q.Add(request(other.Name))
+					hurry(other.Name)
 				}
 			}
 		}

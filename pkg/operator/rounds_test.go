@@ -10,10 +10,13 @@ import (
 
 	"github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -101,7 +104,7 @@ func TestAChangeInANamespaceIsPutRightThereAlone(t *testing.T) {
 		o := newOperated(t, "api", "web")
 		o.reconciled(t, request("green"))
 		require.Equal(t, []string{"api", "green", "web"}, o.places())
-		o.reconciled(t, byLabel(t.Context(), bindingIn("web"))...)
+		o.reconciled(t, o.ofObject(t.Context(), bindingIn("web"))...)
 		require.Equal(t, []string{"web"}, o.places())
 	})
 }
@@ -117,10 +120,10 @@ func TestAFloodOfChangesTakesAPartOfOneWorker(t *testing.T) {
 		o.applied, o.busy = nil, 0
 		began := time.Now()
 		for time.Since(began) < time.Minute {
-			for _, request := range byLabel(t.Context(), bindingIn("a")) {
+			for _, request := range o.ofObject(t.Context(), bindingIn("a")) {
 				o.step(t, request)
 			}
-			for _, request := range o.ofNamespace(t.Context(), namespaceOf("green", "b")) {
+			for _, request := range o.ask(o.ofNamespace(t.Context(), namespaceOf("green", "b")), "") {
 				o.step(t, request)
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -128,4 +131,86 @@ func TestAFloodOfChangesTakesAPartOfOneWorker(t *testing.T) {
 		require.Less(t, o.busy, time.Minute/4, "other Tenants find the worker free")
 		require.NotEmpty(t, o.places())
 	})
+}
+
+func TestARoundIsOfWhatChangedUnlessSomethingElseIsDue(t *testing.T) {
+	at := time.Unix(1000, 0)
+	after := func(d time.Duration) time.Time { return at.Add(d) }
+	var r rounds
+	everything := func(about string, now time.Time) {
+		t.Helper()
+		only, wait := r.take("green", now)
+		require.Zero(t, wait, about)
+		require.Empty(t, only, about)
+	}
+	everything("at the start", at)
+	require.Equal(t, resync, r.done("green", true, resync, at, after(time.Second)))
+	r.add("green", "web")
+	_, wait := r.take("green", after(2*time.Second))
+	require.Equal(t, 3*time.Second, wait, "four times what the last one took")
+	r.add("green", "api")
+	r.add("green", "web")
+	only, wait := r.take("green", after(5*time.Second))
+	require.Zero(t, wait)
+	require.Equal(t, []string{"web", "api"}, only)
+	require.Equal(t, resync-4*time.Second, r.donePartly("green", true, after(5*time.Second), after(5*time.Second)), "the comparison is not put off")
+
+	r.add("green", "web")
+	r.hurry("green")
+	everything("the Tenant was changed", after(5*time.Second))
+	r.add("green", "web") // meanwhile
+	require.Equal(t, maxRetryPause, r.done("green", false, maxRetryPause, after(5*time.Second), after(5*time.Second)))
+	_, wait = r.take("green", after(5*time.Second))
+	require.Equal(t, minPause, wait)
+	everything("the last one had problems", after(6*time.Second))
+	r.done("green", true, resync, after(6*time.Second), after(6*time.Second))
+
+	r.add("green", "web")
+	only, _ = r.take("green", after(8*time.Second))
+	require.Equal(t, []string{"web"}, only)
+	require.Equal(t, minPause, r.donePartly("green", false, after(8*time.Second), after(8*time.Second)))
+	everything("a part had problems", after(9*time.Second))
+	r.failed("green", after(9*time.Second))
+	r.add("green", "web")
+	everything("the last one failed", after(10*time.Second))
+	r.done("green", true, resync, after(10*time.Second), after(10*time.Second))
+
+	r.add("green", "web")
+	r.add("green", "")
+	everything("a namespace appeared", after(20*time.Second))
+	r.done("green", true, resync, after(20*time.Second), after(20*time.Second))
+	everything("nobody asked, so it is a comparison or a retry", after(30*time.Second))
+	r.done("green", true, resync, after(30*time.Second), after(30*time.Second))
+	r.add("green", "web")
+	everything("the comparison is due", after(30*time.Second+resync))
+	r.forget("green")
+	require.Empty(t, r.of)
+}
+
+func TestAChangeOfANamespaceConcernsAllOnlyIfItAppearsOrGoes(t *testing.T) {
+	for about, c := range map[string]struct {
+		change func(*corev1.Namespace)
+		places []string
+	}{
+		"a label": {func(n *corev1.Namespace) { n.Labels[podSecurity+"enforce"] = "privileged" }, []string{"web"}},
+		"its end": {func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, []string{"api", "green", "web"}},
+		"another": {func(n *corev1.Namespace) { n.UID = "2" }, []string{"api", "green", "web"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOperated(t, "api", "web")
+				o.reconciled(t, request("green"))
+				o.places()
+				asked := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				defer asked.ShutDown()
+				before, after := namespaceOf("green", "web"), namespaceOf("green", "web")
+				c.change(after)
+				o.namespaces().Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, asked)
+				require.Equal(t, 1, asked.Len())
+				asking, _ := asked.Get()
+				o.reconciled(t, asking)
+				require.Equal(t, c.places, o.places())
+			})
+		})
+	}
 }

@@ -192,13 +192,13 @@ func (r *reconciler) watch(m manager.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
 		Watches(&v1alpha1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace), builder.WithPredicates(ofTenants()))
+		Watches(&corev1.Namespace{}, r.namespaces(), builder.WithPredicates(ofTenants()))
 	for _, object := range watched() {
-		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(changedByOthers()))
+		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.ofObject), builder.WithPredicates(changedByOthers()))
 	}
-	b = b.Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(byLabel), builder.WithPredicates(limitsChanged()))
+	b = b.Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(r.ofObject), builder.WithPredicates(limitsChanged()))
 	if r.pins != nil {
-		b = b.WatchesRawSource(source.Channel(r.pins.changed, &handler.EnqueueRequestForObject{}))
+		b = b.WatchesRawSource(source.Channel(r.pins.changed, handler.EnqueueRequestsFromMapFunc(r.ofPins)))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("watch Tenants: %w", err)

@@ -51,18 +51,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err) // what it stood for went before it
 	}
+	began := time.Now()
+	only, wait := r.rounds.take(tenant.Name, began)
+	if wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
+	}
 	if tenant.DeletionTimestamp != nil {
-		return r.delete(ctx, tenant)
+		result, err := r.delete(ctx, tenant)
+		r.rounds.done(tenant.Name, false, 0, began, time.Now())
+		return result, err
 	}
 	if !slices.Contains(tenant.Finalizers, Finalizer) {
 		if err := r.finalizer(ctx, tenant, Finalizer); err != nil {
 			return reconcile.Result{}, err
 		}
-	}
-	began := time.Now()
-	only, wait := r.rounds.take(tenant.Name, began)
-	if wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil // it is the turn of others
 	}
 	report, err := r.engine.Apply(ctx, tenant, only...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"runtime"
@@ -314,8 +315,13 @@ func drawCluster(rt *rapid.T, key string) []v1alpha1.Object {
 	return list
 }
 
-// Whatever happens in whatever order, a snapshot is as if it had been compiled at once.
+// Whatever happens in whatever order, a snapshot is as if it had been compiled at once. Each
+// check compiles up to ten times, so there are few unless -rapid.checks asks for more.
 func TestAHistoryOfChangesIsAsIfEverythingWereCompiled(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		require.NoError(t, checks.Value.Set("25"))
+		t.Cleanup(func() { require.NoError(t, checks.Value.Set(checks.DefValue)) })
+	}
 	key := string(newKey(t).PEM)
 	namespaces := []string{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "rose", "rose-a", "shop"}
 	rapid.Check(t, func(rt *rapid.T) {

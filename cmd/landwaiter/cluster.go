@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -41,6 +40,8 @@ type clusterFlags struct {
 	rotate                 bool
 	dnsNames               []string
 	providerObjects        []string
+	providerURL            string
+	providerRoles          bool
 	clientCASecrets        []string
 	clientCAOverlap        time.Duration
 }
@@ -56,10 +57,12 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
 	f.StringVar(&c.tlsSecret, "tls-secret", "", "Secret in the own namespace with the serving certificate, instead of --tls-cert and --tls-key")
-	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and give its CA to every --provider-object")
+	f.BoolVar(&c.rotate, "rotate-certificates", false, "make and renew --tls-secret, and keep every --provider-object, which has its CA")
 	f.StringVar(&c.serviceName, "service-name", "landwaiter", "Service in the own namespace under which Gatekeeper reaches this server")
 	f.StringSliceVar(&c.dnsNames, "certificate-dns-name", nil, "another DNS name for the certificate that is made (repeatable)")
-	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "Gatekeeper Provider object whose caBundle is kept up to date (repeatable)")
+	f.StringSliceVar(&c.providerObjects, "provider-object", nil, "NAME=PATH of a Gatekeeper Provider object to make and to keep, such as landwaiter-verify=/v1/verify (repeatable); Gatekeeper waits the next whole second after --verify-timeout or --mutate-timeout")
+	f.StringVar(&c.providerURL, "provider-url", "", "where Gatekeeper reaches this server, without a path, for every --provider-object (empty: the Service, at port 443)")
+	f.BoolVar(&c.providerRoles, "provider-roles", false, "let ClusterRole NAME-provider own each --provider-object: it is deleted with the role, and not made without")
 	f.StringSliceVar(&c.clientCASecrets, "client-ca-secret", nil,
 		"NAMESPACE/NAME[/KEY] of a Secret with CA certificates of clients, such as gatekeeper-system/gatekeeper-webhook-server-cert (repeatable; without KEY, ca.crt)")
 	f.DurationVar(&c.clientCAOverlap, "client-ca-overlap", 10*time.Minute, "how long a client CA is accepted after another has replaced it in its Secret")
@@ -93,7 +96,36 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 	case !noCluster && c.leaderElect && c.ownNamespace == "":
 		return errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
 	}
-	return nil
+	_, err := c.providers(options)
+	return err
+}
+
+// providerMargin is how much longer Gatekeeper waits at least than an answer takes.
+const providerMargin = 200 * time.Millisecond
+
+// providers returns the Provider objects that the flags ask for.
+func (c *clusterFlags) providers(options provider.Options) ([]serving.Provider, error) {
+	base := c.providerURL
+	if base == "" {
+		base = fmt.Sprintf("https://%s.%s.svc:443", c.serviceName, c.ownNamespace)
+	}
+	var all []serving.Provider
+	for _, text := range c.providerObjects {
+		name, path, _ := strings.Cut(text, "=")
+		if name == "" || !strings.HasPrefix(path, "/") {
+			return nil, fmt.Errorf("--provider-object is %q, it must be NAME=PATH, such as landwaiter-verify=/v1/verify", text)
+		}
+		answer := options.VerifyTimeout
+		if strings.HasSuffix(path, "/mutate") {
+			answer = options.MutateTimeout
+		}
+		p := serving.Provider{Name: name, URL: base + path, TimeoutSeconds: int64((answer + providerMargin + time.Second - 1) / time.Second)}
+		if c.providerRoles {
+			p.Role = name + "-provider"
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // serve answers with resources from the Kubernetes API until ctx ends or a part fails.
@@ -114,7 +146,7 @@ func (c *clusterFlags) serve(ctx context.Context, flags serviceFlags, options pr
 	}
 	defer s.Close()
 	prepare(&options, s)
-	identity, duties, err := c.identity(config, files, options.Metrics, log)
+	identity, duties, err := c.identity(config, files, options, log)
 	if err != nil {
 		return err
 	}
@@ -182,12 +214,12 @@ func (c *clusterFlags) options(s *service.Service, duties []controller.Duty, for
 
 // identity returns the TLS identity that the flags ask for, and what the replica
 // that leads does for it.
-func (c *clusterFlags) identity(config *rest.Config, options serving.Options, metrics prometheus.Registerer, log *logrus.Logger) (*serving.Identity, []controller.Duty, error) {
+func (c *clusterFlags) identity(config *rest.Config, options serving.Options, edge provider.Options, log *logrus.Logger) (*serving.Identity, []controller.Duty, error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	options.Metrics, options.ClientCAOverlap = metrics, c.clientCAOverlap
+	options.Metrics, options.ClientCAOverlap = edge.Metrics, c.clientCAOverlap
 	if c.tlsSecret != "" {
 		options.CertificateSecret = types.NamespacedName{Namespace: c.ownNamespace, Name: c.tlsSecret}
 	}
@@ -202,12 +234,16 @@ func (c *clusterFlags) identity(config *rest.Config, options serving.Options, me
 	if err != nil || !c.rotate {
 		return identity, nil, err
 	}
-	providers, err := dynamic.NewForConfig(config)
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	rotation, err := serving.NewRotation(clients, providers, log, serving.RotationOptions{
-		Secret: options.CertificateSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: c.providerObjects})
+	providers, err := c.providers(edge)
+	if err != nil {
+		return nil, nil, err
+	}
+	rotation, err := serving.NewRotation(clients, objects, log, serving.RotationOptions{
+		Secret: options.CertificateSecret, Service: c.serviceName, DNSNames: c.dnsNames, Providers: providers})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ On SIGTERM or SIGINT it stops accepting, finishes the requests in flight, and en
 		Example: `  landwaiter serve --config-dir /etc/landwaiter --tls-cert tls.crt --tls-key tls.key \
     --client-ca gatekeeper-ca.crt --client-name gatekeeper-webhook-service.gatekeeper-system.svc
   landwaiter serve --own-namespace landwaiter-system --tls-secret landwaiter-tls --rotate-certificates \
-    --service-name landwaiter --provider-object landwaiter-verify \
+    --service-name landwaiter --provider-object landwaiter-verify=/v1/verify \
     --client-ca-secret gatekeeper-system/gatekeeper-webhook-server-cert`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -99,12 +99,11 @@ func TestFindsWhatIsBroken(t *testing.T) {
 		"a slow Landwaiter": {func(_ *testing.T, i *doctor.Inventory) {
 			i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[2], guard(i).TimeoutSeconds = "--verify-timeout=4s", nil
 		}, doctor.ProviderTimeout, `{"spec":{"timeout":5}}`},
-		"plain HTTP": {func(_ *testing.T, i *doctor.Inventory) { set(i, "http://landwaiter/v1/verify", "url") }, doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
-		"a Provider that mutates": {func(_ *testing.T, i *doctor.Inventory) {
-			set(i, "https://landwaiter.landwaiter-system.svc:443/v1/mutate", "url")
-		}, doctor.ProviderURL, `svc:443/v1/verify`},
-		"another Service": {func(_ *testing.T, i *doctor.Inventory) { set(i, "https://landwaiter.team-a.svc:443/v1/verify", "url") }, doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
-		"no authority":    {func(_ *testing.T, i *doctor.Inventory) { set(i, "", "caBundle") }, doctor.ProviderAuthority, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
+		"plain HTTP":                  {theirs("http://landwaiter/v1/verify"), doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
+		"a Provider that mutates":     {theirs("https://landwaiter.landwaiter-system.svc:443/v1/mutate"), doctor.ProviderURL, `svc:443/v1/verify`},
+		"another Service":             {theirs("https://landwaiter.team-a.svc:443/v1/verify"), doctor.ProviderURL, `"https://landwaiter.landwaiter-system.svc:443/v1/verify"`},
+		"another Service, by a value": {func(_ *testing.T, i *doctor.Inventory) { set(i, "https://landwaiter.team-a.svc:443/v1/verify", "url") }, doctor.ProviderURL, "--set provider.url="},
+		"no authority":                {func(_ *testing.T, i *doctor.Inventory) { set(i, "", "caBundle") }, doctor.ProviderAuthority, `kubectl get secret landwaiter-tls --namespace=landwaiter-system`},
 		"another authority than served": {func(t *testing.T, i *doctor.Inventory) {
 			i.Facts = &doctor.Facts{Certificate: string(authority(t, time.Hour))}
 		}, doctor.ProviderAuthority, `kubectl patch provider.externaldata.gatekeeper.sh landwaiter-verify`},
@@ -200,6 +199,14 @@ func TestNoReplicaThatAnswersIsTheWorst(t *testing.T) {
 	}
 }
 
+// theirs leads the Provider to a URL, and has Landwaiter keep none.
+func theirs(url string) func(*testing.T, *doctor.Inventory) {
+	return func(_ *testing.T, i *doctor.Inventory) {
+		set(i, url, "url")
+		i.Landwaiters[0].Spec.Template.Spec.Containers[0].Args[1] = "--log-level=info"
+	}
+}
+
 // set changes a field of the Provider.
 func set(i *doctor.Inventory, value any, field string) {
 	if n, ok := value.(int); ok {
@@ -210,7 +217,7 @@ func set(i *doctor.Inventory, value any, field string) {
 
 func TestTheDefaultsOfServeAreKnown(t *testing.T) {
 	i := sound(t)
-	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verify")
+	i.Landwaiters[0].Spec = container("serve", "--provider-object=landwaiter-verify=/v1/verify")
 	set(i, int(provider.DefaultVerifyTimeout/time.Second), "timeout")
 	require.Equal(t, doctor.ProviderTimeout, doctor.Examine(i).Findings[0].ID)
 	set(i, int(provider.DefaultVerifyTimeout/time.Second)+1, "timeout")

@@ -40,7 +40,7 @@ type provider struct {
 	name, url string
 	seconds   int
 	bundle    []byte
-	rotated   bool // its caBundle is Landwaiter's to keep
+	kept      bool // by Landwaiter, which puts back what others change
 }
 
 func (p provider) target() target        { return target{"provider.externaldata.gatekeeper.sh", "", p.name} }
@@ -57,8 +57,8 @@ func (p provider) path() string {
 
 func (p provider) mutates() bool { return strings.HasSuffix(p.path(), "/mutate") }
 
-// ours returns the Provider objects of Landwaiter: those that it keeps up to date, and those
-// that constraints name.
+// ours returns the Provider objects of Landwaiter: those that it keeps, and those that
+// constraints name.
 func (v *view) ours() []provider {
 	names := map[string]bool{}
 	for _, c := range v.Constraints {
@@ -68,16 +68,17 @@ func (v *view) ours() []provider {
 	}
 	if v.serve != nil {
 		for _, use := range v.serve.flags("provider-object") {
-			names[use.value] = true
+			name, _, _ := strings.Cut(use.value, "=")
+			names[name] = true
 		}
 	}
 	var all []provider
 	for _, object := range v.Providers {
-		rotated, known := names[object.GetName()]
+		kept, known := names[object.GetName()]
 		if !known {
 			continue
 		}
-		p := provider{name: object.GetName(), rotated: rotated}
+		p := provider{name: object.GetName(), kept: kept}
 		p.url, _, _ = unstructured.NestedString(object.Object, "spec", "url")
 		timeout, _, _ := unstructured.NestedInt64(object.Object, "spec", "timeout")
 		p.seconds = int(min(timeout, 1<<20))
@@ -122,7 +123,7 @@ func missingProviders(v *view) []Finding {
 		f := Finding{ID: ProviderMissing, Severity: Error, Object: constraintRef(c), What: fmt.Sprintf("it names the Provider %s, which does not exist", name),
 			Why: "Gatekeeper cannot ask, so every image is denied", Command: v.upgrade("provider.create=true"), Keep: "the chart's value provider.create: true"}
 		for _, p := range v.ours() {
-			if p.rotated && p.path() == "/v1/verify" { // any other may be somebody else's
+			if p.kept && p.path() == "/v1/verify" { // any other may be somebody else's
 				f.Command, f.Keep = constraintTarget(c).merge(map[string]any{"spec": map[string]any{"parameters": map[string]any{"provider": p.name}}}), "spec.parameters.provider of the constraint"
 				break
 			}
@@ -165,8 +166,12 @@ func providerURL(v *view) []Finding {
 		if said == "" {
 			continue
 		}
+		command := p.target().merge(map[string]any{"spec": map[string]any{"url": good}})
+		if p.kept {
+			command = v.upgrade("provider.url=")
+		}
 		found = append(found, Finding{ID: ProviderURL, Severity: Error, Object: p.ref(), What: fmt.Sprintf("its url %s %s", p.url, said),
-			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: p.target().merge(map[string]any{"spec": map[string]any{"url": good}}), Keep: "the chart's value provider.url, without a path"})
+			Why: "Gatekeeper gets no answer there that it can use, so every image is denied", Command: command, Keep: "the chart's value provider.url, without a path"})
 	}
 	return found
 }

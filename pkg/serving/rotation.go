@@ -32,13 +32,13 @@ type RotationOptions struct {
 	// namespace of Secret. DNSNames are further names in the certificate.
 	Service  string
 	DNSNames []string
-	// Providers are the names of Gatekeeper's Provider objects whose caBundle is
-	// set.
-	Providers []string
+	// Providers are Gatekeeper's Provider objects that are made and kept. One that is
+	// no longer listed stays: another replica may list it.
+	Providers []Provider
 }
 
 // Rotation makes and renews a serving certificate under an authority of its own,
-// and gives the authority to Gatekeeper's Provider objects. Only one replica may
+// and keeps Gatekeeper's Provider objects, which have the authority. Only one replica may
 // run one; all replicas serve the certificate with an [Identity].
 type Rotation struct {
 	clients   kubernetes.Interface
@@ -118,7 +118,7 @@ func (r *Rotation) rotate(ctx context.Context, secret watched, providers cache.S
 		return time.Time{}, r.write(ctx, found, next) // Providers are next, after the change of the Secret
 	}
 	bundle, overlapEnd := r.bundle.join(data[authorityKey], now)
-	return earlier(renewal, overlapEnd), r.inject(ctx, providers, bundle)
+	return earlier(renewal, overlapEnd), r.keep(ctx, providers, bundle)
 }
 
 // write creates the Secret, or updates found. If somebody else was quicker, the

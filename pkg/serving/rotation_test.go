@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +25,9 @@ import (
 func newRotation(t *testing.T, k *kube) *Rotation {
 	t.Helper()
 	r, err := NewRotation(k, k.providers, quiet(), RotationOptions{Secret: tlsSecret(), Service: "landwaiter",
-		DNSNames: []string{"localhost"}, Providers: []string{"verify", "mutate"}})
+		DNSNames: []string{"localhost"}, Providers: []Provider{
+			{Name: "verify", URL: "https://landwaiter/v1/verify", TimeoutSeconds: 3},
+			{Name: "mutate", URL: "https://landwaiter/v1/mutate", TimeoutSeconds: 1, Role: "mutate-provider"}}})
 	require.NoError(t, err)
 	return r
 }
@@ -43,7 +46,6 @@ func TestRefusesToRotateWithoutANamespace(t *testing.T) {
 func TestMakesACertificateAndGivesItsAuthorityToProviders(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		began := time.Now()
-		k.makeProvider(t, "verify")
 		k.makeProvider(t, "of somebody else")
 		background(t, newRotation(t, k).Run)
 
@@ -60,34 +62,76 @@ func TestMakesACertificateAndGivesItsAuthorityToProviders(t *testing.T) {
 		}
 		require.Equal(t, []*x509.Certificate{authority}, k.bundle(t, "verify"))
 		require.Empty(t, k.bundle(t, "of somebody else"))
-
-		k.makeProvider(t, "mutate")
-		synctest.Wait()
-		require.Equal(t, []*x509.Certificate{authority}, k.bundle(t, "mutate"), "a Provider that is made later")
 		require.Equal(t, began, time.Now(), "nothing waited for a timer")
+
+		verify, mutate := k.provider(t, "verify"), k.provider(t, "mutate")
+		require.Equal(t, []any{"https://landwaiter/v1/verify", int64(3)}, []any{verify["url"], verify["timeout"]})
+		require.Equal(t, []any{"https://landwaiter/v1/mutate", int64(1), verify["caBundle"]}, []any{mutate["url"], mutate["timeout"], mutate["caBundle"]})
 	})
 }
 
-func TestACaBundleThatSomebodyChangesIsSetAgainAtOnce(t *testing.T) {
+func TestAProviderThatSomebodyChangesIsSetAgainAtOnce(t *testing.T) {
+	for name, change := range map[string]string{
+		"its authority": `{"spec":{"caBundle":"cGxhY2Vob2xkZXI="}}`, "its url": `{"spec":{"url":"https://else"}}`,
+		"its timeout": `{"spec":{"timeout":1}}`, "its owner": `{"metadata":{"ownerReferences":null}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, k *kube) {
+				began := time.Now()
+				background(t, newRotation(t, k).Run)
+				providers := k.providers.Resource(providerResource())
+				before, err := providers.Get(t.Context(), "mutate", metav1.GetOptions{})
+				require.NoError(t, err)
+				_, err = providers.Patch(t.Context(), "mutate", types.MergePatchType, []byte(change), metav1.PatchOptions{})
+				require.NoError(t, err)
+				synctest.Wait()
+				after, err := providers.Get(t.Context(), "mutate", metav1.GetOptions{})
+				require.NoError(t, err)
+				require.Equal(t, before.Object, after.Object)
+				require.Equal(t, began, time.Now(), "nothing waited for a timer")
+			})
+		})
+	}
+}
+
+func TestAProviderThatIsDeletedIsMadeAgainAtOnceUnlessItsRoleHasGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		k.makeProvider(t, "verify")
 		background(t, newRotation(t, k).Run)
-		before := k.bundle(t, "verify")
-		_, err := k.providers.Resource(providerResource()).Patch(t.Context(), "verify", types.MergePatchType, []byte(`{"spec":{"caBundle":"cGxhY2Vob2xkZXI="}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
+		providers := k.providers.Resource(providerResource())
+		before := k.provider(t, "mutate")
+		require.NoError(t, providers.Delete(t.Context(), "mutate", metav1.DeleteOptions{}))
 		synctest.Wait()
-		require.Equal(t, before, k.bundle(t, "verify"))
+		require.Equal(t, before, k.provider(t, "mutate"))
+
+		require.NoError(t, k.RbacV1().ClusterRoles().Delete(t.Context(), "mutate-provider", metav1.DeleteOptions{}))
+		require.NoError(t, providers.Delete(t.Context(), "mutate", metav1.DeleteOptions{}))
+		time.Sleep(time.Hour)
+		_, err := providers.Get(t.Context(), "mutate", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		require.NotEmpty(t, k.provider(t, "verify"))
+	})
+}
+
+// As in a roll-out that adds a Provider: replicas of both versions lead in turns.
+func TestAReplicaThatDoesNotListAProviderLeavesIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kube) {
+		stop := background(t, newRotation(t, k).Run)
+		before := k.provider(t, "mutate")
+		stop()
+		older := newRotation(t, k)
+		older.options.Providers = older.options.Providers[:1]
+		background(t, older.Run)
+		require.Equal(t, before, k.provider(t, "mutate"))
 	})
 }
 
 func TestNothingHappensWhileNothingChanges(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		k.makeProvider(t, "verify")
 		background(t, newRotation(t, k).Run)
-		written, patched, calls := k.written.Load(), k.patched.Load(), len(k.Actions())
+		written, applied, calls := k.written.Load(), k.applied.Load(), len(k.Actions())
 		time.Sleep(200 * 24 * time.Hour)
 		require.Equal(t, written, k.written.Load())
-		require.Equal(t, patched, k.patched.Load())
+		require.Equal(t, applied, k.applied.Load())
 		require.Len(t, k.Actions(), calls)
 	})
 }
@@ -95,7 +139,6 @@ func TestNothingHappensWhileNothingChanges(t *testing.T) {
 func TestADeletedSecretIsMadeAgainAtOnceUnderAnotherAuthority(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
 		began := time.Now()
-		k.makeProvider(t, "verify")
 		background(t, newRotation(t, k).Run)
 		old := certificateOf(t, k.secret(t).Data["ca.crt"])
 		k.remove(t, tlsSecret())
@@ -128,7 +171,6 @@ func TestACertificateThatIsRemovedIsMadeByTheSameAuthority(t *testing.T) {
 
 func TestTheCertificateIsRenewedLongBeforeItExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		k.makeProvider(t, "verify")
 		background(t, newRotation(t, k).Run)
 		before := k.secret(t).Data
 		expiry := certificateOf(t, before["tls.crt"]).NotAfter
@@ -144,7 +186,6 @@ func TestTheCertificateIsRenewedLongBeforeItExpires(t *testing.T) {
 
 func TestTheAuthorityIsReplacedLongBeforeItExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		k.makeProvider(t, "verify")
 		r := newRotation(t, k)
 		stop := background(t, r.Run)
 		old := certificateOf(t, k.secret(t).Data["ca.crt"])
@@ -159,7 +200,6 @@ func TestTheAuthorityIsReplacedLongBeforeItExpires(t *testing.T) {
 
 func TestTheOverlapOutlivesALostLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		k.makeProvider(t, "verify")
 		r := newRotation(t, k)
 		stop := background(t, r.Run)
 		k.remove(t, tlsSecret())
@@ -178,13 +218,12 @@ func TestTheOverlapOutlivesALostLease(t *testing.T) {
 
 func TestASecretThatCannotBeReadIsNotReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, k *kube) {
-		k.makeProvider(t, "verify")
 		down := errors.New("the API server is down")
 		k.down.Store(&down)
 		background(t, newRotation(t, k).Run)
 		time.Sleep(time.Hour)
 		require.Zero(t, k.written.Load())
-		require.Empty(t, k.bundle(t, "verify"))
+		require.Zero(t, k.applied.Load())
 		k.down.Store(nil)
 		time.Sleep(time.Minute)
 		require.Equal(t, int64(1), k.written.Load())

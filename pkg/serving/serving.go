@@ -1,7 +1,7 @@
 // Package serving holds the server's TLS identity: its certificate, and the
 // authorities whose clients it trusts. Both come from files or from Secrets and
 // are replaced while the server runs. [Rotation] makes the certificate, under an
-// authority of its own, and gives that authority to Gatekeeper's Provider objects.
+// authority of its own, and keeps Gatekeeper's Provider objects, which have that authority.
 //
 // It refuses to replace a usable certificate or authority by content that it
 // cannot use, and never falls back to the authorities of the system.

@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,11 +50,11 @@ type kube struct {
 	versions  atomic.Int64
 	down      atomic.Pointer[error] // what reading Secrets fails with
 	written   atomic.Int64          // Secrets created or updated
-	patched   atomic.Int64          // Provider objects
+	applied   atomic.Int64          // Provider objects
 }
 
 func newKube() *kube {
-	k := &kube{Clientset: fake.NewClientset(),
+	k := &kube{Clientset: fake.NewClientset(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "mutate-provider", UID: "role"}}),
 		providers: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{providerResource(): "ProviderList"})}
 	k.PrependReactor("create", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		made := action.(clienttesting.CreateAction).GetObject().(*corev1.Secret)
@@ -78,9 +79,23 @@ func newKube() *kube {
 		}
 		return false, nil, nil
 	})
-	k.providers.PrependReactor("patch", "providers", func(clienttesting.Action) (bool, runtime.Object, error) {
-		k.patched.Add(1)
-		return false, nil, nil
+	k.providers.PrependReactor("patch", "providers", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		if patch.PatchType != types.ApplyPatchType {
+			return false, nil, nil
+		}
+		k.applied.Add(1)
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(patch.Patch); err != nil {
+			return true, nil, err
+		}
+		if !*patch.PatchOptions.Force || patch.PatchOptions.FieldManager != fieldManager {
+			return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "providers"}, patch.Name, errors.New("others own its fields"))
+		}
+		if _, err := k.providers.Tracker().Get(providerResource(), "", patch.Name); err != nil {
+			return true, object, k.providers.Tracker().Create(providerResource(), object, "")
+		}
+		return true, object, k.providers.Tracker().Update(providerResource(), object, "") // it has every field that there is
 	})
 	return k
 }
@@ -122,14 +137,21 @@ func (k *kube) makeProvider(t testing.TB, name string) {
 	require.NoError(t, err)
 }
 
-// bundle returns the certificates of a Provider's caBundle.
-func (k *kube) bundle(t testing.TB, name string) []*x509.Certificate {
+// provider returns the spec of a Provider.
+func (k *kube) provider(t testing.TB, name string) map[string]any {
 	t.Helper()
 	object, err := k.providers.Resource(providerResource()).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "https://landwaiter", object.Object["spec"].(map[string]any)["url"], "nothing but caBundle changes")
-	encoded, _, err := unstructured.NestedString(object.Object, "spec", "caBundle")
+	spec, _, err := unstructured.NestedMap(object.Object, "spec")
 	require.NoError(t, err)
+	return spec
+}
+
+// bundle returns the certificates of a Provider's caBundle.
+func (k *kube) bundle(t testing.TB, name string) []*x509.Certificate {
+	t.Helper()
+	encoded, ok := k.provider(t, name)["caBundle"].(string)
+	require.True(t, ok)
 	text, err := base64.StdEncoding.DecodeString(encoded)
 	require.NoError(t, err)
 	return certificatesOf(t, text)

@@ -51,8 +51,8 @@ func rounds() map[string][]planted {
 				spec: {match: [{excludedNamespaces: [kube-system, team-a], processes: ["*"]}]}}`)},
 		},
 		"providers": {
-			{id: doctor.ProviderTimeout, plant: `kubectl patch providers.externaldata.gatekeeper.sh landwaiter-verify --type=merge --patch='{"spec":{"timeout":2}}'`},
-			{id: doctor.ProviderURL, plant: `kubectl get providers.externaldata.gatekeeper.sh landwaiter-audit --output=yaml | sed "/resourceVersion:/d; s,/v1/audit/verify,/verify," | kubectl replace --filename=-`},
+			{id: doctor.ProviderTimeout, plant: like("slow", "{{.spec.url}}", 2)},
+			{id: doctor.ProviderURL, plant: like("astray", "https://localhost:1/verify", 3)},
 			{id: doctor.ProviderAuthority, plant: apply(`{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: second}, spec: {url: "https://localhost:1/v1/verify", timeout: 3, caBundle: ENDING}}
 ---
 {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: second}, spec: {enforcementAction: dryrun, parameters: {provider: second}}}`)},
@@ -105,6 +105,14 @@ func rounds() map[string][]planted {
 {apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: release, namespace: team-d}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`)},
 		},
 	}
+}
+
+// like returns the lines that make a Provider with the authority of Landwaiter's own, which
+// it does not keep, and a constraint that names it.
+func like(name, url string, seconds int) string {
+	return fmt.Sprintf(`kubectl get providers.externaldata.gatekeeper.sh landwaiter-verify --output=go-template='{apiVersion: externaldata.gatekeeper.sh/v1beta1, kind: Provider, metadata: {name: %s},
+  spec: {url: "%s", timeout: %d, caBundle: {{.spec.caBundle}}}}' | kubectl apply --server-side --filename=-
+`, name, url, seconds) + apply(fmt.Sprintf(`{apiVersion: constraints.gatekeeper.sh/v1beta1, kind: VerifiedImages, metadata: {name: %s}, spec: {enforcementAction: dryrun, parameters: {provider: %s}}}`, name, name))
 }
 
 // apply returns the line that applies YAML.

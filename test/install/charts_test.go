@@ -261,31 +261,52 @@ func TestExceptionsLastAsLongAsTheValuesSayAndBreakGlassIsOffUnlessAskedFor(t *t
 	require.Subset(t, set, []string{"--max-exception=720h", "--max-delegation=2000h", "--break-glass", "--max-break-glass=4h"})
 }
 
-func TestProviderTimeoutsFitGatekeepersAndOurOwn(t *testing.T) {
-	objects := render(t, "--values", "testdata/everything.yaml")
-	args := provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
-	require.Contains(t, args, "--verify-timeout=2500ms")
-	require.Contains(t, args, "--mutate-timeout=800ms")
-	providers := 0
-	for _, object := range objects {
-		if object.GetKind() != "Provider" {
-			continue
-		}
-		providers++
-		timeout, _, err := unstructured.NestedFloat64(object.Object, "spec", "timeout")
-		if err != nil { // whole numbers are read as such
-			whole, _, err := unstructured.NestedInt64(object.Object, "spec", "timeout")
-			require.NoError(t, err)
-			timeout = float64(whole)
-		}
-		limit := 3.0
+// The chart makes Provider objects only for a certificate that is given: otherwise Landwaiter
+// does, because it alone knows the authority.
+func TestProvidersAreMadeByWhoKnowsTheAuthority(t *testing.T) {
+	args := func(objects []*unstructured.Unstructured) []string {
+		return provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args
+	}
+	rotated := render(t, "--values", "testdata/everything.yaml")
+	given := render(t, "--values", "testdata/everything.yaml", "--values", "testdata/given-certificate.yaml")
+	require.Contains(t, args(rotated), "--verify-timeout=2500ms")
+	require.Contains(t, args(rotated), "--mutate-timeout=800ms")
+	require.Empty(t, suite.Only(rotated, "Provider"))
+	providers := suite.Only(given, "Provider")
+	require.Len(t, providers, 5)
+	for _, object := range providers {
+		limit := int64(3)
 		if strings.Contains(object.GetName(), "mutate") {
 			limit = 1
 		}
-		require.InDelta(t, limit, timeout, 0, object.GetName())
-		require.Contains(t, args, "--provider-object="+object.GetName(), "its caBundle is kept up to date")
+		timeout, _, err := unstructured.NestedInt64(object.Object, "spec", "timeout")
+		require.NoError(t, err)
+		require.Equal(t, limit, timeout, object.GetName())
+		url, _, err := unstructured.NestedString(object.Object, "spec", "url")
+		require.NoError(t, err)
+		path := strings.TrimPrefix(url, "https://landwaiter.landwaiter-system.svc:443")
+		require.Contains(t, args(rotated), "--provider-object="+object.GetName()+"="+path)
+		require.NotContains(t, strings.Join(args(given), " "), "--provider-object")
 	}
-	require.Equal(t, 5, providers)
+	require.Contains(t, args(rotated), "--provider-roles")
+	require.NotContains(t, args(render(t, "--set", "rbac.create=false")), "--provider-roles", "there are none")
+	require.Contains(t, args(render(t, "--set", "provider.url=https://landwaiter.example.com:8443")), "--provider-url=https://landwaiter.example.com:8443")
+}
+
+// Each role is for one Provider object, by its name.
+func TestARoleForAProviderIsForNoOther(t *testing.T) {
+	objects := render(t, "--values", "testdata/everything.yaml")
+	found := 0
+	for _, role := range as[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+		for _, rule := range role.Rules {
+			if !slices.Contains(rule.Resources, "providers") || !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) }) {
+				continue
+			}
+			found++
+			require.Equal(t, []string{strings.TrimSuffix(role.Name, "-provider")}, rule.ResourceNames)
+		}
+	}
+	require.Equal(t, 5, found)
 }
 
 func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {

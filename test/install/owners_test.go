@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
+	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -320,4 +321,52 @@ func TestAProviderComesAndGoesWithItsValue(t *testing.T) {
 	})
 	ran(t, w.remove(t))
 	a.gone(t)
+}
+
+// earlier is a copy of the chart that renders Provider objects, with an authority that
+// nobody has.
+func earlier(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "landwaiter")
+	require.NoError(t, os.CopyFS(folder, os.DirFS(chart)))
+	authority, err := fixture.NewAuthority("thrown away")
+	require.NoError(t, err)
+	template := `{{- range (include "landwaiter.providers" . | fromYaml).providers }}
+---
+apiVersion: externaldata.gatekeeper.sh/v1beta1
+kind: Provider
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "landwaiter.labels" $ | nindent 4 }}
+spec: {url: "https://landwaiter", timeout: 3, caBundle: ` + base64.StdEncoding.EncodeToString(authority.CertificatePEM) + `}
+{{- end }}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "templates", "providers.yaml"), []byte(template), 0o600))
+	return folder
+}
+
+func TestProvidersOfAnEarlierChartAreTakenOver(t *testing.T) {
+	a := administered(t)
+	a.kubelet.start(t)
+	for name, kept := range map[string]bool{"kept": true, "deleted": false} {
+		t.Run(name, func(t *testing.T) {
+			helm := a.helm(t, "helm")
+			helm.Must(t, append([]string{"install", "landwaiter", earlier(t), "--namespace", suite.System}, a.values(t)...)...)
+			a.trusted(t, "landwaiter-verify", "landwaiter-audit")
+			a.rolledOut(t)
+			m := a.watched(t)
+			if kept { // as docs/upgrade.md has it
+				a.kubectl(t).Must(t, "annotate", "providers.externaldata.gatekeeper.sh", "--selector", "app.kubernetes.io/name=landwaiter", "helm.sh/resource-policy=keep")
+			}
+			helm.Must(t, append([]string{"upgrade", "landwaiter", chart, "--namespace", suite.System}, a.values(t, "log.level=debug")...)...)
+			a.rolledOut(t)
+			a.trusted(t, "landwaiter-verify", "landwaiter-audit")
+			if kept {
+				m.none(t, a)
+			}
+			helm.Must(t, "uninstall", "landwaiter", "--namespace", suite.System)
+			a.gone(t)
+		})
+	}
 }

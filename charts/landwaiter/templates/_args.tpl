@@ -28,8 +28,14 @@
 - --service-name={{ include "landwaiter.fullname" . }}
 {{- if .Values.tls.rotate }}
 - --rotate-certificates
-{{- range (include "landwaiter.providers" . | fromYaml).names }}
-- --provider-object={{ . }}
+{{- range (include "landwaiter.providers" . | fromYaml).providers }}
+- --provider-object={{ .name }}={{ .path }}
+{{- end }}
+{{- with .Values.provider.url }}
+- --provider-url={{ . }}
+{{- end }}
+{{- if .Values.rbac.create }}
+- --provider-roles
 {{- end }}
 {{- range .Values.tls.extraDNSNames }}
 - --certificate-dns-name={{ . }}

@@ -52,47 +52,27 @@ roles know every kind. Takes a list: root, "Namespaced" or "Cluster", subresourc
 {{- join ", " $plurals }}
 {{- end -}}
 
-{{/* Names of all Provider objects, as a list under the key "names". */}}
+{{/* All Provider objects, as a list under the key "providers": name, path, seconds. */}}
 {{- define "landwaiter.providers" -}}
 {{- $full := include "landwaiter.fullname" . -}}
-names:
+{{- $verify := .Values.provider.verifyTimeoutSeconds -}}
+{{- $mutate := .Values.provider.mutateTimeoutSeconds -}}
+providers:
 {{- if .Values.provider.create }}
-- {{ $full }}-verify
+- {name: {{ $full }}-verify, path: /v1/verify, seconds: {{ $verify }}}
 {{- if .Values.provider.audit }}
-- {{ $full }}-audit
+- {name: {{ $full }}-audit, path: /v1/audit/verify, seconds: {{ $verify }}}
 {{- end }}
 {{- if .Values.provider.ratify }}
-- {{ $full }}-ratify
+- {name: {{ $full }}-ratify, path: /ratify/gatekeeper/v1/verify, seconds: {{ $verify }}}
 {{- end }}
 {{- if and .Values.mutation.enabled (not .Values.operator.mutation) }}
-- {{ $full }}-mutate
+- {name: {{ $full }}-mutate, path: /v1/mutate, seconds: {{ $mutate }}}
 {{- range .Values.mutation.tenantNamespaces }}
-- {{ $full }}-mutate-{{ . }}
+- {name: {{ $full }}-mutate-{{ . }}, path: /v1/namespaces/{{ . }}/mutate, seconds: {{ $mutate }}}
 {{- end }}
 {{- end }}
 {{- end }}
-{{- end -}}
-
-{{/* One Provider object. Takes a list: root, name suffix, path, timeout. */}}
-{{- define "landwaiter.provider" -}}
-{{- $root := index . 0 }}
----
-apiVersion: externaldata.gatekeeper.sh/v1beta1
-kind: Provider
-metadata:
-  name: {{ include "landwaiter.fullname" $root }}-{{ index . 1 }}
-  labels:
-    {{- include "landwaiter.labels" $root | nindent 4 }}
-spec:
-  url: {{ include "landwaiter.url" $root }}{{ index . 2 }}
-  timeout: {{ index . 3 }}
-  {{- if $root.Values.tls.rotate }}
-  # A certificate whose key was thrown away: until Landwaiter has put its own
-  # authority here every call fails, and what asks denies.
-  caBundle: {{ $root.Files.Get "files/placeholder-ca.crt" | b64enc }}
-  {{- else }}
-  caBundle: {{ $root.Values.tls.caBundle | b64enc }}
-  {{- end }}
 {{- end -}}
 
 {{/* Assign objects of one Provider: one for each place where images stand, whatever

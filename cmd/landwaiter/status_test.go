@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -92,6 +93,9 @@ func TestIsolationPrintsHolesForEverybodyAndWhatHeldOnce(t *testing.T) {
 	require.Contains(t, text, "team-people a not tried nobody. To fix: name somebody")
 	require.Contains(t, text, "3 held, 1 not held, 1 not tried; nothing was written")
 	require.Equal(t, []string{}, printed.Cases[4].By, "lists are never null")
+	object, err := json.Marshal(printed)
+	require.NoError(t, err)
+	require.NotContains(t, string(object), `"shows"`, "ids of requirements mean nothing to who reads this")
 }
 
 func TestIsolationRefusesFlagsThatMeanNothing(t *testing.T) {

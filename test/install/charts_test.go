@@ -382,6 +382,96 @@ func TestGuardrailsForKustomizeAreTheCharts(t *testing.T) {
 	}
 }
 
+// everythingOn has each part of the chart.
+func everythingOn(more ...string) []string {
+	return append([]string{"--values", "testdata/everything.yaml", "--set", "guardrails.enabled=true,operator.enabled=true,redis.install=true,redis.existingSecret.urlKey="}, more...)
+}
+
+// OpenShift's SCC restricted-v2 refuses a pod that names a user outside of the range of its namespace.
+func TestPodsNameNoUserIfTheValuesDoNot(t *testing.T) {
+	objects := render(t, everythingOn("--set", "podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null,redis.podSecurityContext.runAsUser=null,redis.podSecurityContext.runAsGroup=null")...)
+	deployments := as[appsv1.Deployment](t, objects, "Deployment")
+	require.Len(t, deployments, 3)
+	for _, d := range deployments {
+		pod := d.Spec.Template.Spec
+		require.True(t, *pod.SecurityContext.RunAsNonRoot, d.Name)
+		require.Nil(t, pod.SecurityContext.RunAsUser, d.Name)
+		require.Nil(t, pod.SecurityContext.RunAsGroup, d.Name)
+		require.Nil(t, pod.Containers[0].SecurityContext.RunAsUser, d.Name)
+	}
+	for _, d := range as[appsv1.Deployment](t, render(t, everythingOn("--set", "securityContext.privileged=false")...), "Deployment") {
+		if d.Name != "landwaiter-redis" {
+			require.False(t, *d.Spec.Template.Spec.Containers[0].SecurityContext.Privileged, d.Name)
+		}
+	}
+}
+
+func TestTheCollectorsLimitFollowsTheMemoryLimit(t *testing.T) {
+	limit := func(name string, sets ...string) string {
+		for _, d := range as[appsv1.Deployment](t, render(t, append([]string{"--set", "guardrails.enabled=true,operator.enabled=true"}, sets...)...), "Deployment") {
+			if d.Name != name {
+				continue
+			}
+			for _, variable := range d.Spec.Template.Spec.Containers[0].Env {
+				if variable.Name == "GOMEMLIMIT" {
+					return variable.Value
+				}
+			}
+		}
+		return ""
+	}
+	for memory, want := range map[string]string{"512Mi": "400MiB", "1Gi": "800MiB", "1.5Gi": "1200MiB", "1G": "745MiB", "524288k": "390MiB", "1073741824": "800MiB", "null": ""} {
+		require.Equal(t, want, limit("landwaiter", "--set", "resources.limits.memory="+memory), memory)
+		require.Equal(t, want, limit("landwaiter-operator", "--set", "operator.resources.limits.memory="+memory), memory)
+	}
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("resources: {limits: {memory: 1073741824}}\n"), 0o600))
+	require.Equal(t, "800MiB", limit("landwaiter", "--values", file))
+	require.Equal(t, "300MiB", limit("landwaiter", "--set", "garbageCollection.memoryLimit=300MiB"))
+	_, err := suite.Chart(t.Context(), "landwaiter", "--set", "resources.limits.memory=1Zi")
+	require.ErrorContains(t, err, "the memory limit 1Zi")
+}
+
+func TestTheOperatorIsScheduledAsTheServerIs(t *testing.T) {
+	pods := map[string]corev1.PodSpec{}
+	for _, d := range as[appsv1.Deployment](t, render(t, everythingOn()...), "Deployment") {
+		pods[d.Name] = d.Spec.Template.Spec
+		if d.Name != "landwaiter-redis" {
+			spread := d.Spec.Template.Spec.TopologySpreadConstraints
+			require.Len(t, spread, 1, d.Name)
+			require.Equal(t, d.Spec.Selector, spread[0].LabelSelector)
+		}
+	}
+	server, operator := pods["landwaiter"], pods["landwaiter-operator"]
+	require.Equal(t, "system-cluster-critical", operator.PriorityClassName)
+	require.NotEmpty(t, server.NodeSelector)
+	require.Equal(t, server.NodeSelector, operator.NodeSelector)
+	require.NotEmpty(t, server.Tolerations)
+	require.Equal(t, server.Tolerations, operator.Tolerations)
+	require.NotNil(t, server.Affinity)
+	require.Equal(t, server.Affinity, operator.Affinity)
+}
+
+func TestCommonLabelsAreOnEveryObjectAndSelectNothing(t *testing.T) {
+	objects := render(t, everythingOn("--set", "commonLabels.cost=platform")...)
+	for _, object := range objects {
+		require.Equal(t, "platform", object.GetLabels()["cost"], "%s %s", object.GetKind(), object.GetName())
+		for _, path := range [][]string{{"spec", "selector"}, {"spec", "podSelector"}} {
+			selector, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+			text, err := yaml.Marshal(selector)
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "cost", "%s %s: it could not be changed later", object.GetKind(), object.GetName())
+		}
+	}
+	for _, d := range as[appsv1.Deployment](t, objects, "Deployment") {
+		require.Equal(t, "platform", d.Spec.Template.Labels["cost"], d.Name)
+	}
+	for _, reserved := range []string{`app\.kubernetes\.io/name`, `helm\.sh/chart`} {
+		_, err := suite.Chart(t.Context(), "landwaiter", "--set", "commonLabels."+reserved+"=x")
+		require.ErrorContains(t, err, "commonLabels", "it is the chart's own")
+	}
+}
+
 func TestInsecureModeSaysSo(t *testing.T) {
 	objects := render(t, "--values", "testdata/insecure.yaml")
 	require.Contains(t, provider(as[appsv1.Deployment](t, objects, "Deployment")).Spec.Template.Spec.Containers[0].Args, "--insecure-no-client-auth")

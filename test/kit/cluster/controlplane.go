@@ -42,6 +42,8 @@ type Options struct {
 	Workloads bool
 	// ManagerArgs are further arguments of kube-controller-manager; they win over its own.
 	ManagerArgs []string
+	// ServerArgs are further arguments of kube-apiserver; they win over its own.
+	ServerArgs []string
 	// WithoutGatekeeper starts the control plane alone.
 	WithoutGatekeeper bool
 	// WithoutWebhooks makes the API server keep webhooks and call none: they may then name
@@ -150,14 +152,14 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if c.options.WithoutWebhooks {
 		disabled += ",MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
 	}
-	apiserver, err := c.start(Command{Name: "kube-apiserver", Path: filepath.Join(c.options.Tools, "kube-apiserver"), Args: []string{
+	apiserver, err := c.start(Command{Name: "kube-apiserver", Path: filepath.Join(c.options.Tools, "kube-apiserver"), Args: append([]string{
 		"--etcd-servers=" + etcd, fmt.Sprintf("--secure-port=%d", ports[2]), "--bind-address=127.0.0.1",
 		"--cert-dir=" + c.options.Dir, "--tls-cert-file=" + files["apiserver.crt"], "--tls-private-key-file=" + files["apiserver.key"],
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + files["accounts.crt"],
 		"--service-account-signing-key-file=" + files["accounts.key"], "--service-cluster-ip-range=10.0.0.0/24",
 		"--token-auth-file=" + files["tokens.csv"], "--authorization-mode=RBAC",
 		"--disable-admission-plugins=" + disabled, "--allow-privileged=true", "--max-requests-inflight=800",
-	}})
+	}, c.options.ServerArgs...)})
 	if err != nil {
 		return err
 	}

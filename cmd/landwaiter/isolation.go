@@ -66,7 +66,6 @@ type printedCase struct {
 	By      []string `json:"by"`
 	Why     string   `json:"why,omitempty"`
 	Fix     string   `json:"fix,omitempty"`
-	Shows   []string `json:"shows"`
 }
 
 // printedCases is what doctor --isolation prints.
@@ -111,7 +110,7 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 func printableCases(results []isolation.Result) printedCases {
 	printed := printedCases{Cases: mapped(results, func(r isolation.Result) printedCase {
 		return printedCase{Case: r.Case, Tries: r.Tries, Tenant: r.Tenant, Other: r.Other, Who: r.Who, Outcome: string(r.Outcome),
-			By: mapped(r.By, func(s string) string { return s }), Why: r.Why, Fix: r.Fix, Shows: mapped(r.Shows, func(s string) string { return s })}
+			By: mapped(r.By, func(s string) string { return s }), Why: r.Why, Fix: r.Fix}
 	})}
 	for _, r := range results {
 		switch r.Outcome {

@@ -11,7 +11,8 @@ import (
 // isolationCase is one case of a team.
 type isolationCase struct {
 	id, tries string
-	// shows lists requirements that docs/multitenancy.md (R) and docs/gitops.md publish.
+	// shows lists requirements that docs/multitenancy.md (R) and docs/gitops.md publish, for
+	// whoever changes a case.
 	shows []string
 	who   []role
 	// needsOther says that the case is about another team.

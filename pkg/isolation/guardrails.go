@@ -60,7 +60,7 @@ func (t *trial) guardrails(ctx context.Context) []Result {
 		if g.operator && !operated {
 			continue // without the operator there is nobody to fence in
 		}
-		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Shows: []string{"T9"}, Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
+		r := Result{Case: "guardrail-" + g.name, Tries: "is guardrail " + g.name + " in force", Who: "everybody", Outcome: Held, By: []string{"its policy and binding"}}
 		if why := t.weak(g.name); why != "" {
 			r.Outcome, r.By, r.Why, r.Fix = NotHeld, nil, why, installGuardrails
 		}
@@ -177,7 +177,7 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 		if asked && !t.controllersApart && r.Outcome != Held {
 			r.Why, r.Fix = r.Why+"; all controllers act as kube-controller-manager here, whose user may have another name", apartFix
 		}
-		r.Case, r.Tries, r.Shows, r.Tenant = "controller-"+id, tries+" with the rights of a controller of Kubernetes", []string{"T9"}, team.tenant.Name
+		r.Case, r.Tries, r.Tenant = "controller-"+id, tries+" with the rights of a controller of Kubernetes", team.tenant.Name
 		results = append(results, r)
 	}
 	collector := t.controller(garbageCollector)
@@ -220,16 +220,15 @@ func (t *trial) accounts(ctx context.Context) []Result {
 	var results []Result
 	for _, c := range []struct {
 		id, tries string
-		shows     []string
 		who       person
 		requests  []request
 	}{
-		{"landwaiter-account", "read every Secret, run something or give rights as Landwaiter itself", []string{"R15"}, own, []request{
+		{"landwaiter-account", "read every Secret, run something or give rights as Landwaiter itself", own, []request{
 			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
 			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1alpha1.Group, v1alpha1.Version, "tenantlabels"), "", ""),
 			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""),
 		}},
-		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", []string{"R1"}, operator, append(guarded("operator-fence", bind("kube-system", "admin"),
+		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", operator, append(guarded("operator-fence", bind("kube-system", "admin"),
 			newNamespace(probeName, map[string]any{podSecurity + "enforce": "restricted"})),
 			mayDo("get", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""), mayDo("create", group(rbacGroup, "v1", "roles"), "", ""))},
 	} {
@@ -240,7 +239,7 @@ func (t *trial) accounts(ctx context.Context) []Result {
 			}
 			r = Result{Who: c.who.String(), Outcome: NotTried, Why: "there is no such ServiceAccount", Fix: "name Landwaiter's with --landwaiter-account"}
 		}
-		r.Case, r.Tries, r.Shows = c.id, c.tries, c.shows
+		r.Case, r.Tries = c.id, c.tries
 		results = append(results, r)
 	}
 	return results

@@ -44,8 +44,6 @@ type Result struct {
 	Why string
 	// Fix says what to do, unless the case held.
 	Fix string
-	// Shows lists the published requirements that the case is about.
-	Shows []string
 }
 
 // Options say what to try.
@@ -110,7 +108,7 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 	results = append(results, p.leftOut(left+reach)...)
 	for _, c := range cases() {
 		if c.needsOther && p.other == nil {
-			results = append(results, Result{Case: c.id, Tries: c.tries, Shows: c.shows, Tenant: p.team.tenant.Name, Outcome: NotTried,
+			results = append(results, Result{Case: c.id, Tries: c.tries, Tenant: p.team.tenant.Name, Outcome: NotTried,
 				Why: "there is no other Tenant to reach", Fix: "add a second Tenant, or name one with --other"})
 			continue
 		}
@@ -120,7 +118,7 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 				continue
 			}
 			result := t.try(ctx, who, requests)
-			result.Case, result.Tries, result.Shows, result.Tenant = c.id, c.tries, c.shows, p.team.tenant.Name
+			result.Case, result.Tries, result.Tenant = c.id, c.tries, p.team.tenant.Name
 			if c.needsOther {
 				result.Other = p.other.tenant.Name
 			}

@@ -21,6 +21,52 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Go's GOMEMLIMIT: 25/32 of a memory limit, so that the garbage collector works harder before
+the kernel ends the process; empty without a limit. Takes resources. */}}
+{{- define "landwaiter.memoryLimit" -}}
+{{- with ((default dict .).limits | default dict).memory }}
+{{- $text := kindIs "string" . | ternary . (printf "%.0f" (float64 .)) }}
+{{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" $text }}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $unit := trimPrefix $number $text }}
+{{- if or (not $number) (not (hasKey $units $unit)) }}
+{{- fail (printf "the memory limit %s has a unit that is not known here: use Ki, Mi, Gi, Ti, k, M, G, T or none" $text) }}
+{{- end }}
+{{- printf "%dMiB" (int64 (divf (mulf (float64 $number) (get $units $unit) 25) 33554432)) }}
+{{- end }}
+{{- end -}}
+
+{{/* Where pods may run, the same for the server and the operator. Takes a list: root, the labels that
+select the pods. */}}
+{{- define "landwaiter.scheduling" -}}
+{{- $root := index . 0 }}
+{{- with $root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- index . 1 | nindent 8 }}
+{{- with $root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "landwaiter.serviceAccount" -}}

@@ -68,6 +68,7 @@ func rounds() map[string][]planted {
 		"charts": {
 			{id: doctor.VersionSkew, plant: "kubectl label customresourcedefinition stores.landwaiter.dev app.kubernetes.io/version=0.0.1 --overwrite"},
 			{id: doctor.GuardrailMissing, plant: "kubectl delete validatingadmissionpolicy landwaiter-tokens"},
+			{id: doctor.GuardrailNotDeny, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "namespace-names", `{"spec":{"paramRef":{"name":"one","selector":null}}}`)},
 			{id: doctor.GuardrailChanged, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "home-accounts", `{"spec":{"validations":[{"expression":"true"}]}}`)},
 		},
 		"landwaiter":  {{id: doctor.NoLandwaiter, plant: "kubectl delete deployment landwaiter --namespace=landwaiter-system"}},

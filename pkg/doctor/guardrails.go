@@ -96,25 +96,17 @@ func (v *view) guardrail(expected *admissionv1.ValidatingAdmissionPolicy) []Find
 		found = append(found, Finding{ID: GuardrailChanged, Severity: Error, Object: ref, What: "its rules are not those of this version of Landwaiter", Why: guardrailWhy, Command: again,
 			Keep: "use the version of the command and of the chart that belong together"})
 	}
-	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool {
-		return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && unlimited(b.Spec.MatchResources)
-	}) {
+	if !slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return guardrail.Gap(live, &b) == "" }) {
 		b := bindings[0]
+		mended := map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}
+		if live.Spec.ParamKind != nil {
+			mended["paramRef"] = map[string]any{"name": nil, "selector": map[string]any{"matchLabels": nil, "matchExpressions": nil}, "parameterNotFoundAction": "Allow"}
+		}
 		found = append(found, Finding{ID: GuardrailNotDeny, Severity: Error, Object: policy.ObjectRef{Kind: "ValidatingAdmissionPolicyBinding", Name: b.Name},
-			What: fmt.Sprintf("it denies not everywhere: its validationActions are %v", b.Spec.ValidationActions), Why: guardrailWhy,
-			Command: target{"validatingadmissionpolicybinding", "", b.Name}.merge(map[string]any{"spec": map[string]any{"validationActions": []string{"Deny"}, "matchResources": nil}})})
+			What: "it denies not everywhere: it " + guardrail.Gap(live, &b), Why: guardrailWhy,
+			Command: target{"validatingadmissionpolicybinding", "", b.Name}.merge(map[string]any{"spec": mended})})
 	}
 	return found
-}
-
-// unlimited reports whether a binding is for everything that its policy is about.
-func unlimited(m *admissionv1.MatchResources) bool {
-	if m == nil {
-		return true
-	}
-	empty := m.ObjectSelector == nil || len(m.ObjectSelector.MatchLabels)+len(m.ObjectSelector.MatchExpressions) == 0
-	all := m.NamespaceSelector == nil || len(m.NamespaceSelector.MatchLabels)+len(m.NamespaceSelector.MatchExpressions) == 0
-	return empty && all && len(m.ResourceRules) == 0 && len(m.ExcludeResourceRules) == 0
 }
 
 // comparable reports whether the expressions name the same account and namespace as the

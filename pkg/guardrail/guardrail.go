@@ -1,6 +1,7 @@
 // Package guardrail knows the guardrails that this version ships: ValidatingAdmissionPolicies
-// that keep teams apart. It reads the embedded ones and says what a policy decides, so that
-// one from a cluster can be compared. It refuses to judge whether a policy is in force.
+// that keep teams apart. It reads the embedded ones, says what a policy decides, so that one
+// from a cluster can be compared, and what a binding leaves out. It does not know which
+// guardrails a cluster needs.
 package guardrail
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +74,33 @@ func Rules(p *admissionv1.ValidatingAdmissionPolicy) string {
 		return p.Name + ": " + err.Error() // unreachable: policies were read from JSON
 	}
 	return string(text)
+}
+
+// Gap says where a binding does not put its policy in force, empty if it does for everything
+// that the policy is about.
+func Gap(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) string {
+	switch m := b.Spec.MatchResources; {
+	case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
+		return fmt.Sprintf("does not say Deny but %v", b.Spec.ValidationActions)
+	case m != nil && len(m.ResourceRules)+len(m.ExcludeResourceRules)+terms(m.NamespaceSelector)+terms(m.ObjectSelector) > 0:
+		return "has matchResources, so the guardrail does not hold everywhere"
+	case p.Spec.ParamKind != nil && !everyParam(b.Spec.ParamRef):
+		return "does not hold for every Tenant"
+	}
+	return ""
+}
+
+// everyParam reports whether a binding takes all objects of the kind as parameters.
+func everyParam(ref *admissionv1.ParamRef) bool {
+	return ref != nil && ref.Name == "" && ref.Selector != nil && terms(ref.Selector) == 0
+}
+
+// terms is how many conditions a selector has.
+func terms(s *metav1.LabelSelector) int {
+	if s == nil {
+		return 0
+	}
+	return len(s.MatchLabels) + len(s.MatchExpressions)
 }
 
 // selected is a selector as text; none selects as an empty one.

@@ -2,7 +2,6 @@ package isolation
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/guardrail"
 )
 
 // shipped are the names of the guardrails without the release's, and whether they protect
@@ -104,31 +104,13 @@ func (s *scene) weak(name string) string {
 		if b.Spec.PolicyName != policy.Name {
 			continue
 		}
-		switch {
-		case !slices.Contains(b.Spec.ValidationActions, admissionv1.Deny):
-			problem = fmt.Sprintf("ValidatingAdmissionPolicyBinding %s does not say Deny but %v", b.Name, b.Spec.ValidationActions)
-		case b.Spec.MatchResources != nil && narrows(b.Spec.MatchResources):
-			problem = "ValidatingAdmissionPolicyBinding " + b.Name + " has matchResources, so the guardrail does not hold everywhere"
-		case policy.Spec.ParamKind != nil && !everyTenant(b.Spec.ParamRef):
-			problem = "ValidatingAdmissionPolicyBinding " + b.Name + " does not hold for every Tenant"
-		default:
+		gap := guardrail.Gap(policy, b)
+		if gap == "" {
 			return "" // several bindings add up
 		}
+		problem = "ValidatingAdmissionPolicyBinding " + b.Name + " " + gap
 	}
 	return problem
-}
-
-// narrows reports whether a binding leaves anything out.
-func narrows(m *admissionv1.MatchResources) bool {
-	selects := func(labels map[string]string, expressions int) bool { return len(labels)+expressions > 0 }
-	return len(m.ResourceRules) > 0 || len(m.ExcludeResourceRules) > 0 ||
-		m.NamespaceSelector != nil && selects(m.NamespaceSelector.MatchLabels, len(m.NamespaceSelector.MatchExpressions)) ||
-		m.ObjectSelector != nil && selects(m.ObjectSelector.MatchLabels, len(m.ObjectSelector.MatchExpressions))
-}
-
-// everyTenant reports whether a binding takes all Tenants as parameters.
-func everyTenant(ref *admissionv1.ParamRef) bool {
-	return ref != nil && ref.Name == "" && ref.Selector != nil && len(ref.Selector.MatchLabels)+len(ref.Selector.MatchExpressions) == 0
 }
 
 const (

@@ -2,6 +2,7 @@ package configdir
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
@@ -27,6 +29,31 @@ type Files struct {
 	Problems []resource.Problem
 	// Declarations are sorted by file and line.
 	Declarations []Declaration
+}
+
+// Lenient returns the objects as they would be if no resource had unknown fields, so that what
+// else is wrong with one is found as well. What is declared twice stays broken.
+func (f Files) Lenient() resource.Objects {
+	declared := map[policy.ObjectRef][]Declaration{}
+	for _, d := range f.Declarations {
+		declared[d.Source] = append(declared[d.Source], d)
+	}
+	objects := f.Objects
+	objects.Broken, objects.Resources = nil, slices.Clip(objects.Resources)
+	for _, broken := range f.Objects.Broken {
+		kind, ours := v1alpha1.KindNamed(broken.Source.Kind)
+		places := declared[broken.Source]
+		if ours && len(places) == 1 && places[0].JSON != nil {
+			object := kind.New()
+			if err := json.Unmarshal(places[0].JSON, object); err == nil && resource.Keep(object) == nil && resource.Oversized(object) == nil {
+				created(object, time.Now())
+				objects.Resources = append(objects.Resources, object)
+				continue
+			}
+		}
+		objects.Broken = append(objects.Broken, broken)
+	}
+	return objects
 }
 
 // Declaration is one object in a file, or a document that should be one.

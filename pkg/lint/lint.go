@@ -8,7 +8,6 @@ package lint
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -20,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -92,17 +90,11 @@ func CheckCluster(ctx context.Context, text string, problems func(resource.Objec
 	if err != nil {
 		return Report{}, err
 	}
-	var tenants []*v1alpha1.Tenant
-	for _, object := range files.Objects.Resources {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok {
-			tenants = append(tenants, tenant)
-		}
-	}
 	// Every cluster has namespaces that no file names, so cluster resources apply somewhere.
 	if !slices.Contains(files.Objects.InNamespaces(), metav1.NamespaceDefault) {
 		files.Objects.Namespaces = append(files.Objects.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}})
 	}
-	return check(ctx, files, paths, problems, resource.NewTenants(tenants))
+	return check(ctx, files, paths, problems, resource.TenantsAmong(files.Objects.Resources))
 }
 
 func check(ctx context.Context, files configdir.Files, paths []string, problems func(resource.Objects) []resource.Problem, tenants *resource.Tenants) (Report, error) {
@@ -138,7 +130,7 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 	}
 	c.duplicates()
 	c.refused = maps.Clone(c.wrong)
-	for _, p := range slices.Concat(files.Problems, problems(c.lenient(files))) {
+	for _, p := range slices.Concat(files.Problems, problems(files.Lenient())) {
 		c.problem(p)
 	}
 	c.rights(rights.Of(files.Objects.Resources...))
@@ -163,29 +155,6 @@ type checker struct {
 // whole reports whether the files have every resource that one of them may name.
 func (c *checker) whole(source policy.ObjectRef) bool {
 	return c.tenants != nil && (source.Namespace == "" || c.tenants.Holder(source.Namespace) == nil)
-}
-
-// lenient returns the objects of files as compiling would see them if no resource had unknown
-// fields, so that what else is wrong with one is found as well.
-func (c *checker) lenient(files configdir.Files) resource.Objects {
-	objects := files.Objects
-	objects.Broken, objects.Resources = nil, slices.Clip(objects.Resources)
-	for _, broken := range files.Objects.Broken {
-		kind, ours := v1alpha1.KindNamed(broken.Source.Kind)
-		places := c.places[broken.Source]
-		if ours && len(places) == 1 && places[0].JSON != nil {
-			object := kind.New()
-			if err := json.Unmarshal(places[0].JSON, object); err == nil && resource.Keep(object) == nil && resource.Oversized(object) == nil {
-				if created := object.GetCreationTimestamp(); created.IsZero() {
-					object.SetCreationTimestamp(metav1.Now()) // as if it were applied now
-				}
-				objects.Resources = append(objects.Resources, object)
-				continue
-			}
-		}
-		objects.Broken = append(objects.Broken, broken)
-	}
-	return objects
 }
 
 // add adds a finding about d. The line is the one of the field, unless it is given.

@@ -56,6 +56,17 @@ func NewTenants(tenants []*v1alpha1.Tenant) *Tenants {
 	return t
 }
 
+// TenantsAmong computes who holds what from the Tenants among objects.
+func TenantsAmong(objects []v1alpha1.Object) *Tenants {
+	var tenants []*v1alpha1.Tenant
+	for _, object := range objects {
+		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+			tenants = append(tenants, tenant)
+		}
+	}
+	return NewTenants(tenants)
+}
+
 func olderFirst(x, y *v1alpha1.Tenant) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 }

@@ -98,7 +98,7 @@ func suiteMutants() []mutant {
 		{tag: "e2e", folder: "pkg/cache", test: "TestAMasterThatIsDownCostsOnlyItsOwnVerdicts", file: "pkg/cache/breakers.go",
 			old: "b.cluster.ReloadState(context.Background())", new: "_ = b.cluster"},
 		{tag: "e2e", folder: "test/dev", test: "TestWhatItPrintsCanBeCopiedAndCtrlCLeavesNothing", file: "test/dev/invitation.txt",
-			old: "shared/web:v1", new: "shared/app:v1"},
+			old: "deployment web --namespace team-a-web --image {{.Registry}}/shared/web:v1", new: "deployment web --namespace team-a-web --image {{.Registry}}/shared/app:v1"},
 		{tag: "e2e", folder: "test/inspect", test: "TestAPreviewNeverUsesTheIdentityOrTheLoginsOfTheMachine", file: "pkg/external/fetch.go",
 			old: "ambient && !f.options.UnsafePod", new: "false && ambient"},
 		{tag: "e2e", folder: "test/inspect", test: "TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced", file: "pkg/live/preview.go",

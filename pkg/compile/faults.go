@@ -6,9 +6,9 @@ import (
 )
 
 // faultsOf returns what is wrong with one resource, in the order in which it was found: the
-// errors that err joins. Conditions and denials say the first.
+// errors that err itself joins, not one that it wraps. Conditions and denials say the first.
 func faultsOf(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only what nothing wraps is a list
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

@@ -54,6 +54,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer s.Stop()
+	if err := reportReady(ctx, s); err != nil {
+		return err
+	}
 	furnished, err := furnish(ctx, s, dir, options.Binary, signer)
 	if err != nil {
 		return err

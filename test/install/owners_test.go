@@ -223,13 +223,13 @@ func TestNoWayToApplyTheChartTakesTheAuthorityFromProviders(t *testing.T) {
 	a := administered(t)
 	a.kubelet.start(t)
 	for name, w := range map[string]way{
-		"helm 3":                        a.released("helm"),
-		"helm 4":                        a.released("helm4"),
-		"kubectl, server-side":          a.applied("--server-side"),
-		"kubectl, client-side":          a.applied(),
-		"as Flux":                       a.applied("--server-side", "--force-conflicts", "--field-manager=kustomize-controller"),
-		"as Argo CD, server-side":       a.applied("--server-side", "--force-conflicts", "--field-manager=argocd-controller"),
-		"kubectl, server-side by force": a.applied("--server-side", "--force-conflicts"),
+		"helm 3":                       a.released("helm"),
+		"helm 4":                       a.released("helm4"),
+		"kubectl server-side":          a.applied("--server-side"),
+		"kubectl client-side":          a.applied(),
+		"as Flux":                      a.applied("--server-side", "--force-conflicts", "--field-manager=kustomize-controller"),
+		"as Argo CD on the server":     a.applied("--server-side", "--force-conflicts", "--field-manager=argocd-controller"),
+		"kubectl server-side by force": a.applied("--server-side", "--force-conflicts"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran(t, w.apply(t, a.values(t)))

@@ -104,7 +104,7 @@ func (r *reader) followPages(t *testing.T) {
 	r.isLater(t, true)
 	r.follow(t, upgrade, "Go back")
 	r.isLater(t, false)
-	r.follow(t, upgrade, "Stop enforcing at once", "Uninstall")
+	r.follow(t, upgrade, "Stop enforcing at once", "Uninstall", "From a chart that rendered Provider objects")
 	r.complete(t, upgrade)
 	r.nothingDenies(t)
 }

@@ -38,7 +38,7 @@ func TestPodsAreMadeWhereACriticalPriorityNeedsAQuota(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(limited), 0o600))
 	c, err := e.Cluster(t.Context(), cluster.Options{Workloads: true, WithoutGatekeeper: true, ServerArgs: []string{"--admission-control-config-file=" + file}})
 	require.NoError(t, err)
-	require.NoError(t, c.Apply(suite.Within(t), suite.Namespace(suite.System)))
+	require.NoError(t, c.Apply(suite.Within(t), suite.Namespace(suite.System), suite.Namespace("gatekeeper-system")))
 	h := helm(t)
 	h.Kubeconfig = c.Kubeconfig()
 	h.Must(t, "install", "landwaiter", chart, "--namespace", suite.System, "--set", "guardrails.enabled=true,operator.enabled=true")

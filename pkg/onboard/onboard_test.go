@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -151,4 +152,23 @@ func TestLandwaitersAccountReadsHomeAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"kind": "ServiceAccount", "namespace": "security", "name": "lw"}}, subjects)
 	require.NotContains(t, ids(objects), "RoleBinding iris-green-web/landwaiter-material")
+}
+
+// Every replica keeps what a team writes, in its home too.
+func TestEveryNamespaceLimitsHowManyResourcesATeamHas(t *testing.T) {
+	tenant := readTenant(t, "prefix")
+	tenant.Spec.Isolation.Quota["count/verifiers.landwaiter.dev"] = resource.MustParse("100")
+	objects := render(t, tenant, everything())
+	for namespace, verifiers := range map[string]string{"iris-green": "64", "iris-green-web": "100"} {
+		quota := find(t, objects, "ResourceQuota "+namespace+"/tenant")
+		hard, _, err := unstructured.NestedStringMap(quota.Object, "spec", "hard")
+		require.NoError(t, err)
+		require.Equal(t, verifiers, hard["count/verifiers.landwaiter.dev"], namespace)
+		for _, kind := range v1alpha1.Kinds() {
+			limit, ok := hard["count/"+kind.Plural+".landwaiter.dev"]
+			require.Equal(t, kind.Namespaced, ok, "%s in %s", kind.Plural, namespace)
+			require.True(t, !ok || kind.Plural == "verifiers" || limit == "64", "%s in %s: %s", kind.Plural, namespace, limit)
+		}
+		require.Equal(t, namespace != "iris-green", hard["pods"] == "50", "home has no pods")
+	}
 }

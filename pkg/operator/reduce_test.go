@@ -45,10 +45,12 @@ func TestAPodThatUsesAQuotaIsNoChangeOfIt(t *testing.T) {
 		q := &corev1.ResourceQuota{ObjectMeta: crowded("tenant", map[string]string{v1alpha1.LabelTenant: tenant}, nil)}
 		q.ResourceVersion = hard + used
 		q.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}
-		q.Status.Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)}
+		if used != "" {
+			q.Status.Hard, q.Status.Used = q.Spec.Hard.DeepCopy(), corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)}
+		}
 		reduced, err := reduce(q)
 		require.NoError(t, err)
-		require.Empty(t, q.Status)
+		require.Empty(t, q.Status.Used)
 		require.Same(t, q, reduced)
 		return q
 	}
@@ -60,6 +62,7 @@ func TestAPodThatUsesAQuotaIsNoChangeOfIt(t *testing.T) {
 		"a pod more":         {quota("50", "2", "iris"), false},
 		"another limit":      {quota("500", "1", "iris"), true},
 		"another's quota":    {quota("50", "1", "rose"), true},
+		"not counted yet":    {quota("50", "", "iris"), true},
 		"the same, resynced": {quota("50", "1", "iris"), false},
 	} {
 		require.Equal(t, c.change, passes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: c.is}), name)

@@ -30,6 +30,9 @@ type operated struct {
 	*reconciler
 	applied []string // as "Kind namespace/name"
 	busy    time.Duration
+	// said is the condition that was written last.
+	said      metav1.Condition
+	uncounted bool // the quota controller has not come yet
 }
 
 func newOperated(t *testing.T, namespaces ...string) *operated {
@@ -43,12 +46,18 @@ func newOperated(t *testing.T, namespaces ...string) *operated {
 		objects = append(objects, namespaceOf("green", name))
 	}
 	funcs := applying(t, nil, &o.applied)
-	funcs.SubResourceApply = func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	funcs.SubResourceApply = func(_ context.Context, _ client.Client, _ string, configuration runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+		conditionOf(t, configuration, o)
 		return nil
 	}
 	apply := funcs.Apply
 	funcs.Apply = func(ctx context.Context, c client.WithWatch, configuration runtime.ApplyConfiguration, options ...client.ApplyOption) error {
 		time.Sleep(writeTakes)
+		if o.uncounted {
+			answerQuota(t, configuration)
+		} else {
+			answerQuota(t, configuration, limits()...)
+		}
 		return apply(ctx, c, configuration, options...)
 	}
 	c := fakeClient(t, funcs, objects...)

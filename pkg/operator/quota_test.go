@@ -1,0 +1,76 @@
+package operator
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+// answerQuota answers the application of a ResourceQuota as the API server does: with the status
+// that Kubernetes' quota controller has written.
+func answerQuota(t *testing.T, configuration runtime.ApplyConfiguration, used ...string) {
+	t.Helper()
+	text, err := json.Marshal(configuration)
+	require.NoError(t, err)
+	var content map[string]any
+	require.NoError(t, json.Unmarshal(text, &content))
+	if content["kind"] != kindResourceQuota {
+		return
+	}
+	spec, _ := content["spec"].(map[string]any)
+	status := map[string]any{"hard": spec["hard"], "used": map[string]any{}}
+	if used != nil {
+		status["used"] = map[string]string{}
+		for _, name := range used {
+			status["used"].(map[string]string)[name] = "0" //nolint:forcetypeassert // it is the line above
+		}
+	}
+	content["status"] = status
+	text, err = json.Marshal(content)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, configuration))
+}
+
+// limits are the resources that every namespace's quota limits.
+func limits() (names []string) {
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Namespaced {
+			names = append(names, "count/"+kind.Plural+"."+v1alpha1.Group)
+		}
+	}
+	return names
+}
+
+// Until a quota is counted, the API server refuses what a team makes.
+func TestATenantIsProvisionedOnceItsQuotasAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOperated(t, "web")
+		o.uncounted = true
+		require.Equal(t, maxRetryPause, o.step(t, request("green")), "the quota controller may never come")
+		require.Equal(t, "Unfinished", o.said.Reason)
+		require.Equal(t, "ResourceQuota green/tenant and 1 more are not counted by Kubernetes' quota controller yet; until then the API server may refuse resources there "+
+			"(does kube-controller-manager run? after Landwaiter's definitions were installed, it takes up to five minutes)", o.said.Message)
+
+		o.uncounted = false
+		o.applied = nil
+		counted := &corev1.ResourceQuota{ObjectMeta: bindingIn("web").ObjectMeta}
+		o.reconciled(t, o.ofObject(t.Context(), counted)...)
+		require.Equal(t, []string{"green", "web"}, o.places(), "the condition is about all namespaces")
+		require.Equal(t, "Provisioned", o.said.Reason)
+	})
+}
+
+func conditionOf(t *testing.T, configuration runtime.ApplyConfiguration, into *operated) {
+	t.Helper()
+	text, err := json.Marshal(configuration)
+	require.NoError(t, err)
+	var tenant v1alpha1.Tenant
+	require.NoError(t, json.Unmarshal(text, &tenant))
+	into.said = tenant.Status.Conditions[0]
+}

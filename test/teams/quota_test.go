@@ -1,0 +1,52 @@
+//go:build e2e
+
+package teams
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+func storeIn(namespace string, n int) *unstructured.Unstructured {
+	return suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Store, metadata: {namespace: %s, name: s%d}, spec: {registries: [registry.example.com]}}", namespace, n)
+}
+
+// Everything that a team writes is kept by every replica.
+func TestANamespaceOfATeamHas64ResourcesOfAKind(t *testing.T) {
+	w := installed(t)
+	w.gone(t, "many")
+	w.add(t, typical("many")...)
+	for _, namespace := range []string{"many", "many-web"} {
+		for n := range 64 {
+			require.NoError(t, w.Client.Create(suite.Within(t), storeIn(namespace, n)), "number %d is accepted as soon as the team is there", n)
+		}
+		err := w.Client.Create(suite.Within(t), storeIn(namespace, 64))
+		require.ErrorContains(t, err, "exceeded quota: tenant, requested: count/stores.landwaiter.dev=1, used: count/stores.landwaiter.dev=64, limited: count/stores.landwaiter.dev=64")
+	}
+
+	// A cluster admin may give a team more.
+	w.add(t, "many", "--quota", "count/stores.landwaiter.dev=65")
+	require.NoError(t, w.Client.Create(suite.Within(t), storeIn("many-web", 64)))
+	require.ErrorContains(t, w.Client.Create(suite.Within(t), storeIn("many-web", 65)), "exceeded quota: tenant")
+}
+
+func TestTheFirstResourceOfATeamIsAcceptedOnceItIsProvisioned(t *testing.T) {
+	w := installed(t)
+	w.operate(t)
+	for i := range 3 {
+		name := fmt.Sprintf("first-%d", i)
+		w.gone(t, name)
+		w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {home: %s, namespaces: [%s-web]}", name, name, name))
+		w.provisioned(t, name, metav1.ConditionTrue, "Provisioned")
+		for _, namespace := range []string{name, name + "-web"} {
+			require.NoError(t, w.Client.Create(suite.Within(t), storeIn(namespace, 0)))
+			require.Contains(t, w.objectsOf(t, name), "ResourceQuota "+namespace+"/tenant")
+		}
+	}
+}

@@ -62,7 +62,7 @@ var attacked = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*arena
 			return nil, err
 		}
 	}
-	return w, nil
+	return w, cluster.Until(ctx, quotasCounted(w.Cluster))
 })
 
 // binding gives a role in a namespace, or in the cluster without one.

@@ -73,8 +73,38 @@ var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*inst
 	if err := w.listAll(ctx); err != nil {
 		return nil, err
 	}
-	return w, cluster.Until(ctx, w.fenced) // policies take effect a moment after they are made
+	if err := cluster.Until(ctx, w.fenced); err != nil { // policies take effect a moment after they are made
+		return nil, err
+	}
+	// Kubernetes' quota controller looks for new kinds every 30 seconds.
+	probe := suite.Object("{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: default, name: probe}, spec: {hard: {count/stores.landwaiter.dev: 64}}}")
+	if err := w.Apply(ctx, probe); err != nil {
+		return nil, err
+	}
+	if err := cluster.Until(ctx, quotasCounted(w.Cluster)); err != nil {
+		return nil, err
+	}
+	return w, w.Client.Delete(ctx, probe)
 })
+
+// quotasCounted returns what is nil once Kubernetes has counted all ResourceQuotas: until then the
+// API server refuses resources that they limit.
+func quotasCounted(c *cluster.Cluster) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var quotas corev1.ResourceQuotaList
+		if err := c.Client.List(ctx, &quotas); err != nil {
+			return err
+		}
+		for _, quota := range quotas.Items {
+			for name := range quota.Spec.Hard {
+				if _, ok := quota.Status.Used[name]; !ok {
+					return fmt.Errorf("%s is not counted in namespace %s", name, quota.Namespace)
+				}
+			}
+		}
+		return nil
+	}
+}
 
 // foreignKinds are those of Flux and Gatekeeper that Tenants have, and their namespaces.
 func foreignKinds() ([]*unstructured.Unstructured, error) {

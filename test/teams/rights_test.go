@@ -4,7 +4,6 @@ package teams
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -295,14 +293,6 @@ func (w *arena) prepare(t *testing.T, namespaced, clusterWide []target) {
 			if namespace == "" {
 				continue
 			}
-			suite.Eventually(t, func(ctx context.Context) error { // pods need a quota that is counted
-				var quota corev1.ResourceQuota
-				err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "tenant"}, &quota)
-				if err == nil && len(quota.Status.Hard) == 0 {
-					err = errors.New("the quota has no status")
-				}
-				return err
-			})
 			add(of, namespace)
 		}
 	}

@@ -16,10 +16,14 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/operator"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // shownOutcomes bounds the table of tenant add; -o json has all.
 const shownOutcomes = 12
+
+// quotaPatience is how long tenant add waits for Kubernetes' quota controller without --wait.
+const quotaPatience = 10 * time.Second
 
 // printedAdded is what tenant add prints.
 type printedAdded struct {
@@ -58,6 +62,10 @@ for is removed.
 For a Tenant that exists, flags add to what it has: lists grow, other values are
 replaced, and what no flag mentions stays. --filename replaces the whole Tenant.
 
+Add then waits until Kubernetes' quota controller has counted the namespaces, ten seconds
+at most, because the API server may refuse the team's resources until then. --wait
+waits longer, up to --timeout, and until the team's rules are in force.
+
 A namespace that exists and that no Tenant has is only taken over with --adopt.
 Without it nothing is written.
 
@@ -81,7 +89,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			printed, problems, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, admin.dryRun)
+			printed, problems, uncounted, err := addTenants(ctx, cmd, engine, tenants, len(flags.files) > 0, admin.dryRun)
 			if err != nil {
 				return err
 			}
@@ -90,7 +98,10 @@ is wrong, 69 the Kubernetes API does not answer.`,
 					return err
 				}
 			}
-			if err := notDone(cmd, problems); err != nil || !wait || admin.dryRun {
+			if err := notDone(cmd, problems); err != nil || admin.dryRun {
+				return err
+			}
+			if err := awaitQuotas(ctx, cmd.ErrOrStderr(), engine, uncounted, wait); err != nil || !wait {
 				return err
 			}
 			return awaitTenants(ctx, c, tenants)
@@ -104,18 +115,19 @@ is wrong, 69 the Kubernetes API does not answer.`,
 	return cmd
 }
 
-// addTenants applies Tenants, one after the other.
-func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1alpha1.Tenant, replace, dryRun bool) (printedAdded, []operator.Problem, error) {
-	printed, problems := printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}, []operator.Problem(nil)
+// addTenants applies Tenants, one after the other, and returns the ResourceQuotas that Kubernetes
+// has still to count.
+func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1alpha1.Tenant, replace, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
+	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
 		if asked.Annotations[v1alpha1.AnnotationForm] == onboard.FormDemoShared {
 			warnShared(cmd.ErrOrStderr(), asked.Name)
 		}
-		added, found, err := addTenant(ctx, engine, asked, replace)
+		added, report, err := addTenant(ctx, engine, asked, replace)
 		if err != nil {
-			return printed, nil, err
+			return printed, nil, nil, err
 		}
-		problems = append(problems, found...)
+		problems, uncounted = append(problems, report.Problems...), append(uncounted, report.Uncounted...)
 		if added.Tenant == "" {
 			continue
 		}
@@ -124,11 +136,11 @@ func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine
 			engine.Assume(asked)
 		}
 	}
-	return printed, problems, nil
+	return printed, problems, uncounted, nil
 }
 
 // addTenant applies one Tenant, or says why nothing of it was written.
-func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Tenant, replace bool) (printedTenantAdded, []operator.Problem, error) {
+func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Tenant, replace bool) (printedTenantAdded, *operator.Report, error) {
 	merged, live, err := engine.Merge(ctx, asked)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
@@ -138,7 +150,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Ten
 	}
 	problems, err := engine.Refusals(ctx, merged)
 	if err != nil || len(problems) > 0 {
-		return printedTenantAdded{}, problems, unavailable(err)
+		return printedTenantAdded{}, &operator.Report{Problems: problems}, unavailable(err)
 	}
 	saved, result, err := engine.Save(ctx, merged, live)
 	if err != nil {
@@ -152,7 +164,35 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Ten
 	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.Home, Members: report.Members,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
-		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report.Problems, nil
+		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report, nil
+}
+
+// awaitQuotas waits until Kubernetes has counted ResourceQuotas. Only with must is it a failure if
+// it does not.
+func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine, quotas []policy.ObjectRef, must bool) error {
+	if !must {
+		patient, cancel := context.WithTimeout(ctx, quotaPatience)
+		defer cancel()
+		ctx = patient
+	}
+	left := quotas
+	err := poll(ctx, func() (bool, error) {
+		still, err := engine.Uncounted(ctx, left)
+		if err == nil {
+			left = still
+		}
+		return err == nil && len(still) == 0, err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil:
+		return unavailable(err)
+	case must:
+		return &exitError{code: exitDenied, err: fmt.Errorf("wait for quotas: %w; %s", err, operator.SayUncounted(left))}
+	}
+	sayLines(errOut, "landwaiter: "+operator.SayUncounted(left))
+	return nil
 }
 
 // notApplied tells what the API server refuses from what kept it from answering.

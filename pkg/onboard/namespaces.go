@@ -2,10 +2,12 @@ package onboard
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,8 @@ const (
 	dnsPort     = 53
 	// labelNamespace is set by the API server on every namespace.
 	labelNamespace = "kubernetes.io/metadata.name"
+	// maxOfKind is how many resources of each of Landwaiter's kinds a namespace may have.
+	maxOfKind = "64"
 )
 
 // add converts a typed object and drops what an API server fills in by itself.
@@ -97,13 +101,29 @@ func namespacesLabelled(label, value string) []networkingv1.NetworkPolicyPeer {
 	return []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}}}
 }
 
-// quota bounds each namespace that may have pods.
+// quota bounds Landwaiter's resources in every namespace, because each replica keeps them in
+// memory, and what the Tenant limits in each that may have pods. There the numbers of the
+// Tenant win.
 func (r *rendering) quota(namespace string) {
-	if len(r.Spec.Isolation.Quota) == 0 || namespace == r.Spec.Home && !alone(r.Tenant) {
-		return
+	hard := corev1.ResourceList{}
+	for _, name := range CountedResources() {
+		hard[name] = apiresource.MustParse(maxOfKind)
+	}
+	if namespace != r.Spec.Home || alone(r.Tenant) {
+		maps.Copy(hard, r.Spec.Isolation.Quota)
 	}
 	r.add(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"},
-		ObjectMeta: r.meta(namespace, QuotaName), Spec: corev1.ResourceQuotaSpec{Hard: r.Spec.Isolation.Quota}})
+		ObjectMeta: r.meta(namespace, QuotaName), Spec: corev1.ResourceQuotaSpec{Hard: hard}})
+}
+
+// CountedResources returns the names by which ResourceQuotas count Landwaiter's resources.
+func CountedResources() (names []corev1.ResourceName) {
+	for _, kind := range v1alpha1.Kinds() {
+		if kind.Namespaced {
+			names = append(names, corev1.ResourceName("count/"+kind.Plural+"."+v1alpha1.Group))
+		}
+	}
+	return names
 }
 
 func (r *rendering) configMap(namespace, name string, data map[string]string) {

@@ -28,7 +28,7 @@ const (
 	VariablesName = "tenant-vars"
 	// SummaryName is the ConfigMap in home that tells the team about its Tenant.
 	SummaryName = "landwaiter-tenant"
-	// QuotaName is the ResourceQuota of each member.
+	// QuotaName is the ResourceQuota of each namespace, home too.
 	QuotaName = "tenant"
 	// KindRegistries is the kind of the constraint that limits a team's registries. The
 	// template tenant-allowed-registries of the library makes it known.

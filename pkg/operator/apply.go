@@ -162,6 +162,9 @@ func (e *Engine) write(ctx context.Context, object *unstructured.Unstructured, b
 	if err != nil {
 		return e.refused(err, object, report)
 	}
+	if err := report.expectCount(sent); err != nil {
+		return err
+	}
 	switch {
 	case before == "":
 		report.add(object, Created)
@@ -194,6 +197,7 @@ func sameContent(live, sent *unstructured.Unstructured) bool {
 		object.SetManagedFields(nil)
 		object.SetResourceVersion("")
 		object.SetGeneration(0)
+		delete(object.Object, "status") // Kubernetes counts what a quota limits meanwhile
 		return object.Object
 	}
 	return equality.Semantic.DeepEqual(strip(live), strip(sent))

@@ -129,6 +129,9 @@ type Report struct {
 	Members  []string
 	Outcomes []Outcome
 	Problems []Problem
+	// Uncounted are ResourceQuotas that Kubernetes' quota controller had not counted when they
+	// were applied.
+	Uncounted []policy.ObjectRef
 
 	// unlisted says that the fence does not know the Tenant yet.
 	unlisted bool

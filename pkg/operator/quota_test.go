@@ -7,9 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // answerQuota answers the application of a ResourceQuota as the API server does: with the status
@@ -73,4 +77,36 @@ func conditionOf(t *testing.T, configuration runtime.ApplyConfiguration, into *o
 	var tenant v1alpha1.Tenant
 	require.NoError(t, json.Unmarshal(text, &tenant))
 	into.said = tenant.Status.Conditions[0]
+}
+
+func TestAQuotaIsCountedWhenTheUseOfOurResourcesIsKnown(t *testing.T) {
+	list := func(amount string, names ...string) corev1.ResourceList {
+		made := corev1.ResourceList{}
+		for _, name := range names {
+			made[corev1.ResourceName(name)] = resource.MustParse(amount)
+		}
+		return made
+	}
+	ours := limits()
+	for about, c := range map[string]struct {
+		hard, said, used corev1.ResourceList
+		want             bool
+	}{
+		"nobody has looked":             {list("64", ours...), nil, nil, false},
+		"the kinds are not known yet":   {list("64", ours...), list("64", ours...), corev1.ResourceList{}, false},
+		"one kind is not known yet":     {list("64", ours...), list("64", ours...), list("0", ours[1:]...), false},
+		"another limit was counted":     {list("65", ours...), list("64", ours...), list("0", ours...), false},
+		"all of it is counted":          {list("64", ours...), list("64", ours...), list("3", ours...), true},
+		"a kind that nobody ever knows": {list("64", append(ours, "count/typos.example.com")...), list("64", append(ours, "count/typos.example.com")...), list("0", ours...), true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "tenant"},
+				Spec: corev1.ResourceQuotaSpec{Hard: c.hard}, Status: corev1.ResourceQuotaStatus{Hard: c.said, Used: c.used}}
+			require.Equal(t, c.want, counted(quota))
+			ref := policy.ObjectRef{Kind: kindResourceQuota, Namespace: "web", Name: "tenant"}
+			left, err := New(fakeClient(t, interceptor.Funcs{}, quota), Options{}).Uncounted(t.Context(), []policy.ObjectRef{ref, {Kind: kindResourceQuota, Namespace: "gone", Name: "tenant"}})
+			require.NoError(t, err)
+			require.Equal(t, c.want, len(left) == 0)
+		})
+	}
 }

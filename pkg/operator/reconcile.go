@@ -83,7 +83,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.logReport(tenant, report)
 	condition := metav1.Condition{Status: metav1.ConditionTrue, Reason: string(policy.ReasonProvisioned),
 		Message: fmt.Sprintf("%d objects in %d namespaces are as the Tenant says", len(report.Outcomes)-report.Count(Removed)-report.Count(Released), len(report.Members))}
-	again := resync
+	again, sound := resync, len(report.Problems)+len(report.Uncounted) == 0
+	if len(report.Uncounted) > 0 {
+		again = maxRetryPause // its count is a change that is watched, if it comes
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(policy.ReasonUnfinished), SayUncounted(report.Uncounted)
+	}
 	if len(report.Problems) > 0 {
 		again = maxRetryPause // no watch tells when an admin has done what was missing
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
@@ -96,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.rounds.failed(tenant.Name, time.Now())
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: r.rounds.done(tenant.Name, len(report.Problems) == 0, again, began, time.Now())}, nil
+	return reconcile.Result{RequeueAfter: r.rounds.done(tenant.Name, sound, again, began, time.Now())}, nil
 }
 
 // delete takes away what a Tenant stands for, then lets the Tenant go.

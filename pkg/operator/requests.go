@@ -63,13 +63,13 @@ func changedByOthers() predicate.Predicate {
 }
 
 // limitsChanged is changedByOthers for ResourceQuotas, whose use of what they limit is no
-// change.
+// change. That they are counted is one: [reduce] keeps the status if so.
 func limitsChanged() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*corev1.ResourceQuota)
 			after, also := e.ObjectNew.(*corev1.ResourceQuota)
-			return !ok || !also || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels)
+			return !ok || !also || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || len(before.Status.Hard) != len(after.Status.Hard) || !maps.Equal(before.Labels, after.Labels)
 		}}
 }
 

@@ -150,7 +150,11 @@ func reduce(object any) (any, error) {
 		resource.Strip(object)
 		object.Labels, object.Annotations, object.ManagedFields = labels, annotations, applied
 	case *corev1.ResourceQuota:
-		object.Status = corev1.ResourceQuotaStatus{}
+		status := corev1.ResourceQuotaStatus{}
+		if counted(object) {
+			status.Hard = object.Spec.Hard
+		}
+		object.Status = status
 		onlyTenant(object)
 	case *metav1.PartialObjectMetadata:
 		onlyTenant(object)

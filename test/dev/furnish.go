@@ -90,10 +90,11 @@ func furnish(ctx context.Context, s *stack.Stack, dir, binary, signer string) (f
 	return f, s.Apply(ctx, objects...)
 }
 
-// onboard runs "landwaiter tenant add" as the cluster admin.
+// onboard runs "landwaiter tenant add" as the cluster admin, and waits: the cluster is so new that
+// Kubernetes does not count Landwaiter's kinds yet.
 func onboard(ctx context.Context, s *stack.Stack, binary string, args ...string) error {
 	var output bytes.Buffer
-	add := exec.CommandContext(ctx, binary, append([]string{"tenant", "add"}, args...)...)
+	add := exec.CommandContext(ctx, binary, append([]string{"tenant", "add", "--wait"}, args...)...)
 	add.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig())
 	add.Stdout, add.Stderr = &output, &output
 	if err := add.Run(); err != nil {

@@ -3,18 +3,35 @@
 package teams
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 func storeIn(namespace string, n int) *unstructured.Unstructured {
 	return suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Store, metadata: {namespace: %s, name: s%d}, spec: {registries: [registry.example.com]}}", namespace, n)
+}
+
+// counted waits until the quota of a namespace says how many Stores there are. Kubernetes counts
+// them again from time to time, and may not have seen the youngest when it does.
+func (w *installation) counted(t *testing.T, namespace string, n int64) {
+	t.Helper()
+	suite.Eventually(t, func(ctx context.Context) error {
+		var quota corev1.ResourceQuota
+		err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "tenant"}, &quota)
+		if used := quota.Status.Used["count/stores.landwaiter.dev"]; err == nil && used.Value() != n {
+			err = fmt.Errorf("it has counted %s", used.String())
+		}
+		return err
+	})
 }
 
 // Everything that a team writes is kept by every replica.
@@ -26,6 +43,7 @@ func TestANamespaceOfATeamHas64ResourcesOfAKind(t *testing.T) {
 		for n := range 64 {
 			require.NoError(t, w.Client.Create(suite.Within(t), storeIn(namespace, n)), "number %d is accepted as soon as the team is there", n)
 		}
+		w.counted(t, namespace, 64)
 		err := w.Client.Create(suite.Within(t), storeIn(namespace, 64))
 		require.ErrorContains(t, err, "exceeded quota: tenant, requested: count/stores.landwaiter.dev=1, used: count/stores.landwaiter.dev=64, limited: count/stores.landwaiter.dev=64")
 	}
@@ -33,6 +51,7 @@ func TestANamespaceOfATeamHas64ResourcesOfAKind(t *testing.T) {
 	// A cluster admin may give a team more.
 	w.add(t, "many", "--quota", "count/stores.landwaiter.dev=65")
 	require.NoError(t, w.Client.Create(suite.Within(t), storeIn("many-web", 64)))
+	w.counted(t, "many-web", 65)
 	require.ErrorContains(t, w.Client.Create(suite.Within(t), storeIn("many-web", 65)), "exceeded quota: tenant")
 }
 

@@ -274,7 +274,7 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	manager, err := c.start(Command{Name: "kube-controller-manager", Path: filepath.Join(c.options.Tools, "kube-controller-manager"), Args: append([]string{
 		"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig, "--authorization-kubeconfig=" + c.kubeconfig,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--cert-dir=" + c.options.Dir, "--leader-elect=false",
-		"--controllers=" + c.controllers(), "--resource-quota-sync-period=1s", // how soon it counts kinds that were not known before; five minutes by default
+		"--controllers=" + c.controllers(), "--resource-quota-sync-period=5s", // how soon it counts kinds that were not known before; five minutes by default
 		"--service-account-private-key-file=" + filepath.Join(c.options.Dir, "accounts.key"), "--use-service-account-credentials=false",
 	}, c.options.ManagerArgs...)})
 	if err != nil {

@@ -28,14 +28,11 @@ func answerQuota(t *testing.T, configuration runtime.ApplyConfiguration, used ..
 		return
 	}
 	spec, _ := content["spec"].(map[string]any)
-	status := map[string]any{"hard": spec["hard"], "used": map[string]any{}}
-	if used != nil {
-		status["used"] = map[string]string{}
-		for _, name := range used {
-			status["used"].(map[string]string)[name] = "0" //nolint:forcetypeassert // it is the line above
-		}
+	amounts := map[string]string{}
+	for _, name := range used {
+		amounts[name] = "0"
 	}
-	content["status"] = status
+	content["status"] = map[string]any{"hard": spec["hard"], "used": amounts}
 	text, err = json.Marshal(content)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, configuration))

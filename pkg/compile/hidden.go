@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -22,7 +23,13 @@ func hide(at func(namespace string) *objects, h resource.Hidden) {
 		if l.hidden == nil {
 			l.hidden = map[string]error{}
 		}
-		l.hidden[strings.TrimPrefix(h.Source.Kind, "Cluster")] = err
+		kind := strings.TrimPrefix(h.Source.Kind, "Cluster")
+		if _, more := l.hidden[kind]; more {
+			l.known = resource.Known{} // nothing is known for sure of what is hidden twice
+		} else {
+			l.known.Hosts, l.known.Floors = slices.Concat(l.known.Hosts, h.Known.Hosts), l.known.Floors || h.Known.Floors
+		}
+		l.hidden[kind] = err
 	}
 }
 
@@ -39,15 +46,42 @@ func (l *level) hide() {
 		source := hiddenSource(owner, v1alpha1.KindVerificationPolicy)
 		p := compiledPolicy{source: source, fallback: v1alpha1.DefaultActionDeny, broken: err.Error(), hidden: true, fingerprint: fingerprint(source, "", nil, err)}
 		l.policies = append(l.policies, p)
-		if owner == verify.Cluster {
+		if owner == verify.Cluster && !l.objects.known.Floors {
 			p.floor = true
 			l.floors = append(l.floors, p)
 		}
 	}
 	if err := l.objects.hidden[v1alpha1.KindStore]; err != nil {
 		source := hiddenSource(owner, v1alpha1.KindStore)
-		l.stores = []store{{Store: registry.Store{Source: source, Broken: err.Error(), Hidden: true}, fingerprint: fingerprint(source, "", nil, err)}}
+		hidden := store{Store: registry.Store{Source: source, Broken: err.Error(), Hidden: true}, fingerprint: fingerprint(source, "", nil, err)}
+		if len(l.objects.known.Hosts) == 0 {
+			l.stores = []store{hidden}
+			return
+		}
+		hidden.Except = l.objects.known.Hosts
+		l.stores = append(l.stores, hidden)
 	}
+}
+
+// hiddenStore returns the store that stands for hidden ones of which something is known, nil
+// if there is none. It is the last of l.
+func (l *level) hiddenStore() *store {
+	if n := len(l.stores); n > 0 && len(l.stores[n-1].Except) > 0 {
+		return &l.stores[n-1]
+	}
+	return nil
+}
+
+// asFarAsKnown returns s, or a hidden store for the same hosts if s has places about which
+// hidden, the cluster's, may say more.
+func (s store) asFarAsKnown(hidden *store) store {
+	places := slices.Concat(s.lists(), mapSlice(s.Mirrors, func(m registry.Mirror) string { return m.Template.Host() }),
+		mapSlice(s.Evidence, func(e registry.Location) string { return e.Template.Host() }))
+	if !slices.ContainsFunc(places, func(host string) bool { return !slices.Contains(hidden.Except, host) }) {
+		return s
+	}
+	return store{Store: registry.Store{Source: s.Source, Registries: s.Registries, Patterns: s.Patterns, Broken: hidden.Broken, Hidden: true},
+		fingerprint: digestOf([]string{s.fingerprint, hidden.fingerprint})}
 }
 
 // hiddenVerifiers returns why the Verifiers of l are unknown, "" if they are not.

@@ -24,11 +24,14 @@ type storesAt struct {
 // For the hosts that none of these levels lists, the nearest Store of the chain lends how
 // they are reached, but not where else images or evidence are.
 func storesByHost(chain []rung, first int) (byHost []storesAt, stores []store) {
-	if last := chain[len(chain)-1]; last.objects.hidden[v1alpha1.KindStore] != nil {
+	if last := chain[len(chain)-1]; last.objects.hidden[v1alpha1.KindStore] != nil && last.hiddenStore() == nil {
 		// ClusterStores also say how the hosts of nearer Stores are reached.
 		return []storesAt{{at: len(chain) - 1, stores: last.stores}}, last.stores
 	}
 	all := selectStores(chain, first)
+	if hidden := chain[len(chain)-1].hiddenStore(); hidden != nil { // it is for what no other lists
+		all = append(all, storesAt{at: len(chain) - 1, stores: []store{*hidden}})
+	}
 	for i := range all {
 		if all[i].at < first {
 			return all[:i], merged(all)
@@ -42,10 +45,17 @@ func storesByHost(chain []rung, first int) (byHost []storesAt, stores []store) {
 func selectStores(chain []rung, first int) []storesAt {
 	var all []storesAt
 	taken := map[string]bool{}
+	hidden := chain[len(chain)-1].hiddenStore()
 	for n := range chain {
 		i := (first + n) % len(chain)
 		l, here := chain[i], storesAt{at: i}
 		for _, s := range l.stores {
+			if len(s.Except) > 0 {
+				continue
+			}
+			if hidden != nil && l.label != LevelCluster {
+				s = s.asFarAsKnown(hidden)
+			}
 			hosts := slices.DeleteFunc(s.lists(), func(host string) bool { return taken[host] })
 			if len(hosts) == 0 && !s.takesAll() {
 				continue

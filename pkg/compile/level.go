@@ -65,6 +65,7 @@ type objects struct {
 	ending    bool             // the namespace is being deleted
 	unread    error            // the Namespace object is hidden
 	hidden    map[string]error // the kinds that are hidden, without "Cluster"
+	known     resource.Known   // what is known of them all the same
 	material  material
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string

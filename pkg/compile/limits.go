@@ -66,6 +66,9 @@ const (
 	// maxMaterialBytes is the maximum size of a key, certificate bundle or pull
 	// secret. Kubernetes allows 1 MiB for the whole object.
 	maxMaterialBytes = 256 << 10
+	// maxShownMaterial is how large a ClusterTrustStore may be that people without rights to
+	// it are shown.
+	maxShownMaterial = 96 << 10
 	// failingFor is how long fetching may fail before the condition ExpiresSoon says so. The
 	// public-good root is asked for once an hour, so this is one fetch that was missed.
 	failingFor = 2 * time.Hour

@@ -128,7 +128,7 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1alph
 func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
-	for i, s := range compiled {
+	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec
 		for _, host := range s.Registries {
 			rule, earlier := rules[host]
 			if !earlier {

@@ -208,11 +208,11 @@ func (ts trustStores) find(ref v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreT
 
 func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreType) (*trustStore, error) {
 	source := policy.ObjectRef{Kind: kind, Namespace: string(l.objects.namespace), Name: name}
-	if err := l.objects.hidden[v1alpha1.KindTrustStore]; err != nil {
-		return nil, err
-	}
 	store, ok := l.trustStores[name]
+	hidden := l.objects.hidden[v1alpha1.KindTrustStore]
 	switch {
+	case !ok && hidden != nil:
+		return nil, hidden
 	case !ok:
 		return nil, resource.Reasoned(policy.ReasonNotFound, fmt.Errorf("%s does not exist", source))
 	case resource.IsHidden(store.err):

@@ -73,6 +73,9 @@ func (c *Controller) duties(ctx context.Context) {
 	if c.options.OperatedRole != "" {
 		group.Go(func() error { return c.retry(ctx, "list the Tenants for the operator", c.listOperated) })
 	}
+	if c.options.ShowRules {
+		group.Go(func() error { return c.retry(ctx, "show the rules that apply in namespaces of Tenants", c.showRules) })
+	}
 	for _, duty := range c.options.Duties {
 		group.Go(func() error { return c.retry(ctx, duty.Name, duty.Run) })
 	}

@@ -23,7 +23,7 @@ func shipped() []struct {
 		name     string
 		operator bool
 	}{{"tenant-labels", false}, {"platform-objects", false}, {"home-workloads", false}, {"home-accounts", false}, {"namespace-deletion", false},
-		{"namespace-names", false}, {"tokens", false}, {"operator-fence", true}, {"operator-tenants", true}}
+		{"namespace-names", false}, {"tokens", false}, {"effective-rules", false}, {"operator-fence", true}, {"operator-tenants", true}}
 }
 
 // labelName is what the chart sets to landwaiter on its objects.

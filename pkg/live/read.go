@@ -35,6 +35,8 @@ type State struct {
 	Namespaces, Missing []verify.Namespace
 	// Rights are the missing ones, each once.
 	Rights []Right
+	// Shown is what Landwaiter shows of the cluster's rules, nil if it was not needed.
+	Shown *Shown
 
 	// unsure says why it is not known whether the server lets break-glass of a namespace count.
 	unsure map[verify.Namespace]string
@@ -55,14 +57,15 @@ func (p *Person) Rehearse(ctx context.Context, scope Scope, change Change) (befo
 	}
 	if scope.All {
 		err = r.everything(ctx)
-	} else {
+	} else if err = r.shownRules(ctx, scope.Namespaces); err == nil {
 		err = r.namespaces(ctx, scope.Namespaces, change)
 	}
 	if err != nil {
 		return before, after, err
 	}
-	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing}
-	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing}
+	before = State{Objects: r.objects, Namespaces: r.scope, Missing: r.missing, Shown: r.shown}
+	after = State{Objects: change.applied(r.objects), Namespaces: r.scope, Missing: r.missing, Shown: r.shown}
+	after.Objects.Hidden = append(after.Objects.Hidden, r.shown.unknownAfter(change)...)
 	if err := r.fill(ctx, &before.Objects, before.Objects, Change{}); err != nil {
 		return before, after, err
 	}
@@ -80,6 +83,7 @@ type reading struct {
 	scope   []verify.Namespace
 	missing []verify.Namespace
 	rights  []Right
+	shown   *Shown
 	// material holds the Secrets and the like that were read: nil for those that do not
 	// exist.
 	material map[policy.ObjectRef]runtime.Object

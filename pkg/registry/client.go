@@ -90,6 +90,8 @@ type Store struct {
 	// Hidden says that Broken is about what whoever asks may not read: calls then fail
 	// transiently.
 	Hidden bool
+	// Except are hosts that a broken store without registries does not apply to.
+	Except []string
 }
 
 // HostRule is what a cluster admin allows for a host.

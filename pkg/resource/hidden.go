@@ -13,6 +13,8 @@ type Hidden struct {
 	Source policy.ObjectRef
 	// Why says which right is missing, in one clause.
 	Why string
+	// Known is what is known of a kind all the same.
+	Known Known
 }
 
 // HiddenName stands for the name of what is hidden, where a resource is named.

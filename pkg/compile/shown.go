@@ -1,0 +1,200 @@
+package compile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/image"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
+)
+
+// Shown returns what the people of a namespace may know of the cluster's rules, and false
+// if no Tenant holds the namespace. Whoever judges by it comes to the verdict of s or to
+// none: what cannot be shown is withheld as a kind. It never has the names, namespaces or
+// Secrets of others, nor a host that the Tenant's resources and the shown rules do not name.
+func (s *Snapshot) Shown(namespace verify.Namespace) (resource.Shown, bool) {
+	v, ok := s.namespaces[namespace]
+	if !ok || namespace == verify.Cluster || v.tenant == "" || v.own.objects.ending {
+		return resource.Shown{}, false
+	}
+	limits := s.outside.Exceptions
+	show := &showing{Snapshot: s, view: v, shown: resource.Shown{Namespace: string(namespace), Tenant: v.tenant,
+		MaxException: limits.max().String(), MaxDelegation: cmp.Or(limits.Delegation, DefaultMaxDelegation).String()}}
+	if limits.BreakGlass > 0 {
+		show.shown.MaxBreakGlass = limits.BreakGlass.String()
+	}
+	if v.refuses() {
+		return show.nothing(), true
+	}
+	show.tenant()
+	verifiers := show.verifiers()
+	show.trustStores(verifiers)
+	policies := show.policies()
+	show.stores(visibleHosts(v, verifiers, policies))
+	show.exceptions()
+	if text, err := show.shown.Text(); err != nil || len(text) > resource.MaxShownBytes {
+		return show.nothing(), true
+	}
+	return show.shown, true
+}
+
+// showing collects what is shown in the namespace of a view.
+type showing struct {
+	*Snapshot
+	*view
+	shown resource.Shown
+}
+
+// refuses reports whether v denies for a reason that not only its resources have, such as
+// a home that is missing or a limit of its Tenant's account.
+func (v *view) refuses() bool {
+	past := func(l *level) bool { return l != nil && (l.broken != "" || l.excess != excess{}) }
+	return v.broken != "" || v.slow != "" || past(v.own) || past(v.home)
+}
+
+// withhold says that a kind is not shown, except for what is known.
+func (s *showing) withhold(kind string, known resource.Known) {
+	s.shown.Withheld = append(s.shown.Withheld, resource.Withheld{Kind: kind, Known: known})
+}
+
+// nothing withholds every kind.
+func (s *showing) nothing() resource.Shown {
+	s.shown.Resources, s.shown.Withheld = nil, nil
+	for _, kind := range v1alpha1.Kinds() {
+		if !kind.Namespaced && kind.Name != v1alpha1.KindClusterQuota { // no verdict depends on quotas
+			s.withhold(kind.Name, resource.Known{})
+		}
+	}
+	return s.shown
+}
+
+// tenant shows that the Tenant holds the namespace, whose home it has and who decides.
+func (s *showing) tenant() {
+	held := s.tenants.Named(s.view.tenant)
+	namespace := s.shown.Namespace
+	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
+	made.Spec.Home, made.Spec.Verification = held.Spec.Home, held.Spec.Verification
+	switch {
+	case namespace == held.Spec.Home:
+	case slices.Contains(held.Spec.Namespaces, namespace):
+		made.Spec.Namespaces = []string{namespace}
+	default:
+		made.Spec.NamespacePrefix = held.Spec.NamespacePrefix
+	}
+	s.shown.Resources = append(s.shown.Resources, made)
+}
+
+// verifiers shows the ClusterVerifiers if they apply, and returns them.
+func (s *showing) verifiers() []entry[v1alpha1.VerifierSpec] {
+	all := s.cluster.objects.verifiers
+	apply := len(s.cluster.floors) > 0 || s.some(func(a *applicable) bool { return a.from >= s.last() })
+	if !apply || slices.ContainsFunc(all, func(e entry[v1alpha1.VerifierSpec]) bool { return e.err() != nil }) {
+		s.withhold(v1alpha1.KindClusterVerifier, resource.Known{})
+		return nil
+	}
+	for _, e := range all {
+		made := &v1alpha1.ClusterVerifier{Spec: e.spec}
+		made.Name = e.source.Name
+		s.shown.Resources = append(s.shown.Resources, made)
+	}
+	return all
+}
+
+// policies shows the Floors, and the other ClusterVerificationPolicies if they apply. It
+// returns those that are shown.
+func (s *showing) policies() []entry[v1alpha1.ClusterVerificationPolicySpec] {
+	const kind = v1alpha1.KindClusterVerificationPolicy
+	all := s.cluster.objects.policies
+	broken := func(p compiledPolicy) bool { return p.broken != "" }
+	if slices.ContainsFunc(s.cluster.policies, broken) || slices.ContainsFunc(s.cluster.floors, broken) {
+		s.withhold(kind, resource.Known{})
+		return nil
+	}
+	apply := s.some(func(a *applicable) bool { return a.deciding.at == s.last() })
+	var shown []entry[v1alpha1.ClusterVerificationPolicySpec]
+	for _, e := range all {
+		if !apply && e.spec.Scope != v1alpha1.PolicyScopeFloor {
+			continue
+		}
+		made := &v1alpha1.ClusterVerificationPolicy{Spec: e.spec}
+		made.Name = e.source.Name
+		s.shown.Resources = append(s.shown.Resources, made)
+		shown = append(shown, e)
+	}
+	if !apply {
+		s.withhold(kind, resource.Known{Floors: true})
+	}
+	return shown
+}
+
+// exceptions shows the ClusterExceptions that count in the namespace. Others let nothing
+// in there, so they need not be withheld.
+func (s *showing) exceptions() {
+	namespace := verify.Namespace(s.shown.Namespace)
+	specs := map[string]entry[v1alpha1.ClusterExceptionSpec]{}
+	for _, e := range s.cluster.objects.exceptions {
+		specs[e.source.Name] = e
+	}
+	for _, x := range s.cluster.exceptions {
+		kept := specs[x.source.Name].spec
+		spec := *kept.DeepCopy()
+		switch {
+		case x.delegates == nil && x.everywhere:
+		case x.delegates == nil && slices.Contains(x.namespaces, string(namespace)):
+			spec.Namespaces = []string{string(namespace)}
+		case x.delegates != nil && x.delegates.covers(namespace, s.view.tenant):
+			ours := func(names []string, is ...string) []string {
+				return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(is, name) })
+			}
+			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), s.tenants.Named(s.view.tenant).Spec.Home)
+			spec.Delegate.Tenants = ours(spec.Delegate.Tenants, s.view.tenant)
+		default:
+			continue
+		}
+		made := &v1alpha1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: x.source.Name, CreationTimestamp: metav1.NewTime(x.created.UTC().Truncate(time.Second))}, Spec: spec}
+		s.shown.Resources = append(s.shown.Resources, made)
+	}
+}
+
+// visibleHosts returns the registries that the Tenant and its resources name, and those of
+// the image patterns that are shown, sorted.
+func visibleHosts(v *view, verifiers []entry[v1alpha1.VerifierSpec], policies []entry[v1alpha1.ClusterVerificationPolicySpec]) []string {
+	var texts []string
+	for _, l := range v.chain[:v.last()] {
+		verifiers, policies = append(slices.Clip(verifiers), l.objects.verifiers...), append(slices.Clip(policies), l.objects.policies...)
+		for _, e := range l.objects.stores {
+			texts = append(texts, e.spec.Registries...)
+			for _, m := range e.spec.Mirrors {
+				texts = append(texts, m.Host)
+			}
+			if e.spec.Evidence != nil {
+				for _, r := range e.spec.Evidence.Repositories {
+					texts = append(texts, r.Repository)
+				}
+			}
+		}
+	}
+	for _, e := range verifiers {
+		texts = append(texts, e.spec.Images...)
+	}
+	for _, e := range policies {
+		for _, rule := range e.spec.Rules {
+			texts = append(texts, rule.Images...)
+		}
+	}
+	var hosts []string
+	for _, text := range texts {
+		host, _, _ := strings.Cut(text, "/")
+		if pattern, err := image.ParseHostPattern(host); err == nil && !image.IsHostPattern(host) {
+			hosts = append(hosts, pattern.String())
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}

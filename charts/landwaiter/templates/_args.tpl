@@ -24,6 +24,9 @@
 {{- if .Values.operator.enabled }}
 - --operated-tenants-role={{ include "landwaiter.fullname" . }}-operated-tenants
 {{- end }}
+{{- if include "landwaiter.showsRules" . }}
+- --show-effective-rules
+{{- end }}
 - --tls-secret={{ include "landwaiter.tlsSecret" . }}
 - --service-name={{ include "landwaiter.fullname" . }}
 {{- if .Values.tls.rotate }}

@@ -1,3 +1,14 @@
+{{/* Whether the leader shows the rules that apply in namespaces of Tenants, as ConfigMaps
+that only the guardrails protect from teams. Empty for no. */}}
+{{- define "landwaiter.showsRules" -}}
+{{- if and .Values.guardrails.enabled .Values.effectiveRules.show }}true{{ end -}}
+{{- end -}}
+
+{{/* Landwaiter's own account, as the API server names it. */}}
+{{- define "landwaiter.ownAccount" -}}
+{{ printf "system:serviceaccount:%s:%s" .Release.Namespace (include "landwaiter.serviceAccount" .) }}
+{{- end -}}
+
 {{/* Who counts as the platform. The check is of the whole cluster, so no RoleBinding in
 a namespace satisfies it. */}}
 {{- define "landwaiter.platform" -}}

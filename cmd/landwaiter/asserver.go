@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/landwaiter/landwaiter/pkg/doctor"
 	"github.com/landwaiter/landwaiter/pkg/live"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // serverFlags are the flags of serve that say which exceptions count.
@@ -27,6 +29,9 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.landwaiter)
 	if err != nil {
 		return err
+	}
+	if serve == nil && states[0].Shown != nil {
+		return f.asShown(cmd, states[0].Shown)
 	}
 	if serve == nil {
 		if !cmd.Flags().Changed("break-glass") {
@@ -47,4 +52,35 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 		}
 	}
 	return nil
+}
+
+// asShown gives the flags about exceptions that the person did not the values that Landwaiter
+// shows with the cluster's rules.
+func (f *serviceFlags) asShown(cmd *cobra.Command, shown *live.Shown) error {
+	values := map[string]string{"max-exception": shown.MaxException, "max-delegation": shown.MaxDelegation}
+	if shown.MaxBreakGlass != "" {
+		values["break-glass"], values["max-break-glass"] = "true", shown.MaxBreakGlass
+	}
+	for _, name := range serverFlags() {
+		value, given := values[name]
+		if !given || cmd.Flags().Changed(name) {
+			continue
+		}
+		if err := cmd.Flags().Set(name, value); err != nil {
+			return fmt.Errorf("read the flags of serve in ConfigMap %s of namespace %s: %w", resource.ShownName, shown.Namespace, err)
+		}
+	}
+	return nil
+}
+
+// sayShown says which rules of the cluster were used, where the person may not list them.
+func sayShown(stderr io.Writer, shown *live.Shown) {
+	if shown == nil {
+		return
+	}
+	asOf := ""
+	if !shown.At.IsZero() {
+		asOf = ", as of " + shown.At.UTC().Format(time.RFC3339)
+	}
+	say(stderr, "note: you may not list every cluster resource, so the rules of the cluster are those that Landwaiter shows in ConfigMap %s of namespace %s%s", resource.ShownName, shown.Namespace, asOf)
 }

@@ -32,6 +32,7 @@ type clusterFlags struct {
 	leaderElect              bool
 	materialRole             string
 	operatedRole             string
+	showRules                bool
 	warmUp                   bool
 	warmUpInterval           time.Duration
 	reports                  bool
@@ -53,6 +54,7 @@ func (c *clusterFlags) register(cmd *cobra.Command) {
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas write statuses and rotate certificates; all of them serve")
 	f.StringVar(&c.materialRole, "material-role", "landwaiter-material", "ClusterRole that lets a namespace's Secrets and ConfigMaps be read, for messages")
 	f.StringVar(&c.operatedRole, "operated-tenants-role", "", "ClusterRole in which to list the Tenants that there are, for the fence of the operator (empty: none)")
+	f.BoolVar(&c.showRules, "show-effective-rules", false, "keep ConfigMap landwaiter-effective-rules with the cluster's rules that apply in each namespace of a Tenant, for explain and preview of its people; only with the guardrails, which keep teams from changing it")
 	f.BoolVar(&c.warmUp, "warm-up", false, "verify images of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs when they change, and those of running pods again before their verdict ends")
 	f.DurationVar(&c.warmUpInterval, "warm-up-interval", 0, "how often images of running pods are verified again (0: half of --pass-ttl)")
 	f.BoolVar(&c.reports, "reports", false, "write reports (openreports.io) and Events about what runs and what was denied into each namespace; implies --warm-up")
@@ -77,8 +79,8 @@ func (c *clusterFlags) check(configDir string, files serving.Options, options pr
 		return errors.New("without a client CA anybody could ask: use --client-ca FILE, --client-ca-secret NAMESPACE/NAME, or --insecure-no-client-auth")
 	case noCluster && (c.kubeconfig != "" || c.operatedRole != "" || c.tlsSecret != "" || c.rotate || len(c.clientCASecrets)+len(c.providerObjects) > 0):
 		return errors.New("--config-dir means that no Kubernetes API is used: leave out --kubeconfig, --operated-tenants-role, --tls-secret, --client-ca-secret, --rotate-certificates and --provider-object")
-	case noCluster && (c.warmUp || c.reports):
-		return errors.New("--warm-up and --reports need the Kubernetes API, which --config-dir means to do without")
+	case noCluster && (c.warmUp || c.reports || c.showRules):
+		return errors.New("--warm-up, --reports and --show-effective-rules need the Kubernetes API, which --config-dir means to do without")
 	case c.warmUpInterval != 0 && !c.warmUp && !c.reports:
 		return errors.New("--warm-up-interval means nothing without --warm-up or --reports")
 	case c.warmUpInterval < 0:
@@ -209,7 +211,7 @@ func (c *clusterFlags) restConfig() (*rest.Config, error) {
 }
 
 func (c *clusterFlags) options(s *service.Service, duties []controller.Duty, forget func(verify.Namespace)) controller.Options {
-	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, OperatedRole: c.operatedRole, Forget: forget, External: s.External(), Duties: duties}
+	return controller.Options{OwnNamespace: c.ownNamespace, LeaderElection: c.leaderElect, MaterialRole: c.materialRole, OperatedRole: c.operatedRole, ShowRules: c.showRules, Forget: forget, External: s.External(), Duties: duties}
 }
 
 // identity returns the TLS identity that the flags ask for, and what the replica

@@ -42,10 +42,11 @@ those of --delete removed. It prints the images whose verdict would change, why,
 what to do, then the totals of each namespace. It changes nothing.
 
 It reads the cluster with your rights. What you may not read or reach makes the rows
-that depend on it unknown, and names the right; all other rows are exact. A cluster
-admin binds the ClusterRole landwaiter-previewer by hand: for the whole cluster, or for
-a team in its namespaces, together with landwaiter-cluster-previewer. Neither may read
-Secrets.
+that depend on it unknown, and names the right; all other rows are exact. Rules of the
+cluster that you may not read are taken from ConfigMap landwaiter-effective-rules of the
+namespace, where serve has --show-effective-rules. Otherwise a cluster admin binds the
+ClusterRole landwaiter-previewer by hand: for the whole cluster, or for a team in its
+namespaces, together with landwaiter-cluster-previewer. Neither may read Secrets.
 
 NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets,
 ConfigMaps and ServiceAccounts that they need. Objects without a namespace are in that
@@ -134,6 +135,7 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err := f.service.asServer(ctx, cmd, person, &before, &after); err != nil {
 		return printedPreview{}, failed(err)
 	}
+	sayShown(cmd.ErrOrStderr(), before.Shown)
 	options, err := f.service.complete()
 	if err != nil {
 		return printedPreview{}, err

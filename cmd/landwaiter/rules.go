@@ -183,6 +183,7 @@ func (f *serviceFlags) rulesFor(cmd *cobra.Command, questions []question, timeou
 	if err := f.asServer(ctx, cmd, person, &state); err != nil {
 		return rules{}, failed(err)
 	}
+	sayShown(cmd.ErrOrStderr(), state.Shown)
 	if len(state.Missing) > 0 && len(f.files) == 0 { // files may be about one that is made with them
 		return rules{}, fmt.Errorf("namespace %s does not exist", state.Missing[0])
 	}

@@ -1,0 +1,114 @@
+//go:build e2e
+
+package teams
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+// shownRules are a Floor, and an exception for two teams.
+const shownRules = `
+apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterVerificationPolicy
+metadata: {name: shown}
+spec:
+  scope: Floor
+  rules: [{images: ["registry.example.com/**"], action: Allow}]
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterVerificationPolicy
+metadata: {name: shown-fallback}
+spec: {defaultAction: Allow}
+---
+apiVersion: landwaiter.dev/v1alpha1
+kind: ClusterStore
+metadata: {name: shown}
+spec:
+  registries: [unseen.example.com]
+  imagePullSecrets: [{namespace: landwaiter-system, name: unseen}]
+`
+
+func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
+	w := installed(t)
+	w.gone(t, "shown", "unseen")
+	w.add(t, "shown", "--namespace", "shown-web", "--admin-group", "shown-admins")
+	w.add(t, "unseen", "--namespace", "unseen-web", "--admin-group", "unseen-admins")
+	for _, text := range strings.Split(shownRules, "---") {
+		object := suite.Object("%s", text)
+		require.NoError(t, w.Apply(suite.Within(t), object))
+		t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), object)) })
+	}
+	program := func(user, group string) suite.Program {
+		return suite.Program{Path: w.program.Path, Kubeconfig: suite.Kubeconfig(t, w.Cluster, user, "shown-web", group)}
+	}
+	ada, eve := program("ada", "shown-admins"), program("eve", "unseen-admins")
+	image := func(host string) string { return host + "/app@sha256:" + strings.Repeat("0", 64) }
+	explain := []string{"explain", "-n", "shown-web"}
+
+	before := ada.Run(t, "", append(explain, image("registry.example.com"))...)
+	require.Equal(t, 2, before.Code, before.Stdout+before.Stderr)
+	require.Contains(t, before.Stdout, "landwaiter-cluster-previewer")
+	require.Contains(t, before.Stdout, "--show-effective-rules")
+
+	w.serve(t)
+	shown := &corev1.ConfigMap{}
+	suite.Eventually(t, func(ctx context.Context) error {
+		for _, namespace := range []string{"shown", "unseen-web", "shown-web"} {
+			if err := w.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: resource.ShownName}, shown); err != nil {
+				return err
+			}
+			if !strings.Contains(shown.Data[resource.ShownKey], `"shown-fallback"`) {
+				return fmt.Errorf("namespace %s is shown %s", namespace, shown.Data[resource.ShownKey])
+			}
+		}
+		return nil
+	})
+	require.NotContains(t, shown.Data[resource.ShownKey], "unseen")
+
+	allowed := ada.Run(t, "", append(explain, image("registry.example.com"))...)
+	require.Equal(t, 0, allowed.Code, allowed.Stdout+allowed.Stderr)
+	require.Contains(t, allowed.Stderr, "those that Landwaiter shows in ConfigMap landwaiter-effective-rules of namespace shown-web, as of 20")
+	require.Contains(t, allowed.Stdout, "ClusterVerificationPolicy shown")
+	denied := ada.Run(t, "", append(explain, image("other.example.com"))...)
+	require.Equal(t, 1, denied.Code, denied.Stdout+denied.Stderr)
+	require.NotContains(t, allowed.Stdout+allowed.Stderr+denied.Stdout+denied.Stderr, "unseen")
+
+	policy := "apiVersion: landwaiter.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {name: own}\nspec: {rules: [{images: ['**'], action: Deny}]}\n"
+	preview := ada.Run(t, policy, "preview", "-f", "-", "-n", "shown-web")
+	require.Equal(t, 0, preview.Code, preview.Stdout+preview.Stderr)
+	require.NotContains(t, preview.Stdout+preview.Stderr, "unseen")
+
+	other := eve.Run(t, "", append(explain, image("registry.example.com"))...)
+	require.Equal(t, 2, other.Code, other.Stdout+other.Stderr)
+	require.NotContains(t, other.Stderr, "Landwaiter shows in ConfigMap")
+
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"rules.json":"{}"}}`))
+	for _, c := range []struct {
+		who    persona
+		policy string // "" for rights
+	}{{persona{"ada", []string{"shown-admins"}}, "platform-objects"}, {persona{"eve", []string{"unseen-admins"}}, ""}} {
+		person, err := w.NewClient(w.As(c.who.user, c.who.groups...))
+		require.NoError(t, err)
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shown-web", Name: resource.ShownName}}
+		for _, err := range []error{person.Patch(suite.Within(t), object.DeepCopy(), patch), person.Delete(suite.Within(t), object.DeepCopy())} {
+			require.True(t, apierrors.IsForbidden(err), "%s: %v", c.who.user, err)
+			require.True(t, c.policy == "" || refusedBy(err, c.policy), "%s: %v", c.who.user, err)
+		}
+		if c.policy == "" {
+			require.True(t, apierrors.IsForbidden(person.Get(suite.Within(t), client.ObjectKeyFromObject(object), object)))
+		}
+	}
+}

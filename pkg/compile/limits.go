@@ -69,6 +69,9 @@ const (
 	// maxShownMaterial is how large a ClusterTrustStore may be that people without rights to
 	// it are shown.
 	maxShownMaterial = 96 << 10
+	// maxVisibleHosts bounds the registries about which a namespace is shown what ClusterStores
+	// say: its resources may name any number.
+	maxVisibleHosts = 1000
 	// failingFor is how long fetching may fail before the condition ExpiresSoon says so. The
 	// public-good root is asked for once an hour, so this is one fetch that was missed.
 	failingFor = 2 * time.Hour

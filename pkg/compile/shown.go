@@ -36,7 +36,7 @@ func (s *Snapshot) Shown(namespace verify.Namespace) (resource.Shown, bool) {
 	verifiers := show.verifiers()
 	show.trustStores(verifiers)
 	policies := show.policies()
-	show.stores(visibleHosts(v, verifiers, policies))
+	show.stores(visibleHosts(v, s.tenants.Named(v.tenant).Spec.Isolation.Registries, verifiers, policies))
 	show.exceptions()
 	if text, err := show.shown.Text(); err != nil || len(text) > resource.MaxShownBytes {
 		return show.nothing(), true
@@ -163,9 +163,9 @@ func (s *showing) exceptions() {
 }
 
 // visibleHosts returns the registries that the Tenant and its resources name, and those of
-// the image patterns that are shown, sorted.
-func visibleHosts(v *view, verifiers []entry[v1alpha1.VerifierSpec], policies []entry[v1alpha1.ClusterVerificationPolicySpec]) []string {
-	var texts []string
+// the image patterns that are shown, sorted and at most [maxVisibleHosts].
+func visibleHosts(v *view, registries []string, verifiers []entry[v1alpha1.VerifierSpec], policies []entry[v1alpha1.ClusterVerificationPolicySpec]) []string {
+	texts := slices.Clone(registries)
 	for _, l := range v.chain[:v.last()] {
 		verifiers, policies = append(slices.Clip(verifiers), l.objects.verifiers...), append(slices.Clip(policies), l.objects.policies...)
 		for _, e := range l.objects.stores {
@@ -196,5 +196,6 @@ func visibleHosts(v *view, verifiers []entry[v1alpha1.VerifierSpec], policies []
 		}
 	}
 	slices.Sort(hosts)
-	return slices.Compact(hosts)
+	hosts = slices.Compact(hosts)
+	return hosts[:min(len(hosts), maxVisibleHosts)]
 }

@@ -74,12 +74,16 @@ func (s *showing) nothing() resource.Shown {
 	return s.shown
 }
 
-// tenant shows that the Tenant holds the namespace, whose home it has and who decides.
+// tenant shows that the Tenant holds the namespace, which home it has and who decides.
 func (s *showing) tenant() {
 	held := s.tenants.Named(s.view.tenant)
 	namespace := s.shown.Namespace
 	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
 	made.Spec.Home, made.Spec.Verification = held.Spec.Home, held.Spec.Verification
+	made.Spec.Isolation.Network = held.Spec.Isolation.Network // tenant check compares these two
+	if r := held.Spec.Reconciler; r != nil {
+		made.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: r.ServiceAccount}
+	}
 	switch {
 	case namespace == held.Spec.Home:
 	case slices.Contains(held.Spec.Namespaces, namespace):

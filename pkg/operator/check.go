@@ -73,10 +73,15 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 	if name == "" {
 		c.orphans()
 	}
+	c.sort()
+	return c.found, nil
+}
+
+// sort orders the findings by Tenant, namespace and kind.
+func (c *checker) sort() {
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
 	})
-	return c.found, nil
 }
 
 // checker collects the findings of one Check.

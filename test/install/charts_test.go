@@ -162,8 +162,10 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 					require.NotContains(t, rule.Resources, "secrets", name)
 					require.True(t, role.Name == "landwaiter-operator" || !slices.Contains(rule.Resources, "serviceaccounts"), name)
 				}
-				if bound[role.Name] && role.Name != "landwaiter-operator" { // it writes them, in namespaces of Tenants
-					require.NotContains(t, rule.Resources, "configmaps", name)
+				if slices.Contains(rule.Resources, "configmaps") && bound[role.Name] && role.Name != "landwaiter-operator" { // it writes them, in namespaces of Tenants
+					require.Equal(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{"landwaiter-effective-rules"},
+						Verbs: []string{"list", "create", "patch", "delete"}}, rule, name)
+					require.Contains(t, strings.Join(args, " "), "guardrails.enabled=true", name)
 				}
 			}
 			for label := range role.Labels {

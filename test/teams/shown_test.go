@@ -91,6 +91,15 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	require.Equal(t, 0, preview.Code, preview.Stdout+preview.Stderr)
 	require.NotContains(t, preview.Stdout+preview.Stderr, "unseen")
 
+	check := ada.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
+	require.Equal(t, 0, check.Code, check.Stdout+check.Stderr)
+	require.Contains(t, check.Stdout, "skipped: guardrails, conflicts with other Tenants")
+	require.NotContains(t, check.Stdout, "skipped: default-deny")
+	require.NotContains(t, check.Stdout+check.Stderr, "unseen")
+	denied = eve.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
+	require.Equal(t, 1, denied.Code, denied.Stdout+denied.Stderr)
+	require.Contains(t, denied.Stderr, "--show-effective-rules")
+
 	other := eve.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 2, other.Code, other.Stdout+other.Stderr)
 	require.NotContains(t, other.Stderr, "Landwaiter shows in ConfigMap")

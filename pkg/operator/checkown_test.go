@@ -1,0 +1,45 @@
+package operator
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+)
+
+func TestATeamsOwnCheckRunsWhatItMayAndNamesWhatItSkips(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "iris-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "admin"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, ok := object.(*rbacv1.ClusterRole); ok {
+				return apierrors.NewForbidden(rbacv1.Resource("clusterroles"), key.Name, nil)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	}).Build()
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
+	tenant.Spec.Home, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
+	found, skipped, err := New(c, Options{}).CheckOwn(t.Context(), tenant, "iris-web")
+	require.NoError(t, err)
+	require.Len(t, found, 2, "neither namespace has a default-deny")
+	for i, namespace := range []string{"iris", "iris-web"} {
+		require.Equal(t, findingNoDefaultDeny, found[i].Finding)
+		require.Equal(t, namespace, found[i].Where.Name)
+	}
+	require.Len(t, skipped, 2)
+	require.Contains(t, skipped[0], "guardrails")
+	require.Contains(t, skipped[1], "roles and default accounts of namespace iris-web")
+}

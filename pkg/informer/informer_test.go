@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -23,10 +24,11 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
-// server is an API server that does not stream lists and has some policies that are too large
-// to keep.
+// server is an API server that does not stream lists and has some policies of one namespace,
+// each with a text.
 type server struct {
 	policies int
+	text     string
 	requests []metav1.ListOptions
 	// unreduced is the most objects of earlier pages that were not reduced when a page was asked for.
 	unreduced int
@@ -41,7 +43,7 @@ func (s *server) ListWithContext(_ context.Context, options metav1.ListOptions) 
 	whole := 0
 	for _, list := range s.sent {
 		for i := range list.Items {
-			if len(list.Items[i].Spec.Rules) > 0 {
+			if len(list.Items[i].ManagedFields) > 0 {
 				whole++
 			}
 		}
@@ -59,8 +61,8 @@ func (s *server) ListWithContext(_ context.Context, options metav1.ListOptions) 
 	list := &v1alpha1.VerificationPolicyList{}
 	list.ResourceVersion = "7"
 	for i := begin; i < end; i++ {
-		p := v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hoard", Name: fmt.Sprint(i), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
-		p.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{strings.Repeat("x", 100_000)}}}
+		p := v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hoard", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+		p.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{strings.Clone(s.text)}}}
 		list.Items = append(list.Items, p)
 	}
 	if end < s.policies {
@@ -87,6 +89,9 @@ func (s *server) WatchWithContext(_ context.Context, options metav1.ListOptions)
 
 func (*server) IsWatchListSemanticsUnSupported() bool { return true }
 
+// tooLarge is a text that no spec may have.
+var tooLarge = strings.Repeat("x", 100_000)
+
 // started starts an informer of the policies, and returns how to end it.
 func started(t *testing.T, s *server) (made cache.SharedIndexInformer, end func()) {
 	t.Helper()
@@ -101,7 +106,7 @@ func started(t *testing.T, s *server) (made cache.SharedIndexInformer, end func(
 }
 
 func TestAListIsReadInPagesOfWhichEachIsReducedBeforeTheNext(t *testing.T) {
-	s := &server{policies: 100}
+	s := &server{policies: 100, text: tooLarge}
 	made, end := started(t, s)
 	require.Eventually(t, made.HasSynced, time.Minute, time.Millisecond)
 	end()
@@ -121,8 +126,25 @@ func TestAListIsReadInPagesOfWhichEachIsReducedBeforeTheNext(t *testing.T) {
 	}
 }
 
+func TestOfManyPoliciesInANamespaceTheSpecsThatAreKeptAreBoundedTogether(t *testing.T) {
+	s := &server{policies: 1000, text: strings.Repeat("x", 60<<10)}
+	made, end := started(t, s)
+	require.Eventually(t, made.HasSynced, time.Minute, time.Millisecond)
+	end()
+	require.Len(t, made.GetStore().List(), 1000)
+	bytes := 0
+	for _, item := range made.GetStore().List() {
+		kept, ok := item.(*v1alpha1.VerificationPolicy)
+		require.True(t, ok)
+		for _, rule := range kept.Spec.Rules {
+			bytes += len(rule.Images[0])
+		}
+	}
+	require.LessOrEqual(t, bytes, 8<<20)
+}
+
 func TestAListThatExpiresIsNeverReadWhole(t *testing.T) {
-	s := &server{policies: 100, expires: true}
+	s := &server{policies: 100, text: tooLarge, expires: true}
 	made, end := started(t, s)
 	require.Eventually(t, func() bool { return s.expired.Load() == 2 }, time.Minute, time.Millisecond, "it begins again")
 	end()

@@ -51,10 +51,13 @@ func (c *compiler) exceptions(l *level) {
 	if l.objects.namespace == verify.Cluster {
 		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
 	}
-	past := l.excess.refusalOfExceptions()
+	tooMany, past := l.objects.tooManyExceptions(), l.excess.refusalOfExceptions()
 	for i, e := range l.objects.exceptions {
 		x, err := compileException(e, c.outside.Exceptions)
-		if err == nil {
+		switch {
+		case tooMany != nil: // some of them are not even read
+			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))
+		case err == nil:
 			err = past
 		}
 		if err == nil {

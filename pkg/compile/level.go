@@ -3,6 +3,7 @@ package compile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -69,6 +70,8 @@ type objects struct {
 	material  material
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
+	// sizes is what the specs of each kind take in memory, in bytes.
+	sizes map[string]int
 
 	verifiers   []entry[v1alpha1.VerifierSpec]
 	stores      []entry[v1alpha1.ClusterStoreSpec]
@@ -96,7 +99,7 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 		l.annotations = breakGlassAnnotations(o.Namespaces[i].Annotations)
 	}
 	for _, object := range o.Resources {
-		at(object.GetNamespace()).add(resource.RefOf(object), object, resource.Oversized(object))
+		at(object.GetNamespace()).add(resource.RefOf(object), object, resource.Missing(object))
 	}
 	for _, b := range o.Broken {
 		// A broken object keeps its place, so that it denies there instead of counting
@@ -118,6 +121,10 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 
 // add adds a resource. It has the only switch over kinds.
 func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken error) {
+	if l.sizes == nil {
+		l.sizes = map[string]int{}
+	}
+	l.sizes[source.Kind] += resource.Size(object)
 	switch o := object.(type) {
 	case interface{ Qualified() v1alpha1.VerifierSpec }:
 		l.verifiers = append(l.verifiers, newEntry(source, object, o.Qualified(), broken))
@@ -183,15 +190,29 @@ func addGenerations[S any](all map[policy.ObjectRef]int64, entries []entry[S]) {
 	}
 }
 
-// tooMany returns an error if a namespace has more than [maxResources] resources. The
-// cluster's only have a limit together, by [weigh]. Exceptions have limits of their own:
-// too many of them must not deny anything.
+// tooMany returns an error if a namespace has more than [maxResources] resources, or more of
+// them than is kept. The cluster's only have a limit together, by [weigh]. Exceptions have
+// limits of their own: too many of them must not deny anything.
 func (l *objects) tooMany() error {
+	if l.namespace == verify.Cluster {
+		return nil
+	}
 	n := len(l.verifiers) + len(l.stores) + len(l.trustStores) + len(l.policies)
-	if l.namespace != verify.Cluster && n > maxResources {
+	if n > maxResources {
 		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.namespace, n, maxResources)
 	}
-	return nil
+	sizes := maps.Clone(l.sizes)
+	delete(sizes, v1alpha1.KindException)
+	return resource.Share{Namespace: string(l.namespace)}.Excess(sizes)
+}
+
+// tooManyExceptions returns an error if the Exceptions of a namespace are more than is kept.
+func (l *objects) tooManyExceptions() error {
+	if l.namespace == verify.Cluster {
+		return nil
+	}
+	const kind = v1alpha1.KindException
+	return resource.Share{Namespace: string(l.namespace), Exceptions: true}.Excess(map[string]int{kind: l.sizes[kind]})
 }
 
 // level is the compiled form of one level's objects.

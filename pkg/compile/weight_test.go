@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
 	"runtime"
@@ -172,6 +173,32 @@ func inTeamA(list []v1alpha1.Object) resource.Objects {
 	return resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "1"}}}, Resources: list}
 }
 
+// heavier is how much more resources weigh at least than their specs take in memory: what may
+// be compiled is always kept.
+const heavier = maxWeight / resource.MaxNamespaceBytes
+
+func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
+	random := mathrand.New(mathrand.NewPCG(1, 2)) // the same each time
+	list := func(most, length int) []string {
+		all := make([]string, random.IntN(most+1))
+		for i := range all {
+			all[i] = strings.Repeat("x", random.IntN(length+1))
+		}
+		return all
+	}
+	for range 2000 {
+		p := &v1alpha1.VerificationPolicy{}
+		for range random.IntN(65) {
+			rule := v1alpha1.PolicyRule{Images: list(64, 512)}
+			for range random.IntN(17) {
+				rule.Require = append(rule.Require, v1alpha1.Requirement{AnyOf: list(16, 253), AllOf: list(16, 253), Types: make([]v1alpha1.VerifierType, random.IntN(4)), Expression: strings.Repeat("x", random.IntN(100))})
+			}
+			p.Spec.Rules = append(p.Spec.Rules, rule)
+		}
+		require.LessOrEqual(t, resource.Size(p)*heavier, policyOf(p.Qualified()))
+	}
+}
+
 // The weights hold against memory, for every shape that weighs little and keeps much.
 func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 	for name, list := range shapes(t) {
@@ -181,6 +208,11 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		level := groupByLevel(o)["team-a"]
 		weighed := &scale{uses: map[string]use{}}
 		require.NoError(t, weighed.load(level), name)
+		written := 0
+		for _, object := range list {
+			written += resource.Size(object)
+		}
+		require.LessOrEqual(t, written, weighed.total/heavier, "%s: what may be compiled is kept", name)
 		before := memory.InUse()
 		began := time.Now()
 		next, problems := s.With("team-a", o, nil)

@@ -33,6 +33,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/informer"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/tenant"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -87,6 +88,8 @@ type Controller struct {
 	events   recorder.EventRecorder
 	synced   func(context.Context) bool // waits until the cache has synced
 	secrets  *secretWatches
+	ledger   resource.Ledger // of what the cache keeps
+	withheld *withheldSpecs
 	outdated outdated
 	pace     pace
 	lookups  lookups
@@ -147,12 +150,13 @@ func (c *Controller) assemble() error {
 	c.manager, err = manager.New(c.config, manager.Options{
 		Scheme:  scheme,
 		Metrics: server.Options{BindAddress: "0"}, // the provider serves them
-		Cache:   ctrlcache.Options{DefaultTransform: reduce, NewInformer: informer.New(reduce)},
+		Cache:   ctrlcache.Options{DefaultTransform: reduce(&c.ledger), NewInformer: informer.New(reduce(&c.ledger))},
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
 	c.reader, c.writer, c.events = objectReader{c.manager.GetCache()}, c.manager.GetClient(), c.manager.GetEventRecorder("landwaiter")
+	c.withheld = newWithheldSpecs(c.manager.GetAPIReader(), &c.ledger, c.enqueue)
 	c.synced = c.manager.GetCache().WaitForCacheSync
 	once := true // tests run several controllers with this name in one process
 	reconciler, err := ctrl.NewTyped("namespaces", c.manager, ctrl.TypedOptions[verify.Namespace]{
@@ -203,6 +207,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.secrets.grant = c.grantHint(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { c.secrets.set.Run(ctx); return nil })
+	group.Go(func() error { c.withheld.set.Run(ctx); return nil })
 	group.Go(func() error {
 		if err := c.manager.Start(ctx); err != nil {
 			return fmt.Errorf("watch the Kubernetes API: %w", err)

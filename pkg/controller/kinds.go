@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,12 +51,19 @@ func namespaceChanged() predicate.Predicate {
 }
 
 // reduce is the transform of the cache. Of a namespace it keeps the identity and break-glass:
-// a team's account may put much else on one that it made.
-func reduce(object any) (any, error) {
-	namespace, ok := object.(*corev1.Namespace)
-	if !ok {
-		return informer.Reduce(object)
+// a team's account may put much else on one that it made. Resources are kept by ledger.
+func reduce(ledger *resource.Ledger) toolscache.TransformFunc {
+	resources := informer.Reduce(ledger.Keep)
+	return func(object any) (any, error) {
+		if namespace, ok := object.(*corev1.Namespace); ok {
+			reduceNamespace(namespace)
+			return namespace, nil
+		}
+		return resources(object)
 	}
+}
+
+func reduceNamespace(namespace *corev1.Namespace) {
 	annotations := map[string]string{}
 	for _, key := range compile.BreakGlassAnnotations() {
 		value, ok := namespace.Annotations[key]
@@ -68,7 +76,6 @@ func reduce(object any) (any, error) {
 	}
 	resource.Strip(namespace)
 	namespace.Annotations = annotations
-	return namespace, nil
 }
 
 // byNamespace enqueues the namespace of an object. For a Namespace, that is its name.

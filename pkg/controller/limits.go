@@ -13,6 +13,12 @@ const (
 	firstRead        = 2 * time.Second
 	firstReadAtStart = 15 * time.Second
 
+	// specsAtOnce specs that were withheld are read again at a time, of different namespaces,
+	// and maxWithheld are for each. What was read is kept for keepSpec, and then read again.
+	specsAtOnce = 2
+	maxWithheld = 512
+	keepSpec    = 24 * time.Hour
+
 	// maxAnnotation is the longest annotation that is kept, in bytes. Break-glass with a
 	// longer one is not in force.
 	maxAnnotation = 4 << 10

@@ -35,9 +35,9 @@ func (c *Controller) compileAll(ctx context.Context) (reconcile.Result, error) {
 	if err != nil {
 		return reconcile.Result{}, err // retry later; there is no snapshot yet
 	}
+	pending := c.withheld.fillAll(&objects)
 	references := c.secrets.references(objects)
 	c.secrets.set.KeepOnly(references)
-	pending := false
 	for namespace, wanted := range references {
 		pending = c.secrets.set.Want(namespace, wanted) > 0 || pending
 	}
@@ -68,6 +68,9 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	objects, err := c.reader.level(ctx, level)
 	if err != nil {
 		return reconcile.Result{}, err // retry later; the last snapshot stays
+	}
+	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects), time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read
 	}
 	wanted := c.secrets.references(objects)[level]
 	if wait := c.pace.postpone(level, c.secrets.set.Want(level, wanted), time.Now()); wait > 0 {

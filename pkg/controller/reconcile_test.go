@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,10 +68,16 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 		reader: objectReader{b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
-	b.secrets = newSecretWatches(b.clients, b.enqueue)
+	b.secrets, b.withheld = newSecretWatches(b.clients, b.enqueue), newWithheldSpecs(b.api, &b.ledger, b.enqueue)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.secrets.set.Run(ctx) }()
+	go func() {
+		defer close(ended)
+		var running sync.WaitGroup
+		running.Go(func() { b.secrets.set.Run(ctx) })
+		running.Go(func() { b.withheld.set.Run(ctx) })
+		running.Wait()
+	}()
 	t.Cleanup(func() { stop(); <-ended })
 	return b
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
@@ -24,7 +25,7 @@ func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
 	large.Labels, large.Finalizers = map[string]string{"a": "b"}, []string{"example.com/f"}
 	large.OwnerReferences, large.ManagedFields = []metav1.OwnerReference{{Name: "o"}}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 
-	reduced, err := reduce(&corev1.Namespace{ObjectMeta: large})
+	reduced, err := reduce(&resource.Ledger{})(&corev1.Namespace{ObjectMeta: large})
 	require.NoError(t, err)
 	glass[v1alpha1.AnnotationBreakGlassReason] = "" // without a reason break-glass is not in force
 	identity.Annotations = glass

@@ -15,23 +15,24 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // pageSize is the number of objects of one page. etcd takes 1.5 MiB an object, so a page of
 // the largest fits beside what a replica keeps.
 const pageSize = 16
 
-// Reduce is a transform for informers, which changes the object in place. Of a resource it
-// keeps what [resource.Keep] keeps, of other objects everything but managed fields.
-func Reduce(object any) (any, error) {
-	switch object := object.(type) {
-	case v1alpha1.Object:
-		return object, resource.Keep(object)
-	case metav1.Object:
-		object.SetManagedFields(nil)
+// Reduce returns a transform for informers, which changes the object in place. Resources are
+// reduced by keep, such as resource.Keep; other objects lose their managed fields.
+func Reduce(keep func(v1alpha1.Object) error) cache.TransformFunc {
+	return func(object any) (any, error) {
+		switch object := object.(type) {
+		case v1alpha1.Object:
+			return object, keep(object)
+		case metav1.Object:
+			object.SetManagedFields(nil)
+		}
+		return object, nil
 	}
-	return object, nil
 }
 
 // New returns a constructor of informers, for the option NewInformer of a

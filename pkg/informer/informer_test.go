@@ -95,8 +95,9 @@ var tooLarge = strings.Repeat("x", 100_000)
 // started starts an informer of the policies, and returns how to end it.
 func started(t *testing.T, s *server) (made cache.SharedIndexInformer, end func()) {
 	t.Helper()
-	made = informer.New(informer.Reduce)(s, &v1alpha1.VerificationPolicy{}, 0, cache.Indexers{})
-	require.NoError(t, made.SetTransform(informer.Reduce))
+	reduce := informer.Reduce((&resource.Ledger{}).Keep)
+	made = informer.New(reduce)(s, &v1alpha1.VerificationPolicy{}, 0, cache.Indexers{})
+	require.NoError(t, made.SetTransform(reduce))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); made.RunWithContext(ctx) }()
@@ -156,11 +157,11 @@ func TestAListThatExpiresIsNeverReadWhole(t *testing.T) {
 
 func TestObjectsOfOtherKindsLoseTheirManagedFieldsAlone(t *testing.T) {
 	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
-	reduced, err := informer.Reduce(object)
+	reduced, err := informer.Reduce(resource.Keep)(object)
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{"a": "b"}}}, reduced)
 	gone := cache.DeletedFinalStateUnknown{Key: "k"}
-	reduced, err = informer.Reduce(gone)
+	reduced, err = informer.Reduce(resource.Keep)(gone)
 	require.NoError(t, err)
 	require.Equal(t, gone, reduced)
 }

@@ -159,7 +159,7 @@ func reduce(object any) (any, error) {
 	case *metav1.PartialObjectMetadata:
 		onlyTenant(object)
 	default:
-		return informer.Reduce(object)
+		return informer.Reduce(resource.Keep)(object)
 	}
 	return object, nil
 }

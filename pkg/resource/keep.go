@@ -40,7 +40,12 @@ func Keep(object v1alpha1.Object) error {
 		return nil
 	}
 	size, before := dropped(object)
+	whole, without := withheld(object)
 	Strip(object)
+	if without {
+		withhold(object, whole)
+		return nil
+	}
 	if before {
 		object.SetAnnotations(map[string]string{specBytes: size})
 		return nil

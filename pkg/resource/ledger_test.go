@@ -1,0 +1,128 @@
+package resource_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
+)
+
+// many are policies of 60 KiB in one namespace.
+func many(n int) []v1alpha1.Object {
+	all := make([]v1alpha1.Object, n)
+	for i := range all {
+		p := policyOf(60 << 10)
+		p.Name = fmt.Sprint("p", i)
+		p.UID = types.UID(p.Name)
+		all[i] = p
+	}
+	return all
+}
+
+func keepAll(t *testing.T, l *resource.Ledger, objects []v1alpha1.Object) (missing int) {
+	t.Helper()
+	for _, object := range objects {
+		require.NoError(t, l.Keep(object))
+		if err := resource.Missing(object); err != nil {
+			require.ErrorContains(t, err, "too much was kept of namespace team-a")
+			require.Equal(t, policy.ReasonUnreadable, resource.ReasonOf(err))
+			missing++
+		}
+	}
+	return missing
+}
+
+func TestSpecsThatANamespaceHasNoRoomForAreWithheldWithTheirSize(t *testing.T) {
+	var l resource.Ledger
+	objects, same := many(100), many(100)
+	missing := keepAll(t, &l, objects)
+	require.InDelta(t, 100-resource.MaxNamespaceBytes/(60<<10), missing, 2)
+	require.Equal(t, missing, keepAll(t, &l, objects), "a second look changes nothing")
+	total := 0
+	for i, object := range objects {
+		total += resource.Size(object)
+		require.Equal(t, resource.Size(same[i]), resource.Size(object), "what is withheld has the size that it had")
+		require.Equal(t, object.GetGeneration(), same[i].GetGeneration(), "its status is written for this generation")
+	}
+	require.Empty(t, resource.Withheld(objects), "all together do not fit")
+	err := resource.Share{Namespace: "team-a"}.Excess(map[string]int{"VerificationPolicy": total, "Store": 1 << 20, "Verifier": 0})
+	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7049 KiB, the limit is 4096 KiB (VerificationPolicy 6025 KiB, Store 1024 KiB): delete some")
+	require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
+}
+
+func TestOtherNamespacesAndExceptionsAndTheClusterHaveRoomOfTheirOwn(t *testing.T) {
+	var l resource.Ledger
+	require.NotZero(t, keepAll(t, &l, many(100)))
+	other := policyOf(60 << 10)
+	other.Namespace = "team-b"
+	exception := &v1alpha1.Exception{}
+	exception.Namespace, exception.Spec.Images = "team-a", []string{strings.Repeat("x", 60<<10)}
+	for _, object := range []v1alpha1.Object{other, exception} {
+		require.NoError(t, l.Keep(object))
+		require.NoError(t, resource.Missing(object))
+	}
+	for i := range 100 {
+		cluster := &v1alpha1.ClusterVerificationPolicy{Spec: policyOf(60 << 10).Qualified()}
+		cluster.Name = fmt.Sprint(i)
+		require.NoError(t, l.Keep(cluster))
+		require.NoError(t, resource.Missing(cluster))
+	}
+}
+
+func TestAChangeReplacesWhatItCountedFor(t *testing.T) {
+	var l resource.Ledger
+	for range 200 {
+		require.Zero(t, keepAll(t, &l, many(1)))
+	}
+	full := many(100)
+	keepAll(t, &l, full)
+	again := many(1)
+	require.Zero(t, keepAll(t, &l, again), "what does not grow is always kept")
+}
+
+func TestWhatIsGoneMakesRoomOnceItIsSettled(t *testing.T) {
+	var l resource.Ledger
+	objects := many(100)
+	require.NotZero(t, keepAll(t, &l, objects))
+	left := objects[98:]
+	require.Len(t, resource.Withheld(left), 2, "they fit now, so they are read again")
+	require.NotZero(t, keepAll(t, &l, many(100)[98:]), "nobody has said yet that the others are gone")
+	l.Settle("team-a", left)
+	require.Zero(t, keepAll(t, &l, many(100)[98:]))
+	l.Settle("team-a", objects)
+	require.NotZero(t, keepAll(t, &l, many(200)[100:]))
+}
+
+func TestTheOrderInWhichObjectsComeChangesNoSize(t *testing.T) {
+	var forth, back resource.Ledger
+	total := func(l *resource.Ledger, objects []v1alpha1.Object) (total int) {
+		require.NotZero(t, keepAll(t, l, objects))
+		for _, object := range objects {
+			total += resource.Size(object)
+		}
+		return total
+	}
+	reversed := many(100)
+	for i, object := range many(100) {
+		reversed[99-i] = object
+	}
+	require.Equal(t, total(&forth, many(100)), total(&back, reversed))
+}
+
+func TestTheSizeOfASpecIsWhatItTakesInMemory(t *testing.T) {
+	short := policyOf(0)
+	for range 1000 {
+		short.Spec.Rules[0].Require[0].AnyOf = append(short.Spec.Rules[0].Require[0].AnyOf, "x")
+	}
+	require.Equal(t, 17_000, resource.Size(short)-resource.Size(policyOf(0)), "a text has a head, too")
+	annotated := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Annotations: map[string]string{"a": "bc"}}}}
+	plain := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{}}}
+	require.Equal(t, 35, resource.Size(annotated)-resource.Size(plain))
+	require.Greater(t, resource.Size(plain), resource.Size(&v1alpha1.Verifier{}))
+}

@@ -7,6 +7,10 @@ const (
 	// of one namespace may reference. Each needs a watch at the API server.
 	maxReferences = 64
 
+	// maxReferenceBytes is what is kept of those of one namespace together. All may have
+	// 64 KiB, or some the largest bundles that are used.
+	maxReferenceBytes = 4 << 20
+
 	// firstRead is how long a namespace keeps its last configuration while a newly
 	// referenced Secret or ConfigMap is read. After that, resources that need the object
 	// deny. The first compilation waits longer: there is no configuration to keep.

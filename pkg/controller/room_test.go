@@ -55,5 +55,6 @@ func TestWhatIsKeptOfTheSecretsOfANamespaceIsBounded(t *testing.T) {
 		w.set.Want("team-a", nil)
 		w.set.Want("team-b", nil)
 		synctest.Wait()
+		require.Empty(t, w.room.taken)
 	})
 }

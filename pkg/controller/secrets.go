@@ -23,6 +23,7 @@ import (
 type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
 	grant func(policy.ObjectRef) string // how to grant read access to an object
+	room  room
 }
 
 // watched is the state of one watched object.
@@ -32,24 +33,39 @@ type watched struct {
 	err      error          // why the object cannot be read
 }
 
+// refused reports whether next says no more than w: that there is still no room.
+func (w watched) refused(next watched) bool {
+	return resource.ReasonOf(w.err) == policy.ReasonLimitExceeded && next.err != nil && w.err.Error() == next.err.Error()
+}
+
 func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespace)) *secretWatches {
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		own := &place{room: &w.room, of: source}
+		defer func() { _ = own.take(nil) }() // which always has room
 		var watch *secretwatch.Watch
 		watch = secretwatch.New(source, func() {
 			var found watched
 			found.object, found.answered, found.err = watch.Content()
+			if err := own.take(found.object); err != nil {
+				found.object, found.err = nil, err
+				stop() // drop it, and read it again after a pause
+			}
 			report(found)
 		})
 		watch.Run(ctx, clients)
 	}
-	set := prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
+	w.set = prefetch.New[verify.Namespace](follow, time.Now, prefetch.Options[watched]{
 		MaxKeys: maxReferences, FirstWait: firstRead,
 		// A failed request is no answer: until firstRead has passed, the namespace
 		// keeps its configuration.
 		Answers: func(found watched) bool { return found.answered },
+		News:    func(told, found watched) bool { return !told.refused(found) },
 	})
-	set.Notify(changed)
-	return &secretWatches{set: set, grant: func(policy.ObjectRef) string { return "" }}
+	w.set.Notify(changed)
+	return w
 }
 
 // references returns what resources reference, with the pull secrets of ServiceAccounts
@@ -107,5 +123,9 @@ func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.
 		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
 			Err: fmt.Errorf("landwaiter has no right to read it%s", w.grant(source))}
 	}
-	return resource.Broken{Source: source, Reason: policy.ReasonUnreadable, Err: err}
+	reason := policy.ReasonUnreadable
+	if resource.ReasonOf(err) == policy.ReasonLimitExceeded {
+		reason = policy.ReasonLimitExceeded
+	}
+	return resource.Broken{Source: source, Reason: reason, Err: err}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -18,20 +19,48 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// hoards is how many objects one team writes before the start, and again after it.
-const hoards = 150
+const (
+	// hoards is how many large objects one team writes before the start, and again after it.
+	hoards = 150
+	// piles is the same of objects that are each small enough to keep.
+	piles = 500
+)
 
 // TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory has one team write objects as
 // large as the API server takes: specs, annotations and finalizers. The definitions are
 // those of a version that did not limit specs, so that the replica's own limit is seen.
 func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
 	c := hoarded(t)
-	write := func(prefix string) {
-		t.Helper()
+	hoarding(t, c, func(prefix string) {
 		for i := range hoards {
 			hoard(t, c, prefix, i)
 		}
+	})
+}
+
+// TestATeamThatWritesManyPoliciesLeavesTheOthersTheirMemory has one team write 1,000 policies
+// of 58 KiB, and then delete all but two.
+func TestATeamThatWritesManyPoliciesLeavesTheOthersTheirMemory(t *testing.T) {
+	c := hoarded(t)
+	judged := hoarding(t, c, func(prefix string) {
+		for i := range piles {
+			require.NoError(t, c.Client.Create(suite.Within(t), pile(prefix, i)))
+		}
+	})
+	for i := range piles {
+		require.NoError(t, c.Client.Delete(suite.Within(t), pile("before", i)))
+		if i < piles-2 {
+			require.NoError(t, c.Client.Delete(suite.Within(t), pile("after", i)))
+		}
 	}
+	judged(gatekeeper.Allowed) // the last came when there was no room for them
+}
+
+// hoarding starts a replica for a quiet team and one that writes much, before the start and
+// after it. It returns what waits until the quiet team's images are judged right, and those of
+// the other as told.
+func hoarding(t *testing.T, c *cluster.Cluster, write func(prefix string)) (judged func(hoarder gatekeeper.Verdict)) {
+	t.Helper()
 	write("before")
 	registry, err := fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(t, err)
@@ -60,7 +89,7 @@ func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
 	name := func(namespace string, image fixture.Image) string {
 		return "[" + namespace + "]" + image.Reference.Name() + "@" + image.Reference.Digest.String()
 	}
-	right := func() {
+	judged = func(hoarder gatekeeper.Verdict) {
 		t.Helper()
 		suite.Eventually(t, func(ctx context.Context) error {
 			answer, err := server.Client.Ask(ctx, gatekeeper.VerifyPath, name("quiet", signed), name("quiet", unsigned), name("hoard", signed))
@@ -68,7 +97,7 @@ func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
 				return err
 			}
 			items := gatekeeper.Items(answer)
-			for key, want := range map[string]gatekeeper.Verdict{name("quiet", signed): gatekeeper.Allowed, name("quiet", unsigned): gatekeeper.Denied, name("hoard", signed): gatekeeper.Denied} {
+			for key, want := range map[string]gatekeeper.Verdict{name("quiet", signed): gatekeeper.Allowed, name("quiet", unsigned): gatekeeper.Denied, name("hoard", signed): hoarder} {
 				if got, why := gatekeeper.Judge(items[key]); got != want {
 					return fmt.Errorf("%s is %s: %s; %s", key, got, why, answer.SystemError)
 				}
@@ -76,10 +105,23 @@ func TestATeamThatFillsTheAPIServerLeavesTheOthersTheirMemory(t *testing.T) {
 			return nil
 		})
 	}
-	right()
+	judged(gatekeeper.Denied)
 	write("after")
-	right()
+	judged(gatekeeper.Denied)
 	t.Logf("at most %d MiB, of %d in the limit", w.within(t), limit)
+	return judged
+}
+
+// pile is a policy of 58 KiB that allows what the hoarder runs.
+func pile(prefix string, number int) client.Object {
+	patterns := make([]any, 60)
+	for i := range patterns {
+		patterns[i] = fmt.Sprintf("none.example.com/%s/%d", strings.Repeat("x", 480), i)
+	}
+	policy := suite.Resource("VerificationPolicy", "hoard", fmt.Sprintf("%s-%03d", prefix, number), "{}")
+	rule := map[string]any{"images": patterns, "action": "Deny"}
+	policy.Object["spec"] = map[string]any{"defaultAction": "Allow", "rules": []any{rule, rule}}
+	return policy
 }
 
 // hoarded starts an API server and makes the namespaces quiet and hoard.

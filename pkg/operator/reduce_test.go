@@ -40,6 +40,27 @@ func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
 	require.Equal(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "iris-admins", UID: "1", ResourceVersion: "7", Labels: member}}, reduced)
 }
 
+// What pins tags is read of policies, and of Stores whether there are any.
+func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
+	identity := metav1.ObjectMeta{Namespace: "iris", Name: "x", UID: "1", ResourceVersion: "7", Generation: 3}
+	rules := []v1alpha1.PolicyRule{{Images: []string{"**"}, Action: v1alpha1.RuleActionDeny}}
+	said := v1alpha1.VerificationPolicySpec{EnforcementAction: v1alpha1.EnforcementActionWarn, DefaultAction: v1alpha1.DefaultActionInherit, Tags: v1alpha1.TagActionPin}
+	whole := said
+	whole.Rules = rules
+	status := v1alpha1.Status{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady}}}
+	for name, c := range map[string]struct{ object, want v1alpha1.Object }{
+		"Store":  {&v1alpha1.Store{ObjectMeta: identity, Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}}, Status: v1alpha1.StoreStatus{Status: status}}, &v1alpha1.Store{ObjectMeta: identity}},
+		"policy": {&v1alpha1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: v1alpha1.VerificationPolicyStatus{Status: status}}, &v1alpha1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
+		"the cluster's policy": {
+			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: whole, Scope: v1alpha1.PolicyScopeFloor}, Status: v1alpha1.VerificationPolicyStatus{Status: status}},
+			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: said, Scope: v1alpha1.PolicyScopeFloor}}},
+	} {
+		reduced, err := reduce(c.object)
+		require.NoError(t, err)
+		require.Equal(t, c.want, reduced, name)
+	}
+}
+
 func TestAPodThatUsesAQuotaIsNoChangeOfIt(t *testing.T) {
 	quota := func(hard, used string, tenant string) *corev1.ResourceQuota {
 		q := &corev1.ResourceQuota{ObjectMeta: crowded("tenant", map[string]string{v1alpha1.LabelTenant: tenant}, nil)}

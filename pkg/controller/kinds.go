@@ -29,10 +29,13 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	var all []source.TypedSource[verify.Namespace]
 	for _, kind := range v1alpha1.Kinds() {
 		// Only specs matter: we write the statuses ourselves.
-		all = append(all, source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, predicate.GenerationChangedPredicate{}))
+		all = append(all, source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, specChanged()))
 	}
 	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, namespaceChanged()))
 }
+
+// specChanged passes what may change the spec of a resource.
+func specChanged() predicate.Predicate { return predicate.GenerationChangedPredicate{} }
 
 // namespaceChanged passes the creation and deletion of a namespace, the beginning of its
 // deletion (a home that is ending must not leave its Tenant to the cluster's rules), and

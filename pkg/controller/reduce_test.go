@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -30,4 +32,25 @@ func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
 	glass[v1alpha1.AnnotationBreakGlassReason] = "" // without a reason break-glass is not in force
 	identity.Annotations = glass
 	require.Equal(t, &corev1.Namespace{ObjectMeta: identity}, reduced)
+}
+
+// A watch that was interrupted lists again, and finds an object that was deleted and made
+// again meanwhile as another state of the one that it knew.
+func TestAResourceThatWasMadeAgainIsAChange(t *testing.T) {
+	policy := func(uid, version string, generation int64) *v1alpha1.VerificationPolicy {
+		return &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID(uid), ResourceVersion: version, Generation: generation}}
+	}
+	was, passes := policy("a", "1", 1), specChanged()
+	require.True(t, passes.Create(event.CreateEvent{Object: was}))
+	require.True(t, passes.Delete(event.DeleteEvent{Object: was}))
+	for name, c := range map[string]struct {
+		is     *v1alpha1.VerificationPolicy
+		change bool
+	}{
+		"another spec": {policy("a", "2", 2), true},
+		"a status":     {policy("a", "2", 1), false},
+		"made again":   {policy("b", "2", 1), true},
+	} {
+		require.Equal(t, c.change, passes.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: c.is}), name)
+	}
 }

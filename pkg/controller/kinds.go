@@ -34,8 +34,13 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, namespaceChanged()))
 }
 
-// specChanged passes what may change the spec of a resource.
-func specChanged() predicate.Predicate { return predicate.GenerationChangedPredicate{} }
+// specChanged passes what may change the spec of a resource: generations are those of one
+// object, and one that was made again while the watch was interrupted comes as an update.
+func specChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+	}}
+}
 
 // namespaceChanged passes the creation and deletion of a namespace, the beginning of its
 // deletion (a home that is ending must not leave its Tenant to the cluster's rules), and

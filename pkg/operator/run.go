@@ -142,6 +142,7 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 
 // reduce is the transform of the cache. Of a namespace it keeps what the platform says on it,
 // and of other kinds' metadata the Tenant that an object belongs to: teams may write the rest.
+// Of Landwaiter's resources it keeps what [pinner.pinnings] reads.
 func reduce(object any) (any, error) {
 	switch object := object.(type) {
 	case *corev1.Namespace:
@@ -159,9 +160,26 @@ func reduce(object any) (any, error) {
 	case *metav1.PartialObjectMetadata:
 		onlyTenant(object)
 	default:
-		return informer.Reduce(resource.Keep)(object)
+		return object, keep(object)
 	}
 	return object, nil
+}
+
+// keep reduces one of Landwaiter's resources. Of Stores it matters whether there are any, and of
+// policies what they say of tags, which their rules have no part in.
+func keep(object any) error {
+	if _, err := informer.Reduce(resource.Keep)(object); err != nil {
+		return err
+	}
+	switch object := object.(type) {
+	case *v1alpha1.Store:
+		object.Spec, object.Status = v1alpha1.StoreSpec{}, v1alpha1.StoreStatus{}
+	case *v1alpha1.VerificationPolicy:
+		object.Spec.Rules, object.Status = nil, v1alpha1.VerificationPolicyStatus{}
+	case *v1alpha1.ClusterVerificationPolicy:
+		object.Spec.Rules, object.Status = nil, v1alpha1.VerificationPolicyStatus{}
+	}
+	return nil
 }
 
 // onlyTenant drops all metadata that others may fill, but for the Tenant.

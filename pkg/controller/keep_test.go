@@ -62,3 +62,58 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 		return nil
 	})
 }
+
+// Those that came last are not kept while there is no room, and the first are not kept again
+// when they are gone: nothing but the sizes of all decides.
+func TestMorePoliciesThanAreKeptDenyInTheirNamespaceAloneAndTheRestComesBack(t *testing.T) {
+	c := running(t)
+	hoard, other := namespace(t, c, "hoard"), namespace(t, c, "other")
+	policy := func(namespace string, number, patterns int) *v1alpha1.VerificationPolicy {
+		p := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(namespace, fmt.Sprintf("p%03d", number))}
+		p.Spec.DefaultAction = v1alpha1.DefaultActionAllow
+		for range 2 {
+			rule := v1alpha1.PolicyRule{Action: v1alpha1.RuleActionDeny}
+			for i := range patterns {
+				rule.Images = append(rule.Images, fmt.Sprintf("none.example.com/%s/%d", strings.Repeat("x", 480), i))
+			}
+			p.Spec.Rules = append(p.Spec.Rules, rule)
+		}
+		return p
+	}
+	create := func(from, to int) {
+		for i := range to - from {
+			require.NoError(t, c.Client.Create(t.Context(), policy(hoard, from+i, 60)))
+		}
+	}
+	create(0, 60)
+	require.NoError(t, c.Client.Create(t.Context(), policy(other, 0, 1)))
+	set, _ := run(t, c.Config, controller.Options{})
+	eventually(t, func(context.Context) error { return set.Ready() })
+	broken := func(namespace string) string {
+		return set.Snapshot().For(verify.Namespace(namespace)).Layers[0].Broken
+	}
+	require.Empty(t, broken(other))
+	create(60, 120)
+	eventually(t, func(context.Context) error {
+		if why := broken(hoard); !strings.Contains(why, "the limit is 4096 KiB (VerificationPolicy ") {
+			return fmt.Errorf("it is broken by: %s", why)
+		}
+		return nil
+	})
+	require.Empty(t, broken(other))
+	for i := range 117 {
+		require.NoError(t, c.Client.Delete(t.Context(), policy(hoard, i, 0)))
+	}
+	eventually(t, func(context.Context) error {
+		if why := broken(hoard); why != "" {
+			return fmt.Errorf("still broken: %s", why)
+		}
+		reports := set.Snapshot().Reports(verify.Namespace(hoard))
+		for source, report := range reports {
+			if len(reports) > 3 || !report.Ready.True {
+				return fmt.Errorf("of %d, %s is %v", len(reports), source, report.Ready)
+			}
+		}
+		return nil
+	})
+}

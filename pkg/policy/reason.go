@@ -13,7 +13,7 @@ const (
 	ReasonNotFound          Reason = "NotFound"          // a referenced object, image or credential does not exist
 	ReasonReferenceNotReady Reason = "ReferenceNotReady" // a referenced resource cannot be used
 	ReasonAccessDenied      Reason = "AccessDenied"      // Landwaiter may not read a referenced object, or the registry refuses access
-	ReasonUnreadable        Reason = "Unreadable"        // a referenced object cannot be read now
+	ReasonUnreadable        Reason = "Unreadable"        // a referenced object, or the spec itself, cannot be read now
 	ReasonLimitExceeded     Reason = "LimitExceeded"     // there is more evidence, or more to compile, than the limit
 	ReasonDuplicate         Reason = "Duplicate"         // several files declare the same object
 	ReasonIgnored           Reason = "Ignored"           // a file declares an object that Landwaiter does not use

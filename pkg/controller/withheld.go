@@ -69,7 +69,7 @@ func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects) (w
 	w.ledger.Settle(string(namespace), o.Resources)
 	missing := map[v1alpha1.Object]bool{}
 	var wanted []version
-	for _, object := range resource.Withheld(o.Resources) {
+	for _, object := range resource.ReadAgain(o.Resources) {
 		missing[object] = true
 		wanted = append(wanted, versionOf(object))
 	}

@@ -37,7 +37,7 @@ func identityOf(object v1alpha1.Object) identity {
 
 // Keep is [Keep] for an object that is going to be kept with those of earlier calls. It drops
 // the spec if those of its share take too much otherwise; [Missing] then says so, and
-// [Withheld] when to read it again.
+// [ReadAgain] when to read it again.
 func (l *Ledger) Keep(object v1alpha1.Object) error {
 	if err := Keep(object); err != nil {
 		return err

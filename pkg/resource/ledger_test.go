@@ -50,7 +50,7 @@ func TestSpecsThatANamespaceHasNoRoomForAreWithheldWithTheirSize(t *testing.T) {
 		require.Equal(t, resource.Size(same[i]), resource.Size(object), "what is withheld has the size that it had")
 		require.Equal(t, object.GetGeneration(), same[i].GetGeneration(), "its status is written for this generation")
 	}
-	require.Empty(t, resource.Withheld(objects), "all together do not fit")
+	require.Empty(t, resource.ReadAgain(objects), "all together do not fit")
 	err := resource.Share{Namespace: "team-a"}.Excess(map[string]int{"VerificationPolicy": total, "Store": 1 << 20, "Verifier": 0})
 	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7049 KiB, the limit is 4096 KiB (VerificationPolicy 6025 KiB, Store 1024 KiB): delete some")
 	require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
@@ -91,7 +91,7 @@ func TestWhatIsGoneMakesRoomOnceItIsSettled(t *testing.T) {
 	objects := many(100)
 	require.NotZero(t, keepAll(t, &l, objects))
 	left := objects[98:]
-	require.Len(t, resource.Withheld(left), 2, "they fit now, so they are read again")
+	require.Len(t, resource.ReadAgain(left), 2, "they fit now, so they are read again")
 	require.NotZero(t, keepAll(t, &l, many(100)[98:]), "nobody has said yet that the others are gone")
 	l.Settle("team-a", left)
 	require.Zero(t, keepAll(t, &l, many(100)[98:]))

@@ -107,9 +107,9 @@ func Missing(object v1alpha1.Object) error {
 	return Oversized(object)
 }
 
-// Withheld returns those of objects whose spec is withheld though all specs of their share fit
+// ReadAgain returns those of objects whose spec is withheld though all specs of their share fit
 // into its limit: whoever keeps objects reads these again. Objects are all of their shares.
-func Withheld(objects []v1alpha1.Object) (found []v1alpha1.Object) {
+func ReadAgain(objects []v1alpha1.Object) (found []v1alpha1.Object) {
 	total := map[Share]int{}
 	for _, object := range objects {
 		share, _ := ShareOf(object)

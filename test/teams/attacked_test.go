@@ -106,7 +106,7 @@ func standFor() (all []*unstructured.Unstructured) {
 		color := tenant[len("iris-"):]
 		add(tenant, suite.Object("{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: %s, name: %s}}", tenant, tenant),
 			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: landwaiter-tenant}, data: {tenant: %s}}", tenant, tenant),
-			suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: %s}, spec: {serviceAccountName: %s, path: ./, prune: true}}", tenant, tenant, tenant))
+			suite.Object("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: %s, finalizers: [finalizers.fluxcd.io]}, spec: {serviceAccountName: %s, path: ./, prune: true}}", tenant, tenant, tenant))
 		for _, namespace := range []string{tenant, tenant + "-web"} {
 			add(tenant, suite.Object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: %s, name: default-deny}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}", namespace),
 				suite.Object("{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: %s, name: tenant}, spec: {hard: {pods: 50}}}", namespace),
@@ -118,7 +118,8 @@ func standFor() (all []*unstructured.Unstructured) {
 	// Trust, where teams keep it.
 	for _, namespace := range []string{"iris-green", "iris-green-web", "iris-red", "iris-red-web"} {
 		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}", namespace),
-			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: keys}, stringData: {cosign.pub: x}}", namespace))
+			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: keys}, stringData: {cosign.pub: x}}", namespace),
+			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: keys}, data: {cosign.pub: x}}", namespace))
 	}
 	return all
 }
@@ -148,7 +149,9 @@ func people() []*unstructured.Unstructured {
 func (w *arena) as(t *testing.T, who persona) client.Client {
 	t.Helper()
 	if w.clients[who.user] == nil {
-		c, err := w.NewClient(w.As(who.user, who.groups...))
+		config := w.As(who.user, who.groups...)
+		config.QPS = -1 // an attack is a request or two, and there are hundreds
+		c, err := w.NewClient(config)
 		require.NoError(t, err)
 		w.clients[who.user] = c
 	}
@@ -252,7 +255,7 @@ func apiVersions() map[string]string {
 	const v1, rbac = "v1", "rbac.authorization.k8s.io/v1"
 	return map[string]string{
 		"Namespace": v1, "ConfigMap": v1, "ResourceQuota": v1, "ServiceAccount": v1, "Secret": v1, "Pod": v1, "RoleBinding": rbac,
-		"NetworkPolicy": "networking.k8s.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1alpha1",
+		"NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1alpha1",
 		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1alpha1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
 	}
 }

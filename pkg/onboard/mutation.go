@@ -72,22 +72,27 @@ func (m Mutation) scoped(tenant *v1alpha1.Tenant, name, asks string, namespaces 
 		return nil
 	}
 	labels := map[string]string{v1alpha1.LabelTenant: tenant.Name, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
-	name = shortened(name)
-	provider := m.provider(name, "/v1/namespaces/"+asks+"/mutate", labels)
-	return append([]*unstructured.Unstructured{provider}, m.assigns(name, name, map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
+	provider := m.provider(shortened(name, maxProvider), "/v1/namespaces/"+asks+"/mutate", labels)
+	return append([]*unstructured.Unstructured{provider}, m.assigns(shortened(name, maxPrefix), provider.GetName(), map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
 }
 
-// maxPrefix begins names of Assigns, for which Gatekeeper accepts 63 bytes with the
-// longest ending.
-const maxPrefix = 63 - len("-pods-ephemeralcontainers")
+const (
+	// maxProvider is the longest name that Gatekeeper accepts. The operator's fence compares the
+	// name of a Provider with the namespace that it asks, so it is shortened only if it must be.
+	maxProvider = 63
+	// maxPrefix begins names of Assigns, for which Gatekeeper accepts as many bytes with the
+	// longest ending.
+	maxPrefix = maxProvider - len("-pods-ephemeralcontainers")
+)
 
-// shortened cuts a name and keeps it apart from others by a hash.
-func shortened(name string) string {
-	if len(name) <= maxPrefix {
+// shortened cuts a name to a length and keeps it apart from others by a hash. The fence knows
+// the form.
+func shortened(name string, most int) string {
+	if len(name) <= most {
 		return name
 	}
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(name)))[:10]
-	return strings.TrimRight(name[:maxPrefix-len(hash)-1], "-.") + "-" + hash
+	return strings.TrimRight(name[:most-len(hash)-1], "-.") + "-" + hash
 }
 
 func (m Mutation) provider(name, path string, labels map[string]string) *unstructured.Unstructured {

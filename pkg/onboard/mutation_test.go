@@ -63,3 +63,18 @@ func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
 		}
 	}
 }
+
+// The operator's fence compares the name of a Provider with the namespace that it asks.
+func TestAProvidersNameSaysWhichNamespaceItAsks(t *testing.T) {
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: "home"}}
+	tenant.Name = "iris-green"
+	namespace := "iris-green-" + strings.Repeat("x", 23)
+	for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, namespace)...) {
+		provider, _, err := unstructured.NestedString(object.Object, "spec", "parameters", "assign", "externalData", "provider")
+		require.NoError(t, err)
+		if object.GetKind() == "Provider" {
+			provider = object.GetName()
+		}
+		require.Contains(t, []string{"landwaiter-tenant-iris-green", "landwaiter-tenant-iris-green." + namespace}, provider)
+	}
+}

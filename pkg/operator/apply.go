@@ -225,19 +225,32 @@ func (e *Engine) find(ctx context.Context, object *unstructured.Unstructured) (*
 
 const somebodyElses = "%s exists and is somebody else's (%s): delete it, or `landwaiter tenant add --adopt` takes it over"
 
-// unlisted is what the fence says of a Tenant that Landwaiter has not listed.
-const unlisted = "-operated-tenants does not list Tenant "
+// What the fence says.
+const (
+	// unlisted is about a Tenant that Landwaiter has not listed.
+	unlisted = "-operated-tenants does not list Tenant "
+	// takesOver is about an object that exists without the labels of the Tenant.
+	takesOver = "the operator takes over no object"
+)
+
+// refusedByPolicy reports whether a guardrail refused a request. It may be a matter of moments:
+// the API server may see a change of a Tenant later than the operator.
+func refusedByPolicy(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '")
+}
 
 // refused turns what the API server refuses for good into a Problem.
 func (e *Engine) refused(err error, object *unstructured.Unstructured, report *Report) error {
 	ref := refOf(object)
+	report.refused = report.refused || refusedByPolicy(err)
 	switch {
 	// A definition that is gone is still known for a while.
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err) && object.GetKind() == onboard.KindRegistries:
 		report.problem(policy.ReasonNotInstalled, ref, "the cluster does not know %s of %s: %s", object.GetKind(), object.GroupVersionKind().Group, installs(object.GetKind()))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted):
-		report.unlisted = true
 		report.problem(policy.ReasonUnfinished, ref, "%s waits until Landwaiter has listed the Tenant for the operator's fence (do its pods run, with --operated-tenants-role?)", ref)
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), takesOver):
+		report.problem(policy.ReasonNotOwned, ref, somebodyElses, ref, "it does not have the labels of the Tenant")
 	case apierrors.IsForbidden(err):
 		report.problem(policy.ReasonAccessDenied, ref, "%s cannot be applied: %s%s", ref, err, bindItself(object))
 	case apierrors.IsConflict(err):

@@ -91,8 +91,8 @@ func stray(tenant *v1alpha1.Tenant) *corev1.Namespace {
 	for name == tenant.Spec.Home || slices.Contains(tenant.Spec.Namespaces, name) {
 		name += "x"
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		v1alpha1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationMade: tenant.Name},
+		Labels: map[string]string{v1alpha1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
 }
 
 // refuses asks for an object that a policy must refuse.

@@ -93,6 +93,7 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 				}
 				asked = namespace.Name
 				require.Equal(t, c.tenant.Name, namespace.Labels[v1alpha1.LabelTenant])
+				require.Equal(t, c.tenant.Name, namespace.Annotations[v1alpha1.AnnotationMade], "the other policy would refuse it, which proves nothing")
 				return c.answer
 			}}, objects...)}
 			err := f.Prove(t.Context())

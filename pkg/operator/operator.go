@@ -133,8 +133,8 @@ type Report struct {
 	// were applied.
 	Uncounted []policy.ObjectRef
 
-	// unlisted says that the fence does not know the Tenant yet.
-	unlisted bool
+	// refused says that a guardrail refused something.
+	refused bool
 	// unrestricted are namespaces, "" for all, with the restriction that they lack.
 	unrestricted map[string]policy.ObjectRef
 }

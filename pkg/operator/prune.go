@@ -67,6 +67,7 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 	object.SetName(found.Name)
 	if err := e.client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
 		if apierrors.IsForbidden(err) {
+			report.refused = report.refused || refusedByPolicy(err)
 			report.problem(policy.ReasonAccessDenied, refOf(found), "%s cannot be removed: %s", refOf(found), err)
 			return nil
 		}
@@ -114,6 +115,7 @@ func (e *Engine) release(ctx context.Context, object client.Object, annotations 
 	case apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
+		report.refused = report.refused || refusedByPolicy(err)
 		report.problem(policy.ReasonAccessDenied, refOf(object), "%s cannot be released: %s", refOf(object), err)
 		return nil
 	case err != nil:

@@ -40,7 +40,7 @@ type reconciler struct {
 	pins *pinner
 }
 
-var errUnlisted = errors.New("the operator's fence does not know the Tenant yet")
+var errRefused = errors.New("a guardrail refused something of the Tenant, which the API server may not know yet as it is")
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -93,8 +93,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, string(report.Problems[0].Reason), messages(report.Problems)
 	}
 	err = r.condition(ctx, tenant, condition)
-	if err == nil && report.unlisted {
-		err = errUnlisted // a matter of moments: tried again soon, then less and less often
+	if err == nil && report.refused {
+		err = errRefused // often a matter of moments: tried again soon, then less and less often
 	}
 	if err != nil {
 		r.rounds.failed(tenant.Name, time.Now())
@@ -115,6 +115,9 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1alpha1.Tenant) (recon
 	r.logReport(tenant, &deletion.Report)
 	if len(deletion.Problems) > 0 {
 		err := r.condition(ctx, tenant, metav1.Condition{Status: metav1.ConditionFalse, Reason: string(deletion.Problems[0].Reason), Message: messages(deletion.Problems)})
+		if err == nil && deletion.refused {
+			err = errRefused
+		}
 		return reconcile.Result{RequeueAfter: maxRetryPause}, err
 	}
 	if len(deletion.Pending) > 0 {

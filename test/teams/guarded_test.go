@@ -5,10 +5,13 @@ package teams
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +20,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
-	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -33,7 +35,7 @@ func blue(t *testing.T) (*v1alpha1.Tenant, []*unstructured.Unstructured) {
 		},
 		Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: map[string]v1alpha1.Variable{"REGION": "eu"},
 			Source: &v1alpha1.TenantSource{URL: "https://example.com/blue"}},
-		Isolation: v1alpha1.TenantIsolation{Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
+		Isolation: v1alpha1.TenantIsolation{Quota: corev1.ResourceList{"pods": resource.MustParse("50"), "requests.memory": resource.MustParse("2048Mi")}, Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
 	}}
 	objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
 	require.NoError(t, err)
@@ -48,7 +50,10 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	w.allRefuse(t)
 	tenant, objects := blue(t)
 	require.NoError(t, w.Client.Create(suite.Within(t), tenant))
-	t.Cleanup(func() { require.NoError(t, w.Client.Delete(suite.Within(t), tenant)) })
+	t.Cleanup(func() {
+		_ = w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(suite.Within(t), tenant)))
+	})
 	as := w.as(t, operator())
 	for _, object := range objects {
 		if object.GetKind() == "Namespace" {
@@ -58,8 +63,13 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 			return as.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("landwaiter-tenant"))
 		})
 	}
-	pinning, err := cluster.DecodeFile(suite.Root + "/pkg/onboard/testdata/mutation.yaml")
-	require.NoError(t, err)
+	// And for what pins tags, whatever has to be shortened.
+	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1alpha1.TenantSpec{Home: "iris-green"}}
+	m := onboard.Mutation{CABundle: []byte("x"), Labels: map[string]string{"app.kubernetes.io/managed-by": "landwaiter-operator"}}
+	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}), m.Tenant(owner, []string{"iris-green", "iris-green-web"}))
+	for _, namespace := range []string{"iris-green-web", "iris-green-" + strings.Repeat("x", 30), "iris-green-" + strings.Repeat("x", 40) + "--" + strings.Repeat("x", 10)} {
+		pinning = append(pinning, m.Namespace(owner, namespace)...)
+	}
 	for _, object := range pinning {
 		require.NoError(t, as.Create(suite.Within(t), object, client.DryRunAll), "%s %s", object.GetKind(), object.GetName())
 	}
@@ -85,14 +95,19 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 		}
 	}
 	t.Logf("%d objects, %d requests of a namespace's cluster-admin refused", len(objects), guarded)
-	// In the order of a deletion, which the Tenant's own list of registries must not outlive.
-	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"isolation":{"registries":null}}}`))))
+	// What restricts goes no sooner than the Tenant: in the order of a deletion.
+	require.True(t, refusedBy(as.Delete(suite.Within(t), named("NetworkPolicy", "iris-blue-web", "default-deny"), client.DryRunAll), "operator-tenants"))
+	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"onDelete":"DeleteMade"}}`))))
+	require.NoError(t, w.Client.Delete(suite.Within(t), tenant))
 	suite.Eventually(t, func(ctx context.Context) error {
 		return as.Delete(ctx, named(onboard.KindRegistries, "", tenant.Name), client.DryRunAll)
 	})
+	orphan := change("Kustomization", "iris-blue", "iris-blue", `{"spec":{"suspend":true,"deletionPolicy":"Orphan"}}`)
+	require.NoError(t, orphan(suite.Within(t), as))
 	for _, object := range slices.Backward(objects) {
 		require.NoError(t, as.Delete(suite.Within(t), object.DeepCopy()), "%s %s", object.GetKind(), object.GetName())
 	}
+	require.NoError(t, as.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
 // Kinds that the renderer will have one day must be guarded, too.

@@ -233,10 +233,10 @@ const (
 	takesOver = "the operator takes over no object"
 )
 
-// refusedByPolicy reports whether a guardrail refused a request. It may be a matter of moments:
-// the API server may see a change of a Tenant later than the operator.
+// refusedByPolicy reports whether a guardrail refused a request for a reason that may pass: the
+// API server may see a change of a Tenant later than the operator.
 func refusedByPolicy(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '")
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '") && !strings.Contains(err.Error(), takesOver)
 }
 
 // refused turns what the API server refuses for good into a Problem.

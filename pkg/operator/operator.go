@@ -133,7 +133,7 @@ type Report struct {
 	// were applied.
 	Uncounted []policy.ObjectRef
 
-	// refused says that a guardrail refused something.
+	// refused says that a guardrail refused something that it may let pass in a moment.
 	refused bool
 	// unrestricted are namespaces, "" for all, with the restriction that they lack.
 	unrestricted map[string]policy.ObjectRef

@@ -14,8 +14,8 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
-// The condition of the Tenant names the object and what to do, and what a guardrail refused
-// is tried again soon: the API server may not know the Tenant's last change yet.
+// The condition of the Tenant names the object and what to do. What a guardrail refused is tried
+// again soon, because the API server may not know the Tenant's last change yet.
 func TestWhatAGuardrailRefusesIsSaidAndTriedAgain(t *testing.T) {
 	const by = "ValidatingAdmissionPolicy 'landwaiter-operator-fence' with binding 'landwaiter-operator-fence' denied request: "
 	for about, c := range map[string]struct {
@@ -25,7 +25,7 @@ func TestWhatAGuardrailRefusesIsSaidAndTriedAgain(t *testing.T) {
 		soon   bool
 	}{
 		"somebody else's object": {by + "the operator takes over no object: configmaps tenant-vars is not a Tenant's", policy.ReasonNotOwned,
-			"ConfigMap green/tenant-vars exists and is somebody else's (it does not have the labels of the Tenant): delete it, or `landwaiter tenant add --adopt` takes it over", true},
+			"ConfigMap green/tenant-vars exists and is somebody else's (it does not have the labels of the Tenant): delete it, or `landwaiter tenant add --adopt` takes it over", false},
 		"a Tenant that is not listed": {by + "ClusterRole landwaiter-operated-tenants does not list Tenant green", policy.ReasonUnfinished, "waits until Landwaiter has listed the Tenant", true},
 		"something else":              {by + "Tenant green has no configmaps tenant-vars", policy.ReasonAccessDenied, "cannot be applied", true},
 		"a right that is missing":     {"User \"x\" cannot patch resource", policy.ReasonAccessDenied, "cannot be applied", false},

@@ -1,0 +1,83 @@
+//go:build e2e
+
+package teams
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/onboard"
+	"github.com/landwaiter/landwaiter/test/kit/suite"
+)
+
+// forms are Tenants that differ in what is rendered for them.
+func forms() map[string]*v1alpha1.Tenant {
+	source := func(url string) *v1alpha1.TenantSource {
+		return &v1alpha1.TenantSource{URL: url, SecretRef: &v1alpha1.SecretRef{Name: "login"}}
+	}
+	group := []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "people"}}
+	variables := map[string]v1alpha1.Variable{"REGION": "eu"}
+	made := map[string]*v1alpha1.Tenant{
+		"alone": {Spec: v1alpha1.TenantSpec{People: v1alpha1.TenantPeople{Admins: group}, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: variables, Source: source("oci://example.com/x")},
+			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityBaseline, Quota: corev1.ResourceList{"pods": resource.MustParse("5"), "limits.cpu": resource.MustParse("1500m")}}}},
+		"prefixed": {Spec: v1alpha1.TenantSpec{NamespacePrefix: "form-prefixed-", Namespaces: []string{"form-prefixed-a", "form-other"}, People: v1alpha1.TenantPeople{Admins: group, Developers: group, Viewers: group},
+			Reconciler: &v1alpha1.TenantReconciler{CreateNamespaces: true, Path: "./apps", Source: source("ssh://git@example.com/x")}, Isolation: v1alpha1.TenantIsolation{Quota: corev1.ResourceList{"requests.memory": resource.MustParse("2048Mi")}}}},
+		"open": {Spec: v1alpha1.TenantSpec{Namespaces: []string{"form-open-a"}, People: v1alpha1.TenantPeople{Viewers: group},
+			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityPrivileged, Network: v1alpha1.NetworkIsolationOpen}}},
+		"demo":   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}}, Spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Variables: variables, Source: source("https://example.com/x")}}},
+		"shared": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemoShared}}, Spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Path: onboard.DemoPath}}},
+	}
+	for name, tenant := range made {
+		tenant.Name, tenant.Spec.Home = "form-"+name, "form-"+name
+		if source := tenant.Spec.Reconciler; source != nil && source.Source != nil {
+			source.Source.Interval = &metav1.Duration{Duration: 90e9}
+		}
+	}
+	return made
+}
+
+// The fence renders Tenants a second time: a field that it does not know would be refused.
+func TestTheFenceLetsEveryFormOfATenantPass(t *testing.T) {
+	w := attacked(t)
+	w.allRefuse(t)
+	as := w.as(t, operator())
+	w.planted(t, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: forms}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate]}]}"),
+		binding("", "forms", "forms", serviceAccount(suite.System, "landwaiter-operator")))
+	for about, tenant := range forms() {
+		t.Run(about, func(t *testing.T) {
+			objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
+			require.NoError(t, err)
+			require.NoError(t, w.Client.Create(suite.Within(t), tenant))
+			t.Cleanup(func() { require.NoError(t, w.Client.Delete(suite.Within(t), tenant)) })
+			suite.Eventually(t, func(ctx context.Context) error { // the fence knows the Tenant
+				free := suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: %s}, annotations: {landwaiter.dev/made: %s}}}", tenant.Name, tenant.Name)
+				if err := as.Create(ctx, free, client.DryRunAll); !refusedBy(err, "operator-tenants") {
+					return fmt.Errorf("not refused: %w", err)
+				}
+				return nil
+			})
+			for range 2 {
+				for _, object := range objects {
+					applied := object.DeepCopy()
+					if object.GetKind() == "Namespace" {
+						applied.SetAnnotations(map[string]string{v1alpha1.AnnotationMade: tenant.Name})
+					}
+					require.NoError(t, as.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("landwaiter-tenant")), "%s %s", object.GetKind(), object.GetName())
+				}
+			}
+			for _, object := range objects {
+				if object.GetNamespace() == "" {
+					require.NoError(t, w.Client.Delete(suite.Within(t), object.DeepCopy()))
+				}
+			}
+		})
+	}
+}

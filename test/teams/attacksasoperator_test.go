@@ -183,7 +183,7 @@ func attacksOnTenantsAsOperator() []attack {
 		{"rights for somebody whom the Tenant does not name", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"User","name":"eve"}`)},
 		{"rights of an admin for a developer", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"Group","name":"green-devs"}`)},
 		{"rights by another name", operator(), rule, "", "has no rolebindings x in namespace iris-green-web", create(bound, "iris-green-web", "x", ofGreen, "admin", "{kind: Group, name: green-admins}")},
-		{"another role by a known name", operator(), rule, "", "gives ClusterRole admin to others", create(bound, "green-shop", "iris-green-viewers", ofGreen, "admin", "{kind: Group, name: green-viewers}")},
+		{"another role by a known name", operator(), rule, "", "gives ClusterRole admin to others", create(bound, "iris-green", "landwaiter-material", ofGreen, "admin", "{kind: ServiceAccount, namespace: landwaiter-system, name: landwaiter}")},
 		{"rights in home for a developer", operator(), rule, "", "has no rolebindings iris-green-developers", create(bound, "iris-green", "iris-green-developers", ofGreen, "edit", "{kind: Group, name: green-devs}")},
 		{"rights for another team", operator(), rule, "", "to others than these", subjectsOf("iris-green-web", "iris-green-reconciler", `{"kind":"ServiceAccount","namespace":"iris-red","name":"iris-red"}`)},
 		{"Secrets of home for somebody", operator(), rule, "", "to others than these", create(bound, "iris-green", "landwaiter-material", ofGreen, "landwaiter-material", "{kind: ServiceAccount, namespace: iris-red, name: iris-red}")},

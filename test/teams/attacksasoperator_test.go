@@ -204,7 +204,7 @@ func attacksOnTenantsAsOperator() []attack {
 		{"variables that the Tenant does not have", operator(), rule, "", "has no configmaps tenant-vars", labelled("ConfigMap", "iris-green", "tenant-vars", ", data: {a: b}")},
 		{"tell a team that it is another", operator(), rule, "", "has another tenant of configmaps landwaiter-tenant", change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"tenant":"iris-red"}}`)},
 		{"tell a team that it has another namespace", operator(), rule, "", "has not all namespaces", change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"namespaces":"iris-green\niris-red"}}`)},
-		{"a quota that the Tenant does not have", operator(), rule, "", "has no resourcequotas tenant", change("ResourceQuota", "iris-green-web", "tenant", `{"spec":{"hard":{"pods":"0"}}}`)},
+		{"a quota that the Tenant does not have", operator(), rule, "", "has another quota in namespace iris-green-web", change("ResourceQuota", "iris-green-web", "tenant", `{"spec":{"hard":{"pods":"0"}}}`)},
 		{"open the default-deny", operator(), rule, "", "has another ingress of networkpolicies default-deny", change("NetworkPolicy", "iris-green-web", "default-deny", `{"spec":{"ingress":[{}]}}`)},
 		{"have it deny less", operator(), rule, "", "has another policyTypes of networkpolicies default-deny", change("NetworkPolicy", "iris-green-web", "default-deny", `{"spec":{"policyTypes":["Ingress"]}}`)},
 		{"have it deny some pods", operator(), rule, "", "has another podSelector of networkpolicies default-deny", change("NetworkPolicy", "iris-green-web", "default-deny", `{"spec":{"podSelector":{"matchLabels":{"a":"b"}}}}`)},

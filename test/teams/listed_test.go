@@ -20,7 +20,8 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// serve runs Landwaiter itself with the rights of its account.
+// serve runs Landwaiter itself with the rights of its account. Afterwards all Tenants are listed
+// again: other tests have no Landwaiter that lists theirs.
 func (w *installation) serve(t *testing.T) {
 	t.Helper()
 	ports, err := cluster.FreePorts(3)
@@ -31,7 +32,10 @@ func (w *installation) serve(t *testing.T) {
 		"--own-namespace=" + suite.System, "--tls-secret=landwaiter-tls", "--rotate-certificates", "--insecure-no-client-auth", "--operated-tenants-role=landwaiter-operated-tenants", "--show-effective-rules",
 		fmt.Sprintf("--address=127.0.0.1:%d", ports[0]), fmt.Sprintf("--health-address=127.0.0.1:%d", ports[1]), fmt.Sprintf("--metrics-address=127.0.0.1:%d", ports[2])}})
 	require.NoError(t, err)
-	t.Cleanup(func() { process.Terminate(suite.Patience) })
+	t.Cleanup(func() {
+		process.Terminate(suite.Patience)
+		require.NoError(t, w.listAll(suite.Within(t)))
+	})
 }
 
 // listed are the names in the role.
@@ -52,7 +56,6 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "listed")
 	w.vacant(t, "listed")
-	t.Cleanup(func() { require.NoError(t, w.listAll(suite.Within(t))) })
 	require.NoError(t, w.list(suite.Within(t), ""))
 	w.operate(t)
 	w.tenant(t, "metadata: {name: listed}\nspec: {home: listed, people: {admins: [{kind: Group, name: a}]}}")

@@ -155,9 +155,9 @@ func granted() []string {
 
 		"operator | cluster | system | get", // to see whether an admin has bound what it may not
 		// Its fence compares what it writes with the Tenant, which has none of these objects and says nothing of
-		// annotations. It takes away bindings, and a quota that the Tenant does not have.
-		"operator | own home other other-home | wishes team binding flux guarded-policy | " + read,
-		"operator | own home other other-home | guarded-quota guarded-binding | get list delete",
+		// annotations. It takes away bindings.
+		"operator | own home other other-home | wishes team binding flux guarded-policy guarded-quota | " + read,
+		"operator | own home other other-home | guarded-binding | get list delete",
 		"operator | cluster | cluster-policy tenants | " + read,
 		"operator | cluster | fence | get",
 		"operator | own home other other-home | namespace | get",

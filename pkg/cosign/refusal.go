@@ -77,7 +77,7 @@ func checkRepository(ref image.Reference, signed string) error {
 
 func wrongAnnotations(name, value string) error {
 	return verify.Refuse(policy.ReasonWrongAnnotations, fmt.Sprintf("the signature does not carry the annotation %.100s=%.100s", name, value),
-		fmt.Sprintf("sign the image again with this annotation (cosign sign -a %.100s=%.100s)", name, value))
+		"sign the image again with this annotation")
 }
 
 func wrongPredicate() error {
@@ -87,12 +87,12 @@ func wrongPredicate() error {
 
 func keyless() error {
 	return verify.Refuse(policy.ReasonKeyless, "the signature is made with a certificate, and the Verifier wants one of its keys",
-		"sign with one of its keys (cosign sign --key), or use a Verifier with keyless")
+		"use a Verifier with keyless, or sign with one of its keys")
 }
 
 func keyed() error {
 	return verify.Refuse(policy.ReasonKeyed, "the signature is made with a key, and the Verifier wants an identity",
-		"sign keyless (cosign sign without --key), or use a Verifier with keys")
+		"use a Verifier with keys, or sign keyless, without --key")
 }
 
 func unsupported() error {

@@ -149,7 +149,7 @@ func (a algorithm) verifyBundle(content *bundle.Bundle, artifact bundleverify.Ar
 func (s *signers) wrongKey() error {
 	stores := s.stores()
 	return verify.Refuse(policy.ReasonWrongKey, fmt.Sprintf("no key of %s verifies the signature%s", stores, s.orLog()),
-		fmt.Sprintf("sign the image with a key of %s, or have the signer's public key added there", stores))
+		fmt.Sprintf("have the signer's public key added to %s, or sign the image with a key of it", stores))
 }
 
 // orLog adds a missing log entry as a possible cause to a message if signatures must be

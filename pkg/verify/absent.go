@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
@@ -9,8 +11,8 @@ import (
 )
 
 // absent returns the finding of a verifier for whose kind of evidence subject has none:
-// what is missing, the command that makes it, and where was looked. Of listed manifests
-// that refer to subject, none was of that kind.
+// what is missing, where was looked, and the command that makes it, alone, so that it can be
+// copied. Of listed manifests that refer to subject, none was of that kind.
 func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 	what, kind, tag := "signature", strings.ToLower(v.Type)+" signature", ""
 	switch v.Type {
@@ -21,18 +23,35 @@ func (v *Verifier) absent(subject image.Reference, listed int) policy.Finding {
 	case "":
 		kind = what
 	}
-	fix, looked := fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest), "the referrers of this digest"
-	if v.Command != "" {
-		fix = fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
-	}
-	if tag != "" { // shortened, because the whole digest comes before it
+	fix, looked := cmp.Or(v.makes(subject), fmt.Sprintf("make one for %s@%s", subject.Name(), subject.Digest)), "the referrers of this digest"
+	if tag != "" { // shortened, because the command has the whole digest
 		looked = fmt.Sprintf("the tag %s-%.12s….%s and %s", subject.Digest.Algorithm(), subject.Digest.Encoded(), tag, looked)
 	}
 	if listed > 0 {
 		what, looked = kind, fmt.Sprintf("%s, which has %d of another kind", looked, listed)
 	}
-	return v.finding(policy.Finding{Reason: policy.ReasonNoEvidence, Message: "no " + what + " was found",
-		Remediation: fmt.Sprintf("%s (looked at %s)", fix, looked)})
+	return v.finding(policy.Finding{Reason: policy.ReasonNoEvidence, Remediation: fix,
+		Message: fmt.Sprintf("no %s was found (looked at %s)", what, looked)})
+}
+
+// makes returns the command that makes evidence of v for subject, "" if none is known.
+func (v *Verifier) makes(subject image.Reference) string {
+	if v.Command == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
+}
+
+// signedAgain are the reasons that other evidence of the same kind mends. Without its options
+// the command might publish the evidence, so the remediation ends with all of it.
+var signedAgain = []policy.Reason{policy.ReasonWrongKey, policy.ReasonKeyless, policy.ReasonKeyed, policy.ReasonWrongAnnotations}
+
+// withCommand adds to the remediation of f the command that makes such evidence as v wants.
+func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
+	if command := v.makes(subject); command != "" && f.Result == policy.Invalid && f.Remediation != "" && slices.Contains(signedAgain, f.Reason) {
+		f.Remediation += ": " + command
+	}
+	return f
 }
 
 // unknown returns the finding for a name that is not among the verifiers that apply. The

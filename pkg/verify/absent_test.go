@@ -1,7 +1,10 @@
 package verify_test
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
@@ -24,12 +27,12 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 		listed        int
 		message, fix  string
 	}{
-		"cosign":      {"Cosign", "cosign sign --key KEY", 0, "no signature was found", "cosign sign --key KEY " + pinned + " (looked at " + tag + "sig and the referrers of this digest)"},
-		"notation":    {"Notation", "notation sign --key KEY", 0, "no signature was found", "notation sign --key KEY " + pinned + " (looked at the referrers of this digest)"},
-		"attestation": {"Attestation", "cosign attest --type x", 0, "no attestation was found", "cosign attest --type x " + pinned + " (looked at " + tag + "att and the referrers of this digest)"},
-		"another kind is there": {"Notation", "notation sign --key KEY", 1, "no notation signature was found",
-			"notation sign --key KEY " + pinned + " (looked at the referrers of this digest, which has 1 of another kind)"},
-		"no command is known": {"Cosign", "", 0, "no signature was found", "make one for " + pinned + " (looked at " + tag + "sig and the referrers of this digest)"},
+		"cosign":      {"Cosign", "cosign sign --key KEY", 0, "no signature was found (looked at " + tag + "sig and the referrers of this digest)", "cosign sign --key KEY " + pinned},
+		"notation":    {"Notation", "notation sign --key KEY", 0, "no signature was found (looked at the referrers of this digest)", "notation sign --key KEY " + pinned},
+		"attestation": {"Attestation", "cosign attest --type x", 0, "no attestation was found (looked at " + tag + "att and the referrers of this digest)", "cosign attest --type x " + pinned},
+		"another kind is there": {"Notation", "notation sign --key KEY", 1,
+			"no notation signature was found (looked at the referrers of this digest, which has 1 of another kind)", "notation sign --key KEY " + pinned},
+		"no command is known": {"Cosign", "", 0, "no signature was found (looked at " + tag + "sig and the referrers of this digest)", "make one for " + pinned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegistry()
@@ -40,13 +43,47 @@ func TestAnUnsignedImageSaysWhereWasLookedAndWhatToRun(t *testing.T) {
 			v.Type, v.Command = c.kind, c.command
 			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app:v1@"+appDigest.String()))
 			require.Equal(t, policy.Denied, result.Verdict.Outcome)
-			require.Contains(t, result.Verdict.Reason, " for a: "+c.message)
+			require.True(t, strings.HasSuffix(result.Verdict.Reason, " for a: "+c.message), result.Verdict.Reason)
 			require.Equal(t, c.fix, result.Verdict.Remediation)
 			require.Len(t, result.Findings, 1)
 			require.Equal(t, policy.ReasonNoEvidence, result.Findings[0].Reason)
 			require.Equal(t, v.Source, result.Findings[0].Source)
 		})
 	}
+}
+
+func TestASignatureOfTheWrongKeyNamesTheWholeCommand(t *testing.T) {
+	pinned := " r.example.com/app@" + appDigest.String()
+	const command = "cosign sign --key KEY --tlog-upload=false -a env=prod"
+	for name, c := range map[string]struct {
+		finding       policy.Finding
+		command, want string
+	}{
+		"a wrong key":           {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, command, "sign it: " + command + pinned},
+		"an annotation lacks":   {policy.Finding{Reason: policy.ReasonWrongAnnotations, Remediation: "sign it"}, command, "sign it: " + command + pinned},
+		"no command is known":   {policy.Finding{Reason: policy.ReasonWrongKey, Remediation: "sign it"}, "", "sign it"},
+		"signing is no remedy":  {policy.Finding{Reason: policy.ReasonLimitExceeded, Remediation: "make it smaller"}, command, "make it smaller"},
+		"nothing is to be done": {policy.Finding{Reason: policy.ReasonWrongKey}, command, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry()
+			r.manifest(t, false, "k2:"+appDigest.String())
+			v := verifier(t, "a", "k1")
+			v.Checker, v.Command = finder(c.finding), c.command
+			result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(layer(t, r, anyA, v)), ref(t, "r.example.com/app@"+appDigest.String()))
+			require.Equal(t, policy.Denied, result.Verdict.Outcome)
+			require.Equal(t, c.want, result.Verdict.Remediation)
+		})
+	}
+}
+
+// finder is a checker that says the same of every signature.
+type finder policy.Finding
+
+func (f finder) Accepts(s verify.Signature) bool { return s.Layer.MediaType == fakeLayer }
+
+func (f finder) Check(context.Context, verify.Subject, verify.Signature, verify.Fetch, time.Time) policy.Finding {
+	return policy.Finding(f)
 }
 
 func TestWhatWasNotLookedForIsNotCalledAbsent(t *testing.T) {

@@ -186,7 +186,7 @@ func (s *search) checkWith(ctx context.Context, v *Verifier, rank int, signature
 	}
 	defer turn.Leave()
 	end := s.trace.begin(Stage{Name: "check", Verifier: v.Source, Detail: v.Source.String() + " " + signature.Descriptor.Digest.String()})
-	finding := v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in.where), s.now())
+	finding := v.withCommand(v.Checker.Check(withTurn(ctx, turn), s.subject, signature.Signature, s.between(turn, signature.in.where), s.now()), s.subject.Reference)
 	end()
 	finding.Digest, finding.ArtifactType = signature.Descriptor.Digest.String(), artifactType(signature.Signature)
 	s.board.add(s.registry, v, rank, finding)

@@ -114,7 +114,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	message += c.inheritance()
 	switch {
 	case p.warns && !c.usage.decidesAnyway(p):
-		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: onlyWarns(p)}
+		return Condition{True: true, Reason: policy.ReasonOnlyWarns, Message: c.onlyWarns(p)}
 	case broken:
 		return inForce(true, "")
 	}
@@ -164,12 +164,16 @@ func (u usage) decidesAnyway(p compiledPolicy) bool {
 	return p.broken != "" && u.denies[p.source]
 }
 
-func onlyWarns(p compiledPolicy) string {
+func (c conditions) onlyWarns(p compiledPolicy) string {
 	if p.broken != "" {
 		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
 	}
 	if p.floor {
 		return "a floor that only warns: it denies nothing until its enforcementAction is Deny"
+	}
+	if c.own != c.snapshot.cluster && c.view.denies() && c.view.chain[c.view.deciding.at].level != c.own {
+		return fmt.Sprintf("it adds warnings and denies nothing until its enforcementAction is Deny; as if it did not exist, %s decides%s",
+			joinNames(mapSlice(c.view.deciding.policies, func(p compiledPolicy) string { return p.source.String() })), c.stranded)
 	}
 	return "it adds warnings and denies nothing until its enforcementAction is Deny; other policies decide as if it did not exist"
 }

@@ -222,6 +222,7 @@ func (v *view) refused(layer verify.Layer) verify.Layer {
 func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
 	layer := v.layer(g.policies, a.verifiers, a.client)
 	layer.NoVerifiers, layer.Warns = v.noVerifiers(a), warns
+	layer.Home, layer.Lenient = v.homeOfVerifiers(), a.lenient(g)
 	if g.rules != nil {
 		layer.Rules = g.rules // a home may have many rules, and a Tenant many namespaces
 	}

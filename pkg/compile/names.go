@@ -49,7 +49,17 @@ func hidden(verifiers []verifier) string {
 	if len(verifiers) == 0 || verifiers[0].Source.Namespace == "" {
 		return ""
 	}
-	return "; the namespace has Verifiers of its own, so no ClusterVerifier applies there"
+	return "; the namespace has Verifiers of its own, so those of further levels, its Tenant's home and the cluster, do not apply there"
+}
+
+// homeOfVerifiers returns the home of v's Tenant if it has Verifiers and v is another
+// namespace, else "".
+func (v *view) homeOfVerifiers() string {
+	i := slices.IndexFunc(v.chain, func(r rung) bool { return r.label == LevelTenant })
+	if i < 0 || v.chain[i].level == v.own || len(v.chain[i].verifiers) == 0 {
+		return ""
+	}
+	return string(v.chain[i].objects.namespace)
 }
 
 // stranded says which policy of another level denies images in the namespace of v because
@@ -58,10 +68,14 @@ func (v *view) stranded() string {
 	if v.from >= len(v.chain) || v.chain[v.from].level != v.own {
 		return ""
 	}
+	instead := ""
+	if lenient := v.lenient(v.deciding); lenient != (policy.ObjectRef{}) {
+		instead = fmt.Sprintf(", or set enforcementAction of %s to Deny and loosen its rules instead", lenient)
+	}
 	for _, p := range v.deciding.policies {
 		if name := lacks(p, v.verifiers); p.source.Namespace != string(v.own.objects.namespace) && name != "" {
 			return fmt.Sprintf("; %s requires %s, which does not apply where a namespace has Verifiers of its own, so images are denied: "+
-				"create a VerificationPolicy in the namespace that requires its Verifiers", p.source, name)
+				"create a VerificationPolicy in the namespace that requires its Verifiers%s", p.source, name, instead)
 		}
 	}
 	return ""

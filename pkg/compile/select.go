@@ -162,6 +162,15 @@ func (v *view) policyChoices() []Choice {
 	return append(choices, warnings...)
 }
 
+// lenient returns the policy of a nearer level than g that would decide in its place if it
+// did not only warn, a zero value if there is none.
+func (a *applicable) lenient(g group) policy.ObjectRef {
+	if len(a.warning) == 0 || a.warning[0].at >= g.at {
+		return policy.ObjectRef{}
+	}
+	return a.warning[0].policies[0].source
+}
+
 // left names the images that are left to a.
 func (a *applicable) left() string {
 	return fmt.Sprintf("what no rule of %s matches, whose defaultAction is Inherit", a.heir)

@@ -59,13 +59,25 @@ func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy
 func (l *Layer) unknown(source policy.ObjectRef, name string) policy.Finding {
 	f := policy.Finding{Verifier: name, Reason: policy.ReasonNoSuchVerifier}
 	own := l.own()
+	nearer := fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
+	var decides string
+	if l.Lenient != (policy.ObjectRef{}) && source.Namespace != own {
+		decides = fmt.Sprintf("; %s only warns, so %s decides", l.Lenient, source)
+		nearer = l.Lenient.Owner("set enforcementAction of " + l.Lenient.String() + " to Deny, and loosen its rules instead")
+	}
 	switch {
+	case own != "" && own == l.Home && source.Namespace != "" && source.Namespace != own:
+		f.Message = fmt.Sprintf("neither %s nor %s, its Tenant's home, has a Verifier %s, and because %s has others, no ClusterVerifier applies there", source.Namespace, own, name, own)
+		f.Remediation = fmt.Sprintf("require one of the Verifiers of %s (%s), or create Verifier %s there", own, l.names(), name)
 	case own != "" && source.Namespace != "" && source.Namespace != own:
-		f.Message = fmt.Sprintf("%s has Verifiers of its own, so Verifier %s of %s does not apply there", own, name, source.Namespace)
-		f.Remediation = fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
+		f.Message = fmt.Sprintf("%s has Verifiers of its own, so Verifier %s of %s does not apply there%s", own, name, source.Namespace, decides)
+		f.Remediation = nearer
 	case own != "" && source.Namespace == "":
-		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there", own, name)
-		f.Remediation = fmt.Sprintf("create a VerificationPolicy in %s that requires its own Verifiers (%s), or a Verifier %s there", own, l.names(), name)
+		f.Message = fmt.Sprintf("%s has Verifiers of its own, so ClusterVerifier %s does not apply there%s", own, name, decides)
+		f.Remediation = nearer
+	case own != "" && l.Home != "" && l.Home != own:
+		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, neither the Verifiers of %s, its Tenant's home, nor ClusterVerifiers apply there", own, name, l.Home)
+		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), create Verifier %s there, or move its Verifiers to %s", l.names(), name, l.Home)
 	case own != "":
 		f.Message = fmt.Sprintf("%s has no Verifier %s, and because it has others, no ClusterVerifier applies there", own, name)
 		f.Remediation = fmt.Sprintf("require one of its Verifiers (%s), or create Verifier %s there", l.names(), name)

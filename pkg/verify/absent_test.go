@@ -100,25 +100,40 @@ func TestWhatWasNotLookedForIsNotCalledAbsent(t *testing.T) {
 
 func TestAVerifierThatDoesNotApplySaysWhy(t *testing.T) {
 	floating := policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "signed"}
+	own := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}
 	shared := verifier(t, "base", "k1")
 	shared.Source = policy.ObjectRef{Kind: "ClusterVerifier", Name: "base"}
 	for name, c := range map[string]struct {
 		source    policy.ObjectRef
 		verifiers []*verify.Verifier
+		home      string
+		lenient   policy.ObjectRef
 		want, fix string
 	}{
-		"the cluster's policy, and the namespace has its own": {floating, []*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1")},
-			"team-a has Verifiers of its own, so ClusterVerifier a does not apply there",
-			"create a VerificationPolicy in team-a that requires its own Verifiers (b, c), or a Verifier a there"},
-		"the namespace's policy, and it has others": {policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"},
-			[]*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1"), verifier(t, "d", "k1"), verifier(t, "e", "k1")},
-			"team-a has no Verifier a, and because it has others, no ClusterVerifier applies there", "require one of its Verifiers (b, c, d, and 1 more), or create Verifier a there"},
-		"the cluster's policy, and the cluster's Verifiers apply": {floating, []*verify.Verifier{shared}, "there is no ClusterVerifier a", "ask a cluster admin to create it, or to correct the name in the policy"},
-		"the namespace's policy, and none applies": {policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "team-a", Name: "p"}, nil,
-			"there is neither a Verifier a in team-a nor a ClusterVerifier of that name", "create the Verifier, or correct the name in the policy"},
+		"the cluster's policy, and the namespace has its own": {source: floating, verifiers: []*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1")},
+			want: "team-a has Verifiers of its own, so ClusterVerifier a does not apply there",
+			fix:  "create a VerificationPolicy in team-a that requires its own Verifiers (b, c), or a Verifier a there"},
+		"the cluster's policy, because the namespace's only warns": {source: floating, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, lenient: own,
+			want: "team-a has Verifiers of its own, so ClusterVerifier a does not apply there; VerificationPolicy team-a/p only warns, so ClusterVerificationPolicy signed decides",
+			fix:  "set enforcementAction of VerificationPolicy team-a/p to Deny, and loosen its rules instead"},
+		"the namespace's policy, and it has others": {source: own,
+			verifiers: []*verify.Verifier{verifier(t, "b", "k1"), verifier(t, "c", "k1"), verifier(t, "d", "k1"), verifier(t, "e", "k1")},
+			want:      "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there", fix: "require one of its Verifiers (b, c, d, and 1 more), or create Verifier a there"},
+		"the namespace's policy, it has others, and so has home": {source: own, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "home",
+			want: "team-a has no Verifier a, and because it has others, neither the Verifiers of home, its Tenant's home, nor ClusterVerifiers apply there",
+			fix:  "require one of its Verifiers (b), create Verifier a there, or move its Verifiers to home"},
+		"the namespace's policy, and only home has others": {source: policy.ObjectRef{Kind: "VerificationPolicy", Namespace: "member", Name: "p"}, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "team-a",
+			want: "neither member nor team-a, its Tenant's home, has a Verifier a, and because team-a has others, no ClusterVerifier applies there",
+			fix:  "require one of the Verifiers of team-a (b), or create Verifier a there"},
+		"home's policy, and home has others": {source: own, verifiers: []*verify.Verifier{verifier(t, "b", "k1")}, home: "team-a",
+			want: "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there", fix: "require one of its Verifiers (b), or create Verifier a there"},
+		"the cluster's policy, and the cluster's Verifiers apply": {source: floating, verifiers: []*verify.Verifier{shared}, want: "there is no ClusterVerifier a", fix: "ask a cluster admin to create it, or to correct the name in the policy"},
+		"the namespace's policy, and none applies": {source: own,
+			want: "there is neither a Verifier a in team-a nor a ClusterVerifier of that name", fix: "create the Verifier, or correct the name in the policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := layer(t, newRegistry(), anyA, c.verifiers...)
+			l.Home, l.Lenient = c.home, c.lenient
 			l.Source, l.Rules[0].Source = c.source, c.source
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(l), ref(t, "r.example.com/app:v1")).Verdict
 			require.Equal(t, policy.Denied, verdict.Outcome)

@@ -53,7 +53,10 @@ type Layer struct {
 	// Verifiers lists those that apply, by name. Layers that share a verifier share
 	// the pointer and its findings.
 	Verifiers []*Verifier
-	Rules     []Rule // the first one that matches the image decides
+	// Home is the home of the namespace's Tenant if it has Verifiers, else "". Lenient is the policy of a nearer level that would decide if it did not only warn.
+	Home    string
+	Lenient policy.ObjectRef
+	Rules   []Rule // the first one that matches the image decides
 	// Default is for images that no rule matches; only Allowed allows them.
 	Default policy.Outcome
 	// Inherits replaces Default: Next judges images that no rule matches. Without a Next,

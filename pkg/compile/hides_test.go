@@ -1,0 +1,43 @@
+package compile_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestADenialNamesWhatHidesAVerifier(t *testing.T) {
+	keys := inlineKey(string(newKey(t).PEM))
+	verifiers := func(namespace, name string) []string {
+		return []string{object("TrustStore", namespace, "keys", keys), object("Verifier", namespace, name, cosignVerifier)}
+	}
+	requires := func(namespace, spec, verifier string) string {
+		kind := "VerificationPolicy"
+		if namespace == "" {
+			kind = "Cluster" + kind
+		}
+		return object(kind, namespace, "p", spec+policySpec("{anyOf: ["+verifier+"]}"))
+	}
+	for name, c := range map[string]struct {
+		documents []string
+		says      string
+	}{
+		"home's, by those of the namespace": {append(verifiers("iris", "release"), append(verifiers("iris-web", "own"), requires("iris-web", "", "release"))...),
+			"iris-web has no Verifier release, and because it has others, neither the Verifiers of iris, its Tenant's home, nor ClusterVerifiers apply there"},
+		"nobody's, by those of the namespace": {append(verifiers("iris-web", "own"), requires("iris-web", "", "release")),
+			"iris-web has no Verifier release, and because it has others, no ClusterVerifier applies there"},
+		"nobody's, by those of home": {append(verifiers("iris", "own"), requires("iris-web", "", "release")),
+			"neither iris-web nor iris, its Tenant's home, has a Verifier release, and because iris has others, no ClusterVerifier applies there"},
+		"home's, and its policy is asked": {append(verifiers("iris", "release"), append(verifiers("iris-web", "own"), requires("iris", "", "release"))...),
+			"iris-web has Verifiers of its own, so Verifier release of iris does not apply there"},
+		"the cluster's, and the namespace's policy only warns": {append(verifiers("iris-web", "own"), requires("iris-web", warn, "own"), requires("", "", "company")),
+			"iris-web has Verifiers of its own, so ClusterVerifier company does not apply there; VerificationPolicy iris-web/p only warns, so ClusterVerificationPolicy p decides"},
+		"the cluster's, and home's policy only warns": {append(verifiers("iris", "own"), requires("iris", warn, "own"), requires("", "", "company")),
+			"iris has Verifiers of its own, so ClusterVerifier company does not apply there; VerificationPolicy iris/p only warns, so ClusterVerificationPolicy p decides"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, _ := compiled(objects(t, append(c.documents, object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"))...))
+			require.Contains(t, verdict(t, snapshot, "iris-web", "r.example.com/app").Text(), c.says+". To fix: ")
+		})
+	}
+}

@@ -131,14 +131,16 @@ func TestAnExceptionInAHomeCountsWhereHomeDecidesAndTheTenantIsNamed(t *testing.
 	for name, row := range map[string]struct {
 		delegate, decides string
 		in                []verify.Namespace
+		says              string
 	}{
-		"the Tenant":                  {"tenants: [iris]", "Namespace", []verify.Namespace{"iris", "iris-web"}},
-		"home alone":                  {"namespaces: [iris]", "Namespace", []verify.Namespace{"iris"}},
-		"a member alone":              {"namespaces: [iris-web]", "Namespace", nil},
-		"home and a member":           {"namespaces: [iris, iris-web]", "Namespace", []verify.Namespace{"iris", "iris-web"}},
-		"the Tenant, home decides":    {"tenants: [iris]", "Tenant", []verify.Namespace{"iris", "iris-web"}},
-		"the Tenant, cluster decides": {"tenants: [iris]", "Cluster", nil},
-		"another Tenant":              {"tenants: [rose]", "Namespace", nil},
+		"the Tenant": {"tenants: [iris]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "as far as ClusterException d delegates them, in the namespaces of Tenant iris; Floors hold"},
+		"home alone": {"namespaces: [iris]", "Namespace", []verify.Namespace{"iris"}, "delegates them, in iris; nothing is delegated to the other namespaces of Tenant iris (1), " +
+			"so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants; Floors hold"},
+		"a member alone":              {"namespaces: [iris-web]", "Namespace", nil, "it allows nothing"},
+		"home and a member":           {"namespaces: [iris, iris-web, rose, gone]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "delegates them, in iris, iris-web; Floors hold"},
+		"the Tenant, home decides":    {"tenants: [iris]", "Tenant", []verify.Namespace{"iris", "iris-web"}, "in the namespaces of Tenant iris"},
+		"the Tenant, cluster decides": {"tenants: [iris]", "Cluster", nil, "leaves decisions to the cluster"},
+		"another Tenant":              {"tenants: [rose]", "Namespace", nil, "it allows nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := compiled(aged(objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace("rose", "3"), object("ClusterVerificationPolicy", "", "p", denies),
@@ -152,6 +154,7 @@ func TestAnExceptionInAHomeCountsWhereHomeDecidesAndTheTenantIsNamed(t *testing.
 				}
 			}
 			require.Equal(t, row.in, in)
+			require.Contains(t, reportOn(t, s, "Exception iris/x").Effective.Message, row.says)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,34 @@ func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 		}
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s in %s%s", until, where, floors)}
 	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s; Floors hold", until, c.delegators(source))}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s%s; Floors hold", until, c.delegators(source), c.members(x))}
+}
+
+// members says where an Exception in a Tenant's home counts, "" for one that is elsewhere.
+func (c conditions) members(x *exception) string {
+	home := c.own.objects.namespace
+	if c.view.tenant == "" || c.view.home != c.own {
+		return ""
+	}
+	covered := map[string]bool{string(home): true}
+	for _, by := range c.snapshot.delegations(home, home, c.view.tenant) {
+		if !x.fits(by.delegates) {
+			continue
+		}
+		if slices.Contains(by.delegates.tenants, c.view.tenant) {
+			return ", in the namespaces of Tenant " + c.view.tenant
+		}
+		for _, name := range by.delegates.namespaces {
+			if holder := c.snapshot.tenants.Holder(name); holder != nil && holder.Name == c.view.tenant && c.snapshot.Has(verify.Namespace(name)) {
+				covered[name] = true
+			}
+		}
+	}
+	where := ", in " + joinNames(slices.Sorted(maps.Keys(covered)))
+	if others := len(c.snapshot.candidates()[c.view.tenant]) - len(covered); others > 0 {
+		where += fmt.Sprintf("; nothing is delegated to the other namespaces of Tenant %s (%d), so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants", c.view.tenant, others)
+	}
+	return where
 }
 
 func (l *level) exceptionNamed(source policy.ObjectRef) *exception {

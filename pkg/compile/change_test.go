@@ -3,6 +3,7 @@ package compile_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,6 +94,18 @@ func TestProblemsTellWhatIsMissingFromWhatMayNotBeRead(t *testing.T) {
 	require.Equal(t, policy.ReasonAccessDenied, reason())
 	o.Broken[0].Reason = ""
 	require.Equal(t, policy.ReasonInvalid, reason())
+}
+
+func TestWhatAMissingRightMendsIsTheCommandThatGrantsIt(t *testing.T) {
+	o := objects(t, object("Store", "team-a", "own", "registries: [r.example.com]\nimagePullSecrets: [{name: s}]"))
+	o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Secret", Namespace: "team-a", Name: "s"}, Reason: policy.ReasonAccessDenied,
+		Err: resource.Ungranted(errors.New("no right"), "kubectl create rolebinding r")}}
+	snapshot, problems := compiled(o)
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0].Message, "no right; grant it with: kubectl create rolebinding r")
+	store := snapshot.For("team-a").Layers[0].Registry.(*noRegistry).access.Stores[0]
+	require.True(t, strings.HasSuffix(store.Broken, "Secret team-a/s cannot be read: no right"), store.Broken)
+	require.Equal(t, "kubectl create rolebinding r", store.Fix)
 }
 
 func TestANamespaceWithTooManyResourcesDeniesAndSaysSo(t *testing.T) {

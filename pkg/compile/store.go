@@ -23,6 +23,7 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 	identity, err := s.read(owner, e, m)
 	if err != nil {
 		s.Broken, s.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
+		s.Broken, s.Fix = resource.CutGrant(s.Broken, faultsOf(err)[0])
 	}
 	var secrets []string
 	for _, host := range sortedKeys(s.Credentials) {

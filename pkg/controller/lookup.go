@@ -70,14 +70,13 @@ func (l *lookups) miss(namespace verify.Namespace, now time.Time) {
 	l.missing[namespace] = now.Add(missingFor)
 }
 
-// grantHint returns a function that completes a message about missing access with the
-// command that grants it.
+// grantHint returns a function that returns the command that lets an object be read.
 func (c *Controller) grantHint(ctx context.Context) func(policy.ObjectRef) string {
 	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
 	subject, _ := ownSubject(ctx, c.clients) // else a placeholder
 	return func(source policy.ObjectRef) string {
-		return fmt.Sprintf("; grant it with: kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
+		return fmt.Sprintf("kubectl create rolebinding %s --namespace=%s --clusterrole=%s %s",
 			c.options.MaterialRole, source.Namespace, c.options.MaterialRole, subject)
 	}
 }

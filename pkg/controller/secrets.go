@@ -121,7 +121,7 @@ func (w *secretWatches) known(source policy.ObjectRef) (runtime.Object, error) {
 func (w *secretWatches) unreadable(source policy.ObjectRef, err error) resource.Broken {
 	if apierrors.IsForbidden(err) {
 		return resource.Broken{Source: source, Reason: policy.ReasonAccessDenied,
-			Err: fmt.Errorf("landwaiter has no right to read it%s", w.grant(source))}
+			Err: resource.Ungranted(errors.New("landwaiter has no right to read it"), w.grant(source))}
 	}
 	reason := policy.ReasonUnreadable
 	if resource.ReasonOf(err) == policy.ReasonLimitExceeded {

@@ -104,13 +104,13 @@ func TestAMissingRightIsBrokenAndSaysHowToGrantIt(t *testing.T) {
 	clients := fake.NewClientset()
 	clients.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden("key") })
 	w := watching(t, clients)
-	w.grant = func(source policy.ObjectRef) string { return "; grant it in " + source.Namespace }
+	w.grant = func(source policy.ObjectRef) string { return "kubectl grant in " + source.Namespace }
 	sources := []policy.ObjectRef{secretSource("team-a", "key")}
 	w.set.Want("team-a", sources)
 	o := filled(t, w, sources, func(o resource.Objects) bool {
 		return len(o.Broken) == 1 && o.Broken[0].Reason == policy.ReasonAccessDenied
 	})
-	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it in team-a")
+	require.ErrorContains(t, o.Broken[0].Err, "landwaiter has no right to read it; grant it with: kubectl grant in team-a")
 	require.Empty(t, o.Secrets)
 }
 

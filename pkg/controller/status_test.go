@@ -59,7 +59,7 @@ func TestAMissingRightComesWithTheCommandThatGivesIt(t *testing.T) {
 			return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: user}}}, nil
 		})
 		c := &Controller{clients: clients, options: Options{MaterialRole: "material"}}
-		require.Equal(t, "; grant it with: kubectl create rolebinding material --namespace=team-a --clusterrole=material "+flag,
+		require.Equal(t, "kubectl create rolebinding material --namespace=team-a --clusterrole=material "+flag,
 			c.grantHint(t.Context())(secretSource("team-a", "x")))
 	}
 }

@@ -87,6 +87,8 @@ type Store struct {
 	// Broken, if set, says why the store is unusable: every call for its registries
 	// then fails permanently. Without registries it applies to all hosts.
 	Broken string
+	// Fix is the command that ends that, "" if none is known.
+	Fix string
 	// Hidden says that Broken is about what whoever asks may not read: calls then fail
 	// transiently.
 	Hidden bool

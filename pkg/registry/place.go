@@ -31,7 +31,7 @@ type Mirror struct {
 // ViaItself returns s as it reaches a host that no store lists: with the credential for
 // that host and its CA, and nothing that is for its registries.
 func (s Store) ViaItself(host string) *Store {
-	via := &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Hidden: s.Hidden}
+	via := &Store{Source: s.Source, Registries: []string{host}, RootCAs: s.RootCAs, Broken: s.Broken, Fix: s.Fix, Hidden: s.Hidden}
 	if credential, ok := s.Credentials[host]; ok {
 		via.Credentials = map[string]Credential{host: credential}
 	}

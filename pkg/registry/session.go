@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,8 @@ func (p *place) repositoryWith(stage Stage, open *bool) (*remote.Repository, err
 		if store.Hidden {
 			return nil, errors.New(store.Broken)
 		}
-		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken), "correct the Store, or ask its owner to; its condition Ready says what is wrong")
+		return nil, verify.PermanentWith(policy.ReasonBrokenResource, errors.New(store.Broken),
+			cmp.Or(store.Fix, "correct the Store, or ask its owner to; its condition Ready says what is wrong"))
 	}
 	credential := store.credential(host)
 	rule, _ := p.access.rule(host)

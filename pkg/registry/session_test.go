@@ -375,7 +375,9 @@ func TestABrokenStoreFailsForItsRegistriesOnly(t *testing.T) {
 	s := session(t, registry.Options{}, access)
 	require.NoError(t, resolve(t.Context(), s, parse(t, h.Host()+"/app:v1")))
 	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))))
-	access.Stores[0].Registries = nil
+	require.Contains(t, verify.FindingOf(resolve(t.Context(), s, parse(t, "other.example.com/app:v1"))).Remediation, "correct the Store")
+	access.Stores[0].Registries, access.Stores[0].Fix = nil, "kubectl create rolebinding r"
+	require.Equal(t, "kubectl create rolebinding r", verify.FindingOf(resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))).Remediation)
 	require.Equal(t, policy.ReasonBrokenResource, reason(t, resolve(t.Context(), session(t, registry.Options{}, access), parse(t, h.Host()+"/app:v1"))))
 }
 

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,6 +135,33 @@ type reasoned struct {
 }
 
 func (r reasoned) Unwrap() error { return r.error }
+
+// grantedBy begins the end of a message about a missing right.
+const grantedBy = "; grant it with: "
+
+// Ungranted returns err for a right that is missing, followed by the command that grants it.
+func Ungranted(err error, command string) error { return ungranted{error: err, command: command} }
+
+type ungranted struct {
+	error
+	command string
+}
+
+func (u ungranted) Error() string { return u.error.Error() + grantedBy + u.command }
+
+func (u ungranted) Unwrap() error { return u.error }
+
+// CutGrant returns message without the command that err names at its end, and that command, ""
+// if err is about something else or message is cut.
+func CutGrant(message string, err error) (before, command string) {
+	var missing ungranted
+	if errors.As(err, &missing) {
+		if before, ok := strings.CutSuffix(message, grantedBy+missing.command); ok {
+			return before, missing.command
+		}
+	}
+	return message, ""
+}
 
 // ReasonOf returns the reason attached to an error in the chain of err, or
 // [policy.ReasonInvalid] if there is none.

@@ -115,27 +115,26 @@ func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLi
 	case (len(spec.Images) == 0) == (spec.Delegate == nil):
 		return nil, errors.New("spec must have exactly one of images and delegate, and not empty")
 	}
-	var err error
-	if x.until, err = time.Parse(time.RFC3339, spec.Until); err != nil {
-		return nil, fmt.Errorf("spec.until is %.40q, it must be a time such as 2026-12-31T18:00:00Z", spec.Until)
-	}
 	x.why = why(spec.ExceptionTerms)
 	if spec.Delegate != nil {
-		if err := x.lasts(cmp.Or(limits.Delegation, DefaultMaxDelegation), "--max-delegation lets a delegation"); err != nil {
-			return nil, err
-		}
-		return x, x.delegate(spec, limits)
+		late := x.ends(spec.Until, cmp.Or(limits.Delegation, DefaultMaxDelegation), "--max-delegation lets a delegation")
+		return x, errors.Join(late, x.delegate(spec, limits))
 	}
-	if err := x.lasts(limits.max(), "--max-exception lets an exception"); err != nil {
-		return nil, err
+	late := x.ends(spec.Until, limits.max(), "--max-exception lets an exception")
+	var wrong, nowhere error
+	x.images, x.exact, wrong = excepted("spec.images", spec.Images)
+	if e.source.Namespace == "" {
+		nowhere = x.places(spec.Namespaces)
 	}
-	if x.images, x.exact, err = excepted("spec.images", spec.Images); err != nil {
-		return nil, err
+	return x, errors.Join(late, wrong, nowhere)
+}
+
+// ends sets when x ends, at most so long after its creation; by is who lets it last.
+func (x *exception) ends(until string, most time.Duration, by string) (err error) {
+	if x.until, err = time.Parse(time.RFC3339, until); err != nil {
+		return fmt.Errorf("spec.until is %.40q, it must be a time such as 2026-12-31T18:00:00Z", until)
 	}
-	if e.source.Namespace != "" {
-		return x, nil
-	}
-	return x, x.places(spec.Namespaces)
+	return x.lasts(most, by)
 }
 
 // lasts returns an error if x ends later than most after its creation. by is who lets it last.
@@ -183,6 +182,7 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 	}
 	found = &verify.Excepted{Hash: digestOf(list)}
 	wild := false
+	var wrong []error
 	for i, text := range list {
 		if strings.Contains(text, "@") {
 			ref, err := image.Parse(text)
@@ -190,14 +190,17 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 				err = fmt.Errorf("image %.80q must be host/repository@sha256:… without a tag", text)
 			}
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+				wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
 			}
 			found.Pinned, exact = append(found.Pinned, ref), append(exact, ref)
 			continue
 		}
 		pattern, err := image.ParsePattern(text)
+		if err != nil && strings.Contains(text[strings.LastIndex(text, "/")+1:], ":") {
+			err = fmt.Errorf("image %.80q has a tag; remove it, or name one digest as host/repository@sha256:…", text)
+		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s[%d]: %w", field, i, err)
+			wrong = append(wrong, fmt.Errorf("%s[%d]: %w", field, i, err))
 		}
 		found.Patterns = append(found.Patterns, pattern)
 		if ref, err := image.Parse(text); err == nil && !strings.Contains(text, "*") {
@@ -205,6 +208,9 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 		} else {
 			wild = true
 		}
+	}
+	if len(wrong) > 0 {
+		return nil, nil, errors.Join(wrong...)
 	}
 	if wild {
 		exact = nil

@@ -132,7 +132,14 @@ func (r Report) EffectiveAt(now time.Time) Condition {
 func (s *Snapshot) Ended(now time.Time) []resource.Problem {
 	var found []resource.Problem
 	for _, namespace := range s.Namespaces() {
+		own := s.namespaces[namespace].own
+		if namespace == verify.Cluster {
+			own = s.cluster
+		}
 		for source, report := range s.Reports(namespace) {
+			if x := own.exceptionNamed(source); x != nil && report.Until.IsZero() { // in files, who delegates it may be missing
+				report.Until = x.until
+			}
 			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonEnded {
 				found = append(found, resource.Problem{Source: source, Reason: at.Reason, Message: at.Message})
 			}

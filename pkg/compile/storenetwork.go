@@ -21,18 +21,22 @@ func hosts(owner verify.Namespace, list []string) (named []string, patterns []im
 	if len(list) == 0 {
 		return nil, nil, errors.New("spec.registries is empty, so the store would be for no registry")
 	}
+	var wrong []error
 	for i, s := range list {
 		pattern, err := image.ParseHostPattern(s)
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("spec.registries[%d]: %w", i, err)
+			wrong = append(wrong, fmt.Errorf("spec.registries[%d]: %w", i, err))
 		case !image.IsHostPattern(s):
 			named = append(named, pattern.String())
 		case owner != verify.Cluster:
-			return nil, nil, fmt.Errorf("spec.registries[%d]: only a ClusterStore can list registries by pattern; list each host", i)
+			wrong = append(wrong, fmt.Errorf("spec.registries[%d]: only a ClusterStore can list registries by pattern; list each host", i))
 		default:
 			patterns = append(patterns, pattern)
 		}
+	}
+	if len(wrong) > 0 {
+		return nil, nil, errors.Join(wrong...)
 	}
 	return named, patterns, nil
 }

@@ -135,30 +135,48 @@ func checkSourceType(spec v1alpha1.ClusterTrustStoreSpec) error {
 }
 
 func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) (err error) {
+	wrong := func(err error) error { return fieldError(materialField(spec.Source), err) }
 	switch spec.Type {
 	case v1alpha1.TrustStoreTypePublicKeys:
 		if t.hash, err = hashOf(spec.Hash); err == nil {
 			t.keys, err = trust.ParsePublicKeys(content)
+			err = wrong(err)
 		}
 	case v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeSigningAuthorities, v1alpha1.TrustStoreTypeTimestampAuthorities:
 		if spec.Hash != "" {
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.certificates, err = trust.ParseCertificates(content)
+		err = wrong(err)
 	case v1alpha1.TrustStoreTypeSigstoreRoot:
 		if spec.Hash != "" {
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.root, err = trust.ParseSigstoreRoot(content)
+		err = wrong(err)
 	case v1alpha1.TrustStoreTypeRevocationLists:
 		if spec.Hash != "" {
 			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
 		}
 		t.lists, err = trust.ParseRevocationLists(content)
+		err = wrong(err)
 	default:
 		err = fmt.Errorf("spec.type is %q, it must be one of PublicKeys, Certificates, SigningAuthorities, TimestampAuthorities, SigstoreRoot, RevocationLists", spec.Type)
 	}
 	return err
+}
+
+// materialField names the field that trust material is from.
+func materialField(source v1alpha1.ClusterTrustSource) string {
+	switch {
+	case source.Inline != "":
+		return "spec.source.inline"
+	case source.SecretKeyRef != nil:
+		return "spec.source.secretKeyRef"
+	case source.ConfigMapKeyRef != nil:
+		return "spec.source.configMapKeyRef"
+	}
+	return "spec.source"
 }
 
 func hashOf(name v1alpha1.HashAlgorithm) (crypto.Hash, error) {

@@ -231,6 +231,9 @@ func describe(e *field.Error) Finding {
 		f.Message, f.Fix = typeMismatch(f.Message)
 	case field.ErrorTypeInvalid, field.ErrorTypeNotFound, field.ErrorTypeForbidden, field.ErrorTypeInternal:
 	}
+	if f.Field == "spec.until" && strings.HasPrefix(f.Message, "should match ") {
+		f.Message, f.Fix = fmt.Sprintf("%.40q is not a time in RFC 3339", fmt.Sprint(e.BadValue)), "write a time such as 2026-12-31T18:00:00Z"
+	}
 	if f.Message == "" {
 		f.Message = e.ErrorBody()
 	}

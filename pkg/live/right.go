@@ -12,8 +12,11 @@ import (
 // ClusterRoles of the chart, by their names if the release is called landwaiter.
 // PreviewerRole has every right to read that a preview needs, except on Secrets;
 // ClusterPreviewerRole has those of them that no binding in a namespace can give.
-// ReportViewerRole reads reports, as the roles view, edit and admin do.
+// ViewerRole has those on the kinds of landwaiter.dev in a namespace, which its admins have,
+// too, so that they may bind it. ReportViewerRole reads reports, as the roles view, edit and
+// admin do.
 const (
+	ViewerRole           = "landwaiter-viewer"
 	PreviewerRole        = "landwaiter-previewer"
 	ClusterPreviewerRole = "landwaiter-cluster-previewer"
 	ReportViewerRole     = "landwaiter-report-viewer"
@@ -50,6 +53,9 @@ func (r Right) Remedy() string {
 		role = ReportViewerRole
 	} else if r.Resource.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
 		role = ClusterPreviewerRole
+	}
+	if own := r.Resource.Group == v1alpha1.GroupVersion.Group && role == PreviewerRole; own && r.Namespace != "" {
+		return "ask an admin of the namespace to bind ClusterRole " + ViewerRole + " there"
 	}
 	return "ask a cluster admin to bind ClusterRole " + role
 }

@@ -17,7 +17,7 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 	}{
 		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you may not list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer"},
 		{Right{Verb: "list", Resource: ours("tenants")}, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer"},
-		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you may not list verifiers.landwaiter.dev in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-previewer"},
+		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you may not list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-viewer there"},
 		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you may not list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-viewer"},
 		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you may not get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-previewer"},
 		{

@@ -206,11 +206,19 @@ func (n *notes) forget(namespace verify.Namespace) {
 // text returns what the Event of a note says.
 func (n *note) text() string {
 	if n.Image == "" {
-		return fmt.Sprintf("more images were denied %d times, which are not counted apart (%s)", n.Count, dryRun)
+		return fmt.Sprintf("more images were denied %s, which are not counted apart (%s)", times(n.Count), dryRun)
 	}
-	text := fmt.Sprintf("image %s was denied %d times: %s", n.Image, n.Count, n.Reason)
+	text := fmt.Sprintf("image %s was denied %s: %s", n.Image, times(n.Count), n.Reason)
 	if n.Remediation != "" {
 		text += ". " + toFix + n.Remediation
 	}
 	return clean(text, maxMessageBytes-len(dryRun)-2) + "; " + dryRun
+}
+
+// times says how often something happened.
+func times(count int) string {
+	if count == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", count)
 }

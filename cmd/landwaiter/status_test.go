@@ -28,9 +28,11 @@ func shopStatus() live.Status {
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
 		Rules: []compile.Choice{{Kind: v1alpha1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
 		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: at("2026-11-20T10:00:00Z"),
-			Reason: "no signature of a trusted key", Remediation: "sign it again"}},
+			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
+			Remediation: "have the signer's public key added to ClusterTrustStore keys, or sign the image with a key of it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
 		Denied: []live.Denial{{Image: "registry.example.com/iris/shop:1", Count: 12, First: at("2026-11-21T09:00:00Z"), Last: at("2026-11-21T17:04:00Z"), Workloads: []string{"Deployment/shop"},
-			Reason: "no signature was found", Remediation: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…"},
+			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no signature was found (looked at the tag sha256-….sig and the referrers of this digest)",
+			Remediation: "cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/shop@sha256:…"},
 			{Image: "registry.example.com/iris/cart:3", Count: 4, First: at("2026-11-20T08:00:00Z"), Last: at("2026-11-20T08:10:00Z"), Reason: "no signature was found", Remediation: "sign it",
 				Allowed: at("2026-11-20T08:12:00Z")}},
 	}}}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,13 @@ be written.`,
 			if err != nil {
 				return err
 			}
-			say(cmd.ErrOrStderr(), "%s", command)
+			said := newScreen(cmd.ErrOrStderr())
+			for line := range strings.SplitSeq(command, "\n") { // to be copied
+				said.line("%s", line)
+			}
+			if err := said.flush(); err != nil {
+				return unavailable(err)
+			}
 			_, err = io.WriteString(cmd.OutOrStdout(), text)
 			return unavailable(err)
 		},

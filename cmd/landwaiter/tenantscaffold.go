@@ -41,8 +41,8 @@ layout. It talks to no cluster.
 
 It may be run again: flags add to the Tenant that the tree has (lists grow, other values
 are replaced, and what no flag mentions stays), and --filename replaces it. With
---tenant-repo there is no such memory: give the same flags again. An edit of tenant.yaml
-counts as what the tree has: run scaffold after it, and the other files follow. Only files
+--tenant-repo it remembers the environments or clusters alone: give the other flags again.
+An edit of tenant.yaml counts as what the tree has: run scaffold after it, and the other files follow. Only files
 that nobody edited are replaced. If there is a new version of an edited one, scaffold says
 what --force would undo, and writes nothing. Other entries and comments of the lists stay. A
 file that is no longer generated stays too, until you delete it.
@@ -219,6 +219,9 @@ func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1alpha1.Tenan
 		if _, err := os.Lstat(rules); err == nil {
 			return fmt.Errorf("%s has the team's rules: give --signing-key and --images again, or delete the folder first", rules)
 		}
+	}
+	if err := repository.StayWhereItIs(f.tenantRepo); err != nil {
+		return unavailable(err)
 	}
 	tree, err := scaffold.NewRepository(repository)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -43,16 +44,53 @@ func (team *Team) StayWhereItIs(dir string, p Platform) error {
 			}
 		}
 	}
-	if len(there) == 0 {
+	team.Places = addedTo(there, team.Places)
+	return nil
+}
+
+// StayWhereItIs adds the environments, or clusters, that an earlier run wrote into the team's
+// repository.
+func (r *Repository) StayWhereItIs(dir string) error {
+	pattern, ok := map[Layout]string{"": "*/values.yaml", LayoutFlux: "*/values.yaml", LayoutGroups: "clusters/*/kustomization.yaml",
+		LayoutArc: path.Join("clusters/*", r.Tenant.Name, "kustomization.yaml")}[r.Layout]
+	if !ok {
 		return nil
 	}
-	for _, place := range team.Places {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the team's repository: %w", err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	names, err := fs.Glob(root.FS(), pattern)
+	if err != nil {
+		return fmt.Errorf("look for the places that the team's repository has: %w", err)
+	}
+	var there []string
+	for _, name := range names {
+		text, err := readExisting(root, name)
+		if err != nil {
+			return err
+		}
+		if place := strings.TrimPrefix(name, "clusters/"); readStamp(text).by == r.by() {
+			place, _, _ = strings.Cut(place, "/")
+			there = append(there, place)
+		}
+	}
+	r.Places = addedTo(there, r.Places)
+	return nil
+}
+
+// addedTo adds the places that are asked for to those that are there.
+func addedTo(there, asked []string) []string {
+	for _, place := range asked {
 		if !slices.Contains(there, place) {
 			there = append(there, place)
 		}
 	}
-	team.Places = there
-	return nil
+	return there
 }
 
 // places are where a platform can have Tenants.

@@ -32,7 +32,7 @@ func NewRepository(r Repository) (Tree, error) {
 	if err := r.complete(); err != nil {
 		return Tree{}, err
 	}
-	t := Tree{By: "tenant scaffold " + r.Tenant.Name}
+	t := Tree{By: r.by()}
 	switch r.Layout {
 	case LayoutFlux:
 		r.flux(&t)
@@ -47,6 +47,9 @@ func NewRepository(r Repository) (Tree, error) {
 	}
 	return t, t.sort()
 }
+
+// by is the command that the files name as theirs.
+func (r Repository) by() string { return "tenant scaffold " + r.Tenant.Name }
 
 func (r *Repository) complete() error {
 	if r.Tenant = r.Tenant.DeepCopy(); r.Tenant.Spec.Reconciler == nil {
@@ -105,10 +108,14 @@ func (r Repository) flux(t *Tree) {
 		r.verification(t)
 		resources = append(resources, "../verification")
 	}
-	for i, environment := range r.Places {
+	for _, environment := range r.Places {
+		replicas := 1
+		if environment == "production" {
+			replicas = 2
+		}
 		t.add(path.Join(environment, "kustomization.yaml"), kustomization("", resources, object{"patches": []object{{"path": "values.yaml"}}}))
 		t.add(path.Join(environment, "values.yaml"), document("", object{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
-			"metadata": named(home, r.App.Name), "spec": object{"values": object{"replicaCount": i + 1}}}))
+			"metadata": named(home, r.App.Name), "spec": object{"values": object{"replicaCount": replicas}}}))
 	}
 }
 

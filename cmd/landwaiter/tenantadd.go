@@ -66,8 +66,9 @@ Add then waits until Kubernetes' quota controller has counted the namespaces, te
 at most, because the API server may refuse the team's resources until then. --wait
 waits longer, up to --timeout, and until the team's rules are in force.
 
-A namespace that exists and that no Tenant has is only taken over with --adopt.
-Without it nothing is written.
+A namespace that exists and that no Tenant has is only taken over with --adopt, which
+is consent for this run, or with spec.adopt in a file, which stays. Without it nothing
+is written.
 
 --tenant-namespace and --tenant-name make the objects of flux-multitenant-demo, by its
 names. Without --git-url the Tenant gets a copy of GitRepository flux-system/default.
@@ -152,10 +153,15 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Ten
 	if err != nil || len(problems) > 0 {
 		return printedTenantAdded{}, &operator.Report{Problems: problems}, unavailable(err)
 	}
+	consent := merged.Spec.Adopt
+	if !replace { // that of a flag is for what was named in this run
+		merged.Spec.Adopt = live != nil && live.Spec.Adopt
+	}
 	saved, result, err := engine.Save(ctx, merged, live)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
+	saved.Spec.Adopt = consent
 	report, err := engine.Apply(ctx, saved)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)

@@ -135,6 +135,9 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 	if err != nil {
 		return err
 	}
+	if err := team.KeepsHome(f.repo, tree); err != nil {
+		return notWritten(err)
+	}
 	if login != nil && !f.dryRun {
 		// Before a key is made, everything that can be refused is.
 		if _, err := scaffold.Write(f.repo, tree, scaffold.WriteOptions{Force: f.force, DryRun: true}); err != nil {

@@ -147,7 +147,7 @@ func TestOverlappingPrefixesAreAConflict(t *testing.T) {
 	older := w.team(t, ", namespacePrefix: "+first+"-", first)
 	younger := w.team(t, ", namespacePrefix: "+first+"-in-", second)
 	require.Contains(t, w.condition(t, &v1alpha1.Tenant{}, "", younger, metav1.ConditionFalse, "Conflict").Message,
-		"spec.namespacePrefix "+first+"-in- overlaps with "+first+"- of Tenant "+older)
+		"spec.namespacePrefix: "+first+"-in- overlaps with "+first+"- of Tenant "+older)
 	inner := first + "-in-a"
 	w.makeNamespace(t, inner) // nobody labelled it, and it has rules at once
 	w.admitted(t, inner, w.byTeamA)

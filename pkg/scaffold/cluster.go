@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
 
 // cluster is where Flux begins in one cluster.
@@ -272,8 +274,13 @@ func (c *checker) resources(ctx context.Context, all *closure) error {
 	if c.options.Resources == nil {
 		return nil
 	}
-	text, err := all.text(func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == "landwaiter.dev" })
-	if err != nil || text == "" {
+	if !slices.ContainsFunc(all.objects, func(o applied) bool { return isResource(o.Unstructured) }) {
+		return nil
+	}
+	text, err := all.text(func(o *unstructured.Unstructured) bool {
+		return isResource(o) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" // the home of a Tenant
+	})
+	if err != nil {
 		return err
 	}
 	found, err := c.options.Resources(ctx, text)
@@ -286,10 +293,19 @@ func (c *checker) resources(ctx context.Context, all *closure) error {
 	return nil
 }
 
-// where returns the folder that a message about "Kind name: …" is about.
+// isResource reports whether an object is a resource of Landwaiter.
+func isResource(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().Group == v1alpha1.Group
+}
+
+// where returns the file that a message about "Kind name: …" is about.
 func (c *checker) where(all *closure, message string) string {
 	for _, o := range all.objects {
-		if o.GroupVersionKind().Group == "landwaiter.dev" && strings.HasPrefix(message, identity(o.Unstructured)+":") {
+		switch {
+		case !isResource(o.Unstructured) || !strings.HasPrefix(message, identity(o.Unstructured)+":"):
+		case o.GetKind() == v1alpha1.KindTenant:
+			return c.tenantFile(o)
+		default:
 			return c.of(o.folder, o.Unstructured)
 		}
 	}

@@ -75,8 +75,12 @@ func (c *checker) cluster(ctx context.Context, from cluster) error {
 	c.flux(all)
 	c.twice(all)
 	c.lockout(all)
-	c.tenants(all)
-	return c.resources(ctx, all)
+	wrong, err := c.resources(ctx, all)
+	if err != nil {
+		return err
+	}
+	c.tenants(all, wrong)
+	return nil
 }
 
 // follow builds a folder, and the folders of the Flux Kustomizations in it.
@@ -270,27 +274,27 @@ func (c *checker) twice(all *closure) {
 
 // resources lets the caller check all resources of landwaiter.dev that a cluster has, so
 // that conflicts between Tenants show.
-func (c *checker) resources(ctx context.Context, all *closure) error {
+func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, err error) {
 	if c.options.Resources == nil {
-		return nil
+		return nil, nil
 	}
 	if !slices.ContainsFunc(all.objects, func(o applied) bool { return isResource(o.Unstructured) }) {
-		return nil
+		return nil, nil
 	}
 	text, err := all.text(func(o *unstructured.Unstructured) bool {
 		return isResource(o) || o.GetKind() == "Namespace" && o.GroupVersionKind().Group == "" // the home of a Tenant
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found, err := c.options.Resources(ctx, text)
 	if err != nil {
-		return fmt.Errorf("check the resources of %s: %w", all.name(), err)
+		return nil, fmt.Errorf("check the resources of %s: %w", all.name(), err)
 	}
 	for _, message := range found {
 		c.find(c.where(all, message), "%s", message)
 	}
-	return nil
+	return found, nil
 }
 
 // isResource reports whether an object is a resource of Landwaiter.

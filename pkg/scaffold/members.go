@@ -16,8 +16,8 @@ import (
 )
 
 // tenants checks the Tenants of one cluster against what the tree has for them. A Tenant
-// that cannot be read, or used, is a finding of the caller.
-func (c *checker) tenants(all *closure) {
+// that cannot be read, or used, is a finding of the caller; wrong is what was found of resources.
+func (c *checker) tenants(all *closure, wrong []string) {
 	var tenants []*v1alpha1.Tenant
 	at := map[string]string{}
 	for _, o := range all.objects {
@@ -37,7 +37,10 @@ func (c *checker) tenants(all *closure) {
 	holders := resource.NewTenants(tenants)
 	for _, tenant := range tenants {
 		c.beyond(all, tenant, holders)
-		if c.settings != nil && !c.settings.Operator {
+		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
+			return strings.HasPrefix(message, v1alpha1.KindTenant+" "+tenant.Name+":")
+		})
+		if c.settings != nil && !c.settings.Operator && !mistaken {
 			c.unequipped(all, tenant, at[tenant.Name])
 		}
 	}

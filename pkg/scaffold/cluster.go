@@ -38,11 +38,14 @@ func (c *checker) clusters() []cluster {
 		}
 		root := path.Dir(folder)
 		var names []string
-		if c.settings != nil && c.settings.Layout == LayoutGroups {
+		if c.settings != nil && c.settings.Layout == LayoutGroups && path.Dir(root) == groupsFolder {
 			for _, name := range c.settings.Clusters {
 				if path.Dir(name) == path.Base(root) {
 					names = append(names, path.Base(name))
 				}
+			}
+			if len(names) == 0 {
+				continue // Flux begins there in no cluster yet
 			}
 		}
 		for _, name := range names {

@@ -136,11 +136,14 @@ func substitution() object {
 	return object{"postBuild": object{"substituteFrom": []object{{"kind": "ConfigMap", "name": clusterVariables}}}}
 }
 
+// groupsFolder has a folder for each group of clusters.
+const groupsFolder = "clustergroups"
+
 // groups adds the layout of Flux with TMC. All clusters of a group have one entry, which
 // leads each to its own folder.
 func (p Platform) groups(t *Tree) {
 	for _, group := range p.Groups {
-		folder := path.Join("clustergroups", group)
+		folder := path.Join(groupsFolder, group)
 		entry(t, path.Join(folder, "flux-system"))
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", []string{"flux-system", "group.yaml"}, nil))
 		t.add(path.Join(folder, "group.yaml"), document("Leads each cluster of the group to its folder; bootstrap/README.md says where the name comes from.",

@@ -27,6 +27,7 @@ const defaultLogin = "git-auth"
 type loginFlags struct {
 	kind, tokenFile, knownHosts, out, recipient string
 	sops                                        string // path of the command
+	kept                                        string // file of the login of an earlier run
 }
 
 func (f *loginFlags) register(cmd *cobra.Command) {
@@ -41,7 +42,7 @@ func (f *loginFlags) register(cmd *cobra.Command) {
 // prepare checks everything about the login before anything is made, and names its Secret
 // in the Tenant. It returns nil if there is no login to make: the encrypted one of an
 // earlier run stays.
-func (f *loginFlags) prepare(repo string, platform scaffold.Platform, team *scaffold.Team) (*scaffold.Login, error) {
+func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.Platform, team *scaffold.Team) (*scaffold.Login, error) {
 	if f.kind == "" {
 		for flag, value := range map[string]string{"git-token-file": f.tokenFile, "known-hosts": f.knownHosts, "git-auth-out": f.out, "sops-age": f.recipient} {
 			if value != "" {
@@ -69,8 +70,12 @@ func (f *loginFlags) prepare(repo string, platform scaffold.Platform, team *scaf
 		return f.login(team, source.SecretRef.Name)
 	}
 	f.recipient = platform.SOPSAge
-	if err := f.keep(repo, platform, team); err != nil || team.Auth != "" {
+	if err := f.keep(repo, platform, team); err != nil {
 		return nil, err
+	}
+	if team.Auth != "" {
+		say(cmd.ErrOrStderr(), "Secret %s/%s of an earlier run was kept; to make another, delete %s and run this again", team.Tenant.Spec.Home, source.SecretRef.Name, f.kept)
+		return nil, nil
 	}
 	if f.sops, err = scaffold.FindSOPS(); err != nil {
 		return nil, unavailable(err)
@@ -119,7 +124,7 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 		if err != nil {
 			return unavailable(fmt.Errorf("read the login of an earlier run: %w", err))
 		}
-		team.Auth = text
+		team.Auth, f.kept = text, filepath.Join(repo, filepath.FromSlash(file.Path))
 	}
 	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
 		r.Source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
@@ -143,7 +148,10 @@ func (f *loginFlags) login(team *scaffold.Team, name string) (*scaffold.Login, e
 	if err != nil {
 		return nil, fmt.Errorf("read the login: %w", err)
 	}
-	return login, nil
+	if f.kind == authSSH {
+		err = scaffold.KnowsHost(f.knownHosts, team.Tenant.Spec.Reconciler.Source.URL)
+	}
+	return login, err
 }
 
 // make makes the Secret, and writes it outside of the tree or returns it encrypted.

@@ -127,7 +127,7 @@ func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant
 	if err := team.StayWhereItIs(f.repo, platform); err != nil {
 		return err
 	}
-	login, err := f.prepare(f.repo, platform, &team)
+	login, err := f.prepare(cmd, f.repo, platform, &team)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // Login is what Flux needs to read a team's repository.
@@ -55,6 +58,38 @@ func checkKnownHosts(text []byte) error {
 		return fmt.Errorf("--known-hosts has no public key of a host; write one with ssh-keyscan HOST, and compare it with what the host publishes: %w", err)
 	}
 	return nil
+}
+
+// KnowsHost refuses a file of known hosts that has no key of the host of a repository.
+func KnowsHost(file, repository string) error {
+	parsed, err := url.Parse(repository)
+	if err != nil {
+		return fmt.Errorf("read the URL of the repository: %w", err)
+	}
+	port := parsed.Port()
+	if port == "" {
+		port = "22"
+	}
+	address := net.JoinHostPort(parsed.Hostname(), port)
+	check, err := knownhosts.New(file)
+	if err != nil {
+		return fmt.Errorf("read --known-hosts: %w", err)
+	}
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	stranger, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	// A key that nobody has is told apart from a host that the file does not have.
+	var unknown *knownhosts.KeyError
+	if err := check(address, &net.TCPAddr{}, stranger); errors.As(err, &unknown) && len(unknown.Want) > 0 {
+		return nil
+	}
+	host := knownhosts.Normalize(address)
+	return fmt.Errorf("%s has no key of %s, so Flux could not read %s: add what ssh-keyscan prints for this host, and compare it with what the host publishes", file, host, repository)
 }
 
 func newKey(comment string) (private, public string, err error) {

@@ -80,8 +80,20 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 // sort orders the findings by Tenant, namespace and kind.
 func (c *checker) sort() {
 	slices.SortStableFunc(c.found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Where.Namespace, b.Where.Namespace), cmp.Compare(a.Finding, b.Finding), cmp.Compare(a.Where.String(), b.Where.String()))
 	})
+}
+
+// rank puts first what holds up the rest.
+func (f Finding) rank() int {
+	if f.Finding == string(policy.ReasonNotOwned) && f.Where.Kind == kindNamespace {
+		return 0
+	}
+	return 1
+}
+
+func isUnowned(p Problem) bool {
+	return p.Reason == policy.ReasonNotOwned && p.Object.Kind == kindNamespace
 }
 
 // checker collects the findings of one Check.
@@ -142,7 +154,11 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 	}
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
-			c.add(tenant.Name, findingDrift, outcome.Object, "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)", tenant.Name, outcome.Result)
+			text := "is not as the Tenant says: `landwaiter tenant add %s` puts it right (%s)"
+			if slices.ContainsFunc(report.Problems, isUnowned) { // without consent, it writes nothing
+				text = "is not as the Tenant says: `landwaiter tenant add %s --adopt` puts it right, once each namespace that is NotOwned may be taken over (%s)"
+			}
+			c.add(tenant.Name, findingDrift, outcome.Object, text, tenant.Name, outcome.Result)
 		}
 	}
 	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {

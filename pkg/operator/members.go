@@ -80,7 +80,11 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1alpha1.Tenant, 
 		report.problem(policy.ReasonNotOwned, ref, "Namespace %s exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant %s (%s, labels kept)", namespace.Name, tenant.Name, e.pods(ctx, namespace.Name))
 		return nil, nil
 	}
-	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --adopt` takes it over; or take it off the Tenant", namespace.Name, tenant.Name)
+	otherwise := "or take it off the Tenant"
+	if !w.tenants.Lists(namespace.Name) {
+		otherwise = "its name begins with the Tenant's prefix, so otherwise move what is in it to another namespace, and delete it"
+	}
+	report.problem(policy.ReasonNotOwned, ref, "namespace %s exists and belongs to no Tenant: `landwaiter tenant add %s --adopt` takes it over; %s", namespace.Name, tenant.Name, otherwise)
 	return nil, nil
 }
 

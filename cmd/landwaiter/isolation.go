@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/landwaiter/landwaiter/pkg/isolation"
@@ -86,6 +88,9 @@ func (i *isolationFlags) run(ctx context.Context, cmd *cobra.Command, config *re
 	var missing *isolation.NoSuchTenant
 	if errors.As(err, &missing) {
 		return err
+	}
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("your account lacks the rights: it must read Tenants (ClusterRole landwaiter-cluster-admin) and namespaces, and impersonate users, groups and serviceaccounts: %w", err)
 	}
 	if err != nil && len(results) == 0 {
 		return failed(err)

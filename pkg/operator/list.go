@@ -3,7 +3,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,7 +71,7 @@ func conditionText(tenant *v1alpha1.Tenant, kind string) string {
 func (e *Engine) Namespaces(ctx context.Context) ([]NamespaceRow, error) {
 	var namespaces corev1.NamespaceList
 	if err := e.reader.List(ctx, &namespaces); err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", err)
+		return nil, explained("list namespaces", err)
 	}
 	var rows []NamespaceRow
 	for i := range namespaces.Items {

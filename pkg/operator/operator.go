@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -188,7 +189,7 @@ func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1
 	}
 	var namespaces corev1.NamespaceList
 	if err := e.reader.List(ctx, &namespaces); err != nil {
-		return nil, nil, fmt.Errorf("list namespaces: %w", err)
+		return nil, nil, explained("list namespaces", err)
 	}
 	all := slices.DeleteFunc(slices.Clone(e.assumed), func(t *v1alpha1.Tenant) bool { return tenant != nil && t.Name == tenant.Name })
 	created := metav1.NewTime(time.Now())
@@ -215,6 +216,9 @@ func explained(doing string, err error) error {
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	if meta.IsNoMatchError(err) || errors.As(err, &discovery) {
 		return fmt.Errorf("%s: the cluster does not know the kind Tenant: install Landwaiter's definitions (charts/landwaiter), or check --context: %w", doing, err)
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s: your account lacks the rights: ask a cluster admin to bind ClusterRole landwaiter-cluster-admin to it, and one that lists namespaces: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

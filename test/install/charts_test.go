@@ -341,6 +341,13 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+func TestGuardrailsFromElsewhereAreEnoughForBreakGlassAndNotForTheOperator(t *testing.T) {
+	_, err := suite.Chart(t.Context(), "landwaiter", "--set", "breakGlass.enabled=true,guardrails.external=true")
+	require.NoError(t, err)
+	_, err = suite.Chart(t.Context(), "landwaiter", "--set", "operator.enabled=true,guardrails.external=true")
+	require.ErrorContains(t, err, "operator.enabled needs guardrails.enabled")
+}
+
 // Flux's helm-controller adds the digest of the chart to its version, as in 0.1.0+92d58e7aca7a.
 func TestAVersionWithADigestMakesValidLabels(t *testing.T) {
 	chart := filepath.Join(t.TempDir(), "landwaiter")

@@ -83,6 +83,8 @@ func (p Platform) landwaiter(t *Tree) error {
 	}
 	if p.Operator {
 		values["operator"] = object{"enabled": true}
+	} else {
+		values["guardrails"] = object{"enabled": false, "external": true} // a step of their own
 	}
 	if p.LandwaiterImage != "" {
 		values["image"] = object{"repository": p.LandwaiterImage}

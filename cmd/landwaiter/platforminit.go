@@ -91,7 +91,7 @@ func registerPlatform(cmd *cobra.Command, p *scaffold.Platform, layout *string) 
 	flags.StringVar(&p.Gatekeeper.Version, "gatekeeper-version", "", "version of that chart (empty: the newest that is tested)")
 	flags.StringVar(&p.Landwaiter.URL, "landwaiter-chart", "", "Helm repository (https), or chart in a registry (oci), of Landwaiter (empty: oci://ghcr.io/landwaiter/charts/landwaiter)")
 	flags.StringVar(&p.Landwaiter.Version, "landwaiter-version", "", "version of that chart (empty: the program's own)")
-	flags.StringVar(&p.LandwaiterImage, "landwaiter-image", "", "image of Landwaiter without a tag, for mirrors (empty: the chart's)")
+	flags.StringVar(&p.LandwaiterImage, "landwaiter-image", "", "image of Landwaiter without a tag, which is the version of the chart or image.tag in values-own.yaml (empty: the chart's image)")
 	flags.StringVar(&p.CheckSHA256, "check-sha256", "", "checksum of the program that the workflow downloads, from SHA256SUMS of the release (empty: the repository variable LANDWAITER_SHA256)")
 }
 

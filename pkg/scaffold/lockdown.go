@@ -68,7 +68,7 @@ mv landwaiter "$RUNNER_TEMP"
 			"runs-on": "ubuntu-latest",
 			"steps": []object{
 				{"uses": "actions/checkout@v4", "with": object{"persist-credentials": false}},
-				{"name": "landwaiter platform check", "env": object{"PROGRAM": program, "SHA256": sum}, "run": run},
+				{"name": "landwaiter platform check", "env": object{"PROGRAM": "${{ vars.LANDWAITER_URL || '" + program + "' }}", "SHA256": sum}, "run": run},
 			},
 		}},
 	})

@@ -183,7 +183,7 @@ func (p Platform) check() error {
 		{"landwaiter-chart", p.Landwaiter.URL, chartURL, "https://charts.example.com or oci://registry.example.com/charts/landwaiter"},
 		{"gatekeeper-version", p.Gatekeeper.Version, chartVersion, gatekeeperVersion},
 		{"landwaiter-version", p.Landwaiter.Version, chartVersion, LandwaiterVersion},
-		{"landwaiter-image", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter"},
+		{"landwaiter-image", p.LandwaiterImage, `^$|^[a-z0-9][a-z0-9.:-]*(/[a-z0-9._-]+)+$`, "registry.example.com/landwaiter/landwaiter, without a tag: it is the version of the chart, or image.tag in infrastructure/landwaiter/" + valuesFile},
 	} {
 		if !regexp.MustCompile(pattern.pattern).MatchString(pattern.value) {
 			return fmt.Errorf("--%s: %q cannot be used; give %s", pattern.flag, pattern.value, pattern.example)

@@ -52,8 +52,8 @@ and prints the public one, for the Git host, and token takes one from a file. Th
 goes to --git-auth-out, outside of the tree, for kubectl apply; in a tree that was made
 with --sops-age, the command sops encrypts it into the tree.
 
-Exit codes: 0 the tree is written, 1 a file was edited, 64 the command line is wrong, 69
-a file cannot be read or written.`,
+Exit codes: 0 the tree is written, 1 a file was edited or the home would change, 64 the
+command line is wrong, 69 a file cannot be read or written.`,
 		Example: `  landwaiter tenant scaffold iris-green --repo fleet --prefix iris-green- --git-url https://github.com/example/iris-green
   landwaiter tenant scaffold shop --repo fleet --cluster cluster1 --app web --app-chart oci://registry.example.com/charts/web
   landwaiter tenant scaffold iris-green --tenant-repo iris-green --namespace iris-green-web`,

@@ -38,25 +38,25 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 		return tenant.Spec
 	}
 
-	added, problems, err := addTenant(t.Context(), engine, asked(true, "pay"), false)
+	added, report, err := addTenant(t.Context(), engine, asked(true, "pay"), false)
 	require.NoError(t, err)
-	require.Empty(t, problems)
+	require.Empty(t, report.Problems)
 	require.Equal(t, []string{"paym", "pay"}, added.Members)
 	require.Equal(t, []string{"pay"}, stored().Namespaces)
 	require.False(t, stored().Adopt, "the consent is not kept")
 
 	pay.Labels = map[string]string{v1alpha1.LabelTenant: "paym"} // as applying would
 	require.NoError(t, c.Update(t.Context(), pay))
-	_, problems, err = addTenant(t.Context(), engine, asked(false, "pay2"), false)
+	_, report, err = addTenant(t.Context(), engine, asked(false, "pay2"), false)
 	require.NoError(t, err)
-	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].Message, "Namespace pay2 exists and belongs to no Tenant")
+	require.Len(t, report.Problems, 1)
+	require.Contains(t, report.Problems[0].Message, "Namespace pay2 exists and belongs to no Tenant")
 	require.Equal(t, []string{"pay"}, stored().Namespaces, "nothing was written")
 
 	// A file says what the Tenant is, with its consent.
-	_, problems, err = addTenant(t.Context(), engine, asked(true, "pay", "pay2"), true)
+	_, report, err = addTenant(t.Context(), engine, asked(true, "pay", "pay2"), true)
 	require.NoError(t, err)
-	require.Empty(t, problems)
+	require.Empty(t, report.Problems)
 	require.True(t, stored().Adopt)
 	_, _, err = addTenant(t.Context(), engine, asked(false), false)
 	require.NoError(t, err)

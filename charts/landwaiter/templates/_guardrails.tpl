@@ -1,7 +1,7 @@
 {{/* Whether the leader shows the rules that apply in namespaces of Tenants, as ConfigMaps
 that only the guardrails protect from teams. Empty for no. */}}
 {{- define "landwaiter.showsRules" -}}
-{{- if and .Values.guardrails.enabled .Values.effectiveRules.show }}true{{ end -}}
+{{- if and (or .Values.guardrails.enabled .Values.guardrails.external) .Values.effectiveRules.show }}true{{ end -}}
 {{- end -}}
 
 {{/* Landwaiter's own account, as the API server names it. */}}

@@ -25,9 +25,13 @@ func (f *serviceFlags) registerServerNamespace(cmd *cobra.Command) {
 
 // asServer gives the flags about exceptions that the person did not the values that serve has
 // in the cluster. Where these are not known, break-glass neither counts nor is said not to.
+// What the server may not read is not used either.
 func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person *live.Person, states ...*live.State) error {
 	serve, why, err := doctor.ReadServe(ctx, person.Client(), f.landwaiter)
 	if err != nil {
+		return err
+	}
+	if err := person.ReadableBy(ctx, f.server(serve), states...); err != nil {
 		return err
 	}
 	if serve == nil && states[0].Shown != nil {
@@ -52,6 +56,19 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 		}
 	}
 	return nil
+}
+
+// server returns the account of serve, which has its usual name if serve is nil.
+func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
+	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", MaterialRole: "landwaiter-material", Guessed: serve == nil}
+	if serve == nil {
+		return server
+	}
+	server.Account = serve.Account()
+	if role, given := serve.Flag("material-role"); given {
+		server.MaterialRole = role
+	}
+	return server
 }
 
 // asShown gives the flags about exceptions that the person did not the values that Landwaiter

@@ -40,3 +40,6 @@ func (s *Serve) Flag(name string) (string, bool) {
 	}
 	return all[len(all)-1].value, true
 }
+
+// Account returns the ServiceAccount that serve runs as, in its namespace.
+func (s *Serve) Account() string { return s.program.account }

@@ -1,7 +1,8 @@
 // Package live reads a cluster as one person: Landwaiter's resources, the Secrets and the
-// like that they name, and the images of pods and workloads. It never writes, and uses no
-// rights but the person's. What the person may not read is [resource.Hidden]: it is
-// neither missing nor broken, so what depends on it is Undecided and names the right.
+// like that they name, and the images of pods and workloads. It writes nothing, except that
+// it asks the API server what Landwaiter's account may read, and uses no rights but the
+// person's. What the person may not read is [resource.Hidden]: it is neither missing nor
+// broken, so what depends on it is Undecided and names the right.
 package live
 
 import (

@@ -72,6 +72,18 @@ func TestWhatIsShownIsWhatAppliesAndNamesNobodyElse(t *testing.T) {
 	require.ErrorContains(t, err, "it is about namespace")
 }
 
+func TestHomeIsShownTheNamespacesInWhichItsRulesHold(t *testing.T) {
+	snapshot, _ := compiled(objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace("taken", "3"),
+		object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, taken]\nnamespacePrefix: iris-dev-"),
+		object("Tenant", "", "aaa", "home: aaa\nnamespaces: [taken]")))
+	for name, want := range map[verify.Namespace][]string{"iris": {"iris-web", "iris-dev-"}, "iris-web": {"iris-web", ""}} {
+		shown, ok := snapshot.Shown(name)
+		require.True(t, ok)
+		spec := shown.Resources[0].(*v1alpha1.Tenant).Spec //nolint:forcetypeassert // nothing else applies
+		require.Equal(t, want, append(spec.Namespaces, spec.NamespacePrefix), name)
+	}
+}
+
 func TestNothingIsShownWhereNoTenantHoldsTheNamespace(t *testing.T) {
 	snapshot, _ := compiled(objects(t, namespace("alone", "1"), object("Tenant", "", "iris", iris)))
 	for _, other := range []verify.Namespace{"alone", "missing", verify.Cluster} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,8 @@ used. A Secret of the cluster is not used where the change would send it to a se
 does not get it now, unless you trust the change and say --send-secrets: what depends on
 it is unknown.
 
-Cluster-scoped objects may count in every namespace: use -A to look at all of them.
+Cluster-scoped objects may count in every namespace: use -A to look at all of them. With
+-n of a Tenant's home, the Tenant's other namespaces are judged too.
 
 Exit codes: 0 nothing that runs would be denied, 1 something would be that is not
 already, 2 something is unknown and nothing known would be denied, 64 the command
@@ -127,35 +129,93 @@ func (f *previewFlags) run(cmd *cobra.Command) (printedPreview, error) {
 	if err != nil {
 		return printedPreview{}, unavailable(err)
 	}
+	l := &look{previewFlags: f, cmd: cmd, person: person, change: change, failed: failed}
 	scope := live.Scope{Namespaces: []verify.Namespace{namespace}, All: namespace == verify.Cluster}
-	before, after, err := person.Rehearse(ctx, scope, change)
-	if err != nil {
-		return printedPreview{}, failed(err)
-	}
-	if err := f.service.asServer(ctx, cmd, person, &before, &after); err != nil {
-		return printedPreview{}, failed(err)
-	}
-	sayShown(cmd.ErrOrStderr(), before.Shown)
-	options, err := f.service.complete()
-	if err != nil {
+	if err := l.at(ctx, scope); err != nil {
 		return printedPreview{}, err
 	}
-	if len(before.Missing) > 0 {
-		return printedPreview{}, fmt.Errorf("namespace %s does not exist", before.Missing[0])
+	if len(l.before.Missing) > 0 {
+		return printedPreview{}, fmt.Errorf("namespace %s does not exist", l.before.Missing[0])
 	}
-	if err := absent(before, change.Delete); err != nil {
-		return printedPreview{}, err
+	if !scope.All {
+		if err := l.governed(ctx, namespace); err != nil {
+			return printedPreview{}, err
+		}
 	}
-	uses, missing, err := person.Running(ctx, scope)
+	warn(cmd.ErrOrStderr(), l.problems, change, scope, live.State{Namespaces: l.looked})
+	return printablePreview(l.rows, l.missing, f.all), nil
+}
+
+// look collects what a change does to what runs.
+type look struct {
+	*previewFlags
+	cmd    *cobra.Command
+	person *live.Person
+	change live.Change
+	failed func(error) error
+
+	before, after live.State // of the last look
+	looked        []verify.Namespace
+	rows          []live.Row
+	missing       []live.Right
+	problems      []resource.Problem
+}
+
+// at looks at the namespaces of scope. It judges nothing if one does not exist.
+func (l *look) at(ctx context.Context, scope live.Scope) (err error) {
+	if l.before, l.after, err = l.person.Rehearse(ctx, scope, l.change); err != nil {
+		return l.failed(err)
+	}
+	if len(l.before.Missing) > 0 {
+		return nil
+	}
+	if err := l.service.asServer(ctx, l.cmd, l.person, &l.before, &l.after); err != nil {
+		return l.failed(err)
+	}
+	sayShown(l.cmd.ErrOrStderr(), l.before.Shown)
+	options, err := l.service.complete()
 	if err != nil {
-		return printedPreview{}, failed(err)
+		return err
 	}
-	rows, problems, err := judge(ctx, cmd.ErrOrStderr(), options, before, after, uses)
+	if err := absent(l.before, l.change.Delete); err != nil {
+		return err
+	}
+	uses, missing, err := l.person.Running(ctx, scope)
 	if err != nil {
-		return printedPreview{}, err
+		return l.failed(err)
 	}
-	warn(cmd.ErrOrStderr(), ofNamespaces(after, problems), change, scope, before)
-	return printablePreview(rows, missing, f.all), nil
+	rows, problems, err := judge(ctx, l.cmd.ErrOrStderr(), options, l.before, l.after, uses)
+	if err != nil {
+		return err
+	}
+	for _, p := range ofNamespaces(l.after, problems) {
+		if !slices.Contains(l.problems, p) {
+			l.problems = append(l.problems, p)
+		}
+	}
+	l.looked, l.rows, l.missing = append(l.looked, l.before.Namespaces...), append(l.rows, rows...), append(l.missing, missing...)
+	return nil
+}
+
+// governed looks, one at a time, at the other namespaces in which the rules of home hold.
+func (l *look) governed(ctx context.Context, home verify.Namespace) error {
+	others, missing, err := l.person.Governed(ctx, home, l.before, l.after)
+	if err != nil {
+		return l.failed(err)
+	}
+	l.missing = append(l.missing, missing...)
+	if len(l.rows) == 0 { // whether it is a home is not known
+		l.missing = append(l.missing, slices.DeleteFunc(slices.Clone(l.before.Rights), func(r live.Right) bool { return r.Resource.Resource != "tenants" })...)
+	}
+	if len(others) > 0 {
+		say(l.cmd.ErrOrStderr(), "note: %s is the home of a Tenant, whose rules hold in %s, too", home, strings.Join(mapped(others, func(n verify.Namespace) string { return string(n) }), ", "))
+	}
+	for _, other := range others {
+		if err := l.at(ctx, live.Scope{Namespaces: []verify.Namespace{other}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // change reads what is previewed.

@@ -74,7 +74,8 @@ func (s *showing) nothing() resource.Shown {
 	return s.shown
 }
 
-// tenant shows that the Tenant holds the namespace, which home it has and who decides.
+// tenant shows that the Tenant holds the namespace, which home it has and who decides. Home
+// is shown the Tenant's other namespaces, because its rules hold there.
 func (s *showing) tenant() {
 	held := s.tenants.Named(s.view.tenant)
 	namespace := s.shown.Namespace
@@ -86,6 +87,11 @@ func (s *showing) tenant() {
 	}
 	switch {
 	case namespace == held.Spec.Home:
+		ours := func(name string) bool { return s.tenants.Holder(name) == held }
+		made.Spec.Namespaces = slices.DeleteFunc(slices.Clone(held.Spec.Namespaces), func(name string) bool { return !ours(name) })
+		if prefix := held.Spec.NamespacePrefix; prefix != "" && ours(prefix+"x") {
+			made.Spec.NamespacePrefix = prefix
+		}
 	case slices.Contains(held.Spec.Namespaces, namespace):
 		made.Spec.Namespaces = []string{namespace}
 	default:

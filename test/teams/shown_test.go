@@ -91,6 +91,29 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	require.Equal(t, 0, preview.Code, preview.Stdout+preview.Stderr)
 	require.NotContains(t, preview.Stdout+preview.Stderr, "unseen")
 
+	// A rule of home holds in the Tenant's other namespaces, so these are judged.
+	home := ada.Run(t, strings.Replace(policy, "{name: own}", "{name: own, namespace: shown}", 1), "preview", "-f", "-", "-n", "shown")
+	require.Contains(t, home.Stderr, "note: shown is the home of a Tenant, whose rules hold in shown-web, too")
+	require.NotContains(t, home.Stdout+home.Stderr, "unseen")
+
+	// What the server may not read, nobody judges with.
+	admin, err := w.NewClient(w.As("ada", "shown-admins"))
+	require.NoError(t, err)
+	for _, text := range []string{"apiVersion: v1\nkind: Secret\nmetadata: {namespace: shown-web, name: pull}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '{\"auths\":{}}'}",
+		"apiVersion: landwaiter.dev/v1alpha1\nkind: Store\nmetadata: {namespace: shown-web, name: login}\nspec: {registries: [registry.example.com], imagePullSecrets: [{name: pull}]}"} {
+		object := suite.Object("%s", text)
+		require.NoError(t, admin.Create(suite.Within(t), object))
+		t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), object)) })
+	}
+	suite.Eventually(t, func(context.Context) error {
+		r := ada.Run(t, "", append(explain, image("registry.example.com"))...)
+		require.NotZero(t, r.Code, r.Stdout+r.Stderr)
+		if r.Code != 1 || !strings.Contains(strings.Join(strings.Fields(r.Stdout), " "), "landwaiter has no right to read it") {
+			return fmt.Errorf("exit code %d: %s%s", r.Code, r.Stdout, r.Stderr)
+		}
+		return nil
+	})
+
 	check := ada.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
 	require.Equal(t, 0, check.Code, check.Stdout+check.Stderr)
 	require.Contains(t, check.Stdout, "skipped: guardrails, conflicts with other Tenants")

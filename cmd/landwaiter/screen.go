@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -202,11 +203,11 @@ func (s *screen) colour(cell string) string {
 }
 
 // wrap cuts text at spaces into lines of at most width characters. A longer word has a
-// line of its own.
+// line of its own, and so has a longer command to copy.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range copyable(strings.Fields(text)) {
 		switch {
 		case line == "":
 			line = word
@@ -220,4 +221,24 @@ func wrap(text string, width int) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// copyable joins the words of commands, each from its program, after a colon, up to a
+// semicolon or the end.
+func copyable(words []string) []string {
+	programs := []string{"kubectl", "cosign", "notation", "landwaiter"}
+	var joined []string
+	command := false
+	for i, word := range words {
+		switch {
+		case command:
+			joined[len(joined)-1] += " " + word
+		case i > 0 && strings.HasSuffix(words[i-1], ":") && slices.Contains(programs, word):
+			joined, command = append(joined, word), true
+		default:
+			joined = append(joined, word)
+		}
+		command = command && !strings.HasSuffix(word, ";")
+	}
+	return joined
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/pkg/image"
@@ -42,14 +41,17 @@ func (v *Verifier) makes(subject image.Reference) string {
 	return fmt.Sprintf("%s %s@%s", v.Command, subject.Name(), subject.Digest)
 }
 
-// signedAgain are the reasons that other evidence of the same kind mends. Without its options
-// the command might publish the evidence, so the remediation ends with all of it.
-var signedAgain = []policy.Reason{policy.ReasonWrongKey, policy.ReasonKeyless, policy.ReasonKeyed, policy.ReasonWrongAnnotations}
-
-// withCommand adds to the remediation of f the command that makes such evidence as v wants.
+// withCommand adds to the remediation of f the command that makes such evidence as v wants, if
+// that mends f. It has all options: without them it might publish the evidence.
 func (v *Verifier) withCommand(f policy.Finding, subject image.Reference) policy.Finding {
-	if command := v.makes(subject); command != "" && f.Result == policy.Invalid && f.Remediation != "" && slices.Contains(signedAgain, f.Reason) {
-		f.Remediation += ": " + command
+	if f.Result != policy.Invalid || f.Remediation == "" {
+		return f
+	}
+	switch f.Reason {
+	case policy.ReasonWrongKey, policy.ReasonKeyless, policy.ReasonKeyed, policy.ReasonWrongAnnotations:
+		if command := v.makes(subject); command != "" {
+			f.Remediation += ": " + command
+		}
 	}
 	return f
 }

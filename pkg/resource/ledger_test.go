@@ -126,3 +126,41 @@ func TestTheSizeOfASpecIsWhatItTakesInMemory(t *testing.T) {
 	require.Equal(t, 35, resource.Size(annotated)-resource.Size(plain))
 	require.Greater(t, resource.Size(plain), resource.Size(&v1alpha1.Verifier{}))
 }
+
+// written is one policy of some 60 KiB in a namespace, as it comes from an API server.
+func written(namespace string, number int) *v1alpha1.VerificationPolicy {
+	p := policyOf(60 << 10)
+	p.Namespace, p.Name = namespace, fmt.Sprint("p", number)
+	p.UID = types.UID(namespace + p.Name)
+	return p
+}
+
+// keptOf returns how much a ledger keeps of some namespaces that come with 2 MiB each.
+func keptOf(t *testing.T, l *resource.Ledger, namespaces ...string) (kept int) {
+	t.Helper()
+	for _, namespace := range namespaces {
+		for i := range 34 {
+			p := written(namespace, i)
+			require.NoError(t, l.Keep(p))
+			if resource.Missing(p) == nil {
+				kept += resource.Size(p)
+			}
+		}
+	}
+	return kept
+}
+
+func namesOf(prefix string, n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%03d", prefix, i))
+	}
+	return names
+}
+
+func TestWhatIsKeptOfTheNamespacesOfATenantIsBounded(t *testing.T) {
+	var l resource.Ledger
+	tenant := &v1alpha1.Tenant{}
+	tenant.Name, tenant.Spec.Home, tenant.Spec.NamespacePrefix = "iris", "iris", "iris-"
+	require.NoError(t, l.Keep(tenant))
+	require.LessOrEqual(t, keptOf(t, &l, namesOf("iris-", 256)...), 16<<20)
+}

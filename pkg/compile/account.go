@@ -18,6 +18,9 @@ import (
 type excess struct {
 	tenant                string
 	resources, exceptions bool
+	// specs and exceptionSpecs are the same of what the specs take, whatever is compiled. They
+	// imply the others.
+	specs, exceptionSpecs bool
 }
 
 // accountOf returns whose quota a namespace uses: that of tenant, which holds it, unless that
@@ -31,23 +34,39 @@ func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1alpha1.Tenant
 }
 
 // excesses adds the namespaces of a Tenant's account that are past its limits to found. It is a
-// pure function of what they weigh, so that every replica agrees, whatever changed first.
+// pure function of what they weigh, so that every replica agrees, whatever changed first. Of
+// namespaces whose specs are past a limit nobody knows all specs: they weigh nothing.
 func (s *Snapshot) excesses(tenant *v1alpha1.Tenant, found map[verify.Namespace]excess) {
-	resources := func(n verify.Namespace) int { return s.levels[n].weight.resources() }
-	for _, namespace := range s.past(tenant, maxAccountWeight, resources) {
-		found[namespace] = excess{tenant: tenant.Name, resources: true}
+	mark := func(limit int, weight func(verify.Namespace) int, set func(*excess)) {
+		for _, namespace := range s.past(tenant, s.candidates()[tenant.Name], limit, weight) {
+			e := found[namespace]
+			e.tenant = tenant.Name
+			set(&e)
+			found[namespace] = e
+		}
 	}
-	exceptions := func(n verify.Namespace) int { return s.levels[n].weight.exceptions }
-	for _, namespace := range s.past(tenant, maxAccountExceptionWeight, exceptions) {
-		found[namespace] = excess{tenant: tenant.Name, resources: found[namespace].resources, exceptions: true}
-	}
+	mark(resource.MaxAccountBytes, func(n verify.Namespace) int { return s.written(resource.Share{Namespace: string(n)}) },
+		func(e *excess) { e.specs, e.resources = true, true })
+	mark(resource.MaxAccountExceptionBytes, func(n verify.Namespace) int { return s.written(resource.Share{Namespace: string(n), Exceptions: true}) },
+		func(e *excess) { e.exceptionSpecs, e.exceptions = true, true })
+	mark(maxAccountWeight, func(n verify.Namespace) int {
+		if found[n].specs {
+			return 0
+		}
+		return s.levels[n].weight.resources()
+	}, func(e *excess) { e.resources = true })
+	mark(maxAccountExceptionWeight, func(n verify.Namespace) int {
+		if found[n].exceptionSpecs {
+			return 0
+		}
+		return s.levels[n].weight.exceptions
+	}, func(e *excess) { e.exceptions = true })
 }
 
-// past returns those namespaces of a Tenant's account that do not fit into a limit together.
-// Home comes first, because its rules hold in the others, then those that weigh least: none
-// loses its rules to one that weighs more.
-func (s *Snapshot) past(tenant *v1alpha1.Tenant, limit int, weight func(verify.Namespace) int) []verify.Namespace {
-	all := s.candidates()[tenant.Name]
+// past returns those of all namespaces of a Tenant that do not fit into a limit of its account
+// together. Home comes first, because its rules hold in the others, then those that weigh
+// least: none loses its rules to one that weighs more.
+func (s *Snapshot) past(tenant *v1alpha1.Tenant, all []verify.Namespace, limit int, weight func(verify.Namespace) int) []verify.Namespace {
 	if total(all, weight) <= limit {
 		return nil
 	}
@@ -77,10 +96,15 @@ func total(namespaces []verify.Namespace, weight func(verify.Namespace) int) (su
 	return sum
 }
 
-// refusal returns why the resources of a namespace are not compiled, nil if they are.
-func (e excess) refusal(namespace verify.Namespace, w weight) error {
-	if !e.resources {
+// refusal returns why the resources of a namespace are not compiled, nil if they are. Size is
+// what their specs take.
+func (e excess) refusal(namespace verify.Namespace, w weight, size int) error {
+	switch {
+	case !e.resources:
 		return nil
+	case e.specs:
+		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the specs of the resources of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the largest namespaces are denied first; "+
+			"those of namespace %s take %d KiB: delete some", e.tenant, resource.MaxAccountBytes>>10, namespace, size>>10))
 	}
 	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the resources of Tenant %s take more than %d KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; "+
 		"those of namespace %s take about %d KiB, the largest is %s with %d KiB: %s", e.tenant, maxAccountWeight>>10, namespace, w.total>>10, w.largest, w.most>>10, lighten))
@@ -89,8 +113,12 @@ func (e excess) refusal(namespace verify.Namespace, w weight) error {
 // refusalOfExceptions returns why the exceptions of a namespace are not in force, nil if they
 // are.
 func (e excess) refusalOfExceptions() error {
-	if !e.exceptions {
+	switch {
+	case !e.exceptions:
 		return nil
+	case e.exceptionSpecs:
+		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: the specs of the exceptions of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the namespaces with the largest lose theirs first; delete some",
+			e.tenant, resource.MaxAccountExceptionBytes>>10))
 	}
 	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: the exceptions of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the namespaces with the largest lose theirs first; delete some",
 		e.tenant, maxAccountExceptionWeight>>10))

@@ -175,8 +175,8 @@ func (c *compiler) level(weighed, cluster *level, past excess) *level {
 	}
 	c.breakGlass(l)
 	err := l.weight.refused
-	if err == nil {
-		err = past.refusal(o.namespace, l.weight)
+	if err == nil || past.specs { // what a namespace weighs is unknown while specs are withheld
+		err = past.refusal(o.namespace, l.weight, o.written(resource.Share{Namespace: string(o.namespace)}))
 	}
 	switch {
 	case err != nil && cluster != nil:

@@ -57,7 +57,7 @@ func (c *compiler) exceptions(l *level) {
 		switch {
 		case tooMany != nil: // some of them are not even read
 			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))
-		case err == nil:
+		case err == nil, l.excess.exceptionSpecs:
 			err = past
 		}
 		if err == nil {

@@ -199,6 +199,26 @@ func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
 	}
 }
 
+// What is within the limits of an account once it is compiled is within those of its specs.
+func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
+	require.GreaterOrEqual(t, resource.MaxAccountBytes*heavier, maxAccountWeight)
+	require.GreaterOrEqual(t, resource.MaxAccountExceptionBytes, maxAccountExceptionWeight)
+	random := mathrand.New(mathrand.NewPCG(1, 2))
+	texts := func() []string {
+		all := make([]string, random.IntN(maxExceptionImages+1))
+		for i := range all {
+			all[i] = strings.Repeat("x", random.IntN(513))
+		}
+		return all
+	}
+	for range 1000 {
+		x := &v1alpha1.Exception{}
+		x.Spec.Until, x.Spec.Images = "2026-12-31T18:00:00Z", texts()
+		x.Spec.Reason, x.Spec.Ticket = strings.Repeat("x", maxExceptionReason*4), strings.Repeat("x", maxExceptionTicket*4) // of wide characters
+		require.LessOrEqual(t, resource.Size(x), weightOf(x.Qualified()))
+	}
+}
+
 // The weights hold against memory, for every shape that weighs little and keeps much.
 func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 	for name, list := range shapes(t) {

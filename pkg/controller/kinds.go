@@ -3,11 +3,13 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,9 +31,29 @@ func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	var all []source.TypedSource[verify.Namespace]
 	for _, kind := range v1alpha1.Kinds() {
 		// Only specs matter: we write the statuses ourselves.
-		all = append(all, source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, specChanged()))
+		watched := source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, specChanged())
+		if kind.Namespaced {
+			watched = afterTenants{watched, cache}
+		}
+		all = append(all, watched)
 	}
 	return append(all, source.TypedKind[client.Object](cache, &corev1.Namespace{}, byNamespace{}, namespaceChanged()))
+}
+
+// afterTenants starts a source once the cache has all Tenants, so that the ledger knows whose
+// namespaces the resources of the source are in.
+type afterTenants struct {
+	source.TypedSyncingSource[verify.Namespace]
+	cache ctrlcache.Cache
+}
+
+// Start blocks until then; the controller bounds how long.
+func (s afterTenants) Start(ctx context.Context, queue namespaces) error {
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := s.cache.GetInformer(ctx, &v1alpha1.Tenant{}) // waits until it has synced
+		return err == nil, nil                                 // the source of Tenants logs errors
+	})
+	return s.TypedSyncingSource.Start(ctx, queue) // which ends like any other if ctx has ended
 }
 
 // specChanged passes what may change the spec of a resource: generations are those of one

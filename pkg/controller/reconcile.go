@@ -69,7 +69,7 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 	if err != nil {
 		return reconcile.Result{}, err // retry later; the last snapshot stays
 	}
-	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects), time.Now()); wait > 0 {
+	if wait := c.pace.postpone(level, c.withheld.fill(level, &objects, c.set.Snapshot().Crowded), time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // or sooner, once all specs are read
 	}
 	wanted := c.secrets.references(objects)[level]
@@ -88,15 +88,17 @@ func (c *Controller) compileLevel(ctx context.Context, level verify.Namespace) (
 }
 
 func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects, fetched compile.Fetched) {
+	before := c.set.Snapshot()
 	if level == verify.Cluster {
-		snapshot, _ := c.set.Snapshot().WithCluster(objects, fetched)
+		snapshot, _ := before.WithCluster(objects, fetched)
 		c.set.Swap(snapshot)
+		c.resettle(before)
 		c.markAll()
 		return
 	}
-	before := c.set.Snapshot()
 	snapshot, _ := before.With(level, objects, fetched)
 	c.set.Swap(snapshot)
+	c.resettle(before)
 	c.outdated.mark(level)
 	c.outdated.mark(before.Related(level)...)
 	c.outdated.mark(snapshot.Related(level)...)
@@ -107,6 +109,14 @@ func (c *Controller) compileNow(level verify.Namespace, objects resource.Objects
 	}
 	if len(objects.Namespaces) == 0 && c.options.Forget != nil {
 		c.options.Forget(level) // after the swap, so that no new entries are cached
+	}
+}
+
+// resettle schedules the namespaces whose specs are to be read again, or no longer, because
+// of what others of their account take since an earlier snapshot.
+func (c *Controller) resettle(before *compile.Snapshot) {
+	for _, namespace := range c.set.Snapshot().Resettled(before) {
+		c.enqueue(namespace)
 	}
 }
 

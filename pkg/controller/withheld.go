@@ -3,12 +3,14 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -16,7 +18,7 @@ import (
 )
 
 // withheldSpecs reads specs again that the cache dropped for want of room, once their
-// namespace has room for all. The cache itself only reads an object again when it changes.
+// namespace and its Tenant have room for all. The cache itself only reads an object again when it changes.
 type withheldSpecs struct {
 	ledger *resource.Ledger // of what the cache keeps
 	set    *prefetch.Set[verify.Namespace, version, prefetch.Fetched[v1alpha1.Object]]
@@ -64,12 +66,13 @@ func newWithheldSpecs(api client.Reader, ledger *resource.Ledger, changed func(v
 }
 
 // fill tells the ledger what the cache keeps of a namespace, and completes o, which has all
-// resources of the namespace. It returns how long to wait for specs that have not come yet.
-func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects) (wait time.Duration) {
+// resources of the namespace. crowded is as for [resource.ReadAgain]. It returns how long to
+// wait for specs that have not come yet.
+func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects, crowded func(resource.Share, int) bool) (wait time.Duration) {
 	w.ledger.Settle(string(namespace), o.Resources)
 	missing := map[v1alpha1.Object]bool{}
 	var wanted []version
-	for _, object := range resource.ReadAgain(o.Resources) {
+	for _, object := range resource.ReadAgain(o.Resources, crowded) {
 		missing[object] = true
 		wanted = append(wanted, versionOf(object))
 	}
@@ -87,6 +90,9 @@ func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects) (w
 
 // fillAll is fill for the resources of all namespaces. It reports whether to wait.
 func (w *withheldSpecs) fillAll(o *resource.Objects) (pending bool) {
+	all := *o
+	measured := sync.OnceValue(func() *compile.Snapshot { return compile.Measured(all) })
+	crowded := func(share resource.Share, size int) bool { return measured().Crowded(share, size) }
 	levels := map[verify.Namespace]*resource.Objects{}
 	for _, object := range o.Resources {
 		level := levels[levelOf(object)]
@@ -98,7 +104,7 @@ func (w *withheldSpecs) fillAll(o *resource.Objects) (pending bool) {
 	}
 	o.Resources = nil
 	for namespace, level := range levels {
-		pending = w.fill(namespace, level) > 0 || pending
+		pending = w.fill(namespace, level, crowded) > 0 || pending
 		o.Resources = append(o.Resources, level.Resources...)
 	}
 	return pending

@@ -1,6 +1,9 @@
 package resource
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -8,21 +11,33 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 )
 
-// Ledger bounds what is kept of the resources of each [Share] together. Its zero value is
-// ready to use, and may be used by several goroutines.
+// Ledger bounds what is kept of the resources of each [Share] together, and of the shares of a
+// Tenant's namespaces. It knows the Tenants that it was given, so these come first. Its zero
+// value is ready to use, and may be used by several goroutines.
 //
 // It knows what came, not what went: whoever keeps the objects says with [Ledger.Settle] what
 // is left. Whether a namespace is denied never depends on a Ledger, and so never on the order
 // in which objects came, but on their sizes alone.
 type Ledger struct {
-	mu     sync.Mutex
-	shares map[Share]*account
+	mu      sync.Mutex
+	shares  map[Share]*holding
+	tenants map[string]*v1alpha1.Tenant // what matters of them
+	// holders is made of tenants, nil if they have changed since, and totals of both: what the
+	// shares of all namespaces of a Tenant take.
+	holders *Tenants
+	totals  map[tenantShare]int
 }
 
-// account is what is kept of one share.
-type account struct {
+// holding is what is kept of one share.
+type holding struct {
 	total int
 	sizes map[identity]int
+}
+
+// tenantShare is the shares of a Tenant's namespaces of one sort.
+type tenantShare struct {
+	tenant     string
+	exceptions bool
 }
 
 // identity is of one object. A UID alone would be, but not every source of objects sets it.
@@ -42,6 +57,9 @@ func (l *Ledger) Keep(object v1alpha1.Object) error {
 	if err := Keep(object); err != nil {
 		return err
 	}
+	if tenant, ok := object.(*v1alpha1.Tenant); ok {
+		l.know(tenant)
+	}
 	share, limited := ShareOf(object)
 	if _, before := withheld(object); before || !limited {
 		return nil
@@ -53,49 +71,125 @@ func (l *Ledger) Keep(object v1alpha1.Object) error {
 }
 
 // charge adds an object to its share, or replaces it. It reports false, and leaves the object
-// out, if the share has no room for it. What does not grow always has.
+// out, if the share or its Tenant has no room for it. What does not grow always has.
 func (l *Ledger) charge(share Share, id identity, size int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.of(share)
-	was := a.sizes[id]
-	if size > was && a.total-was+size > share.Limit() {
-		a.total -= was
-		delete(a.sizes, id)
+	h := l.of(share)
+	was := h.sizes[id]
+	tenant, held := l.tenantOf(share)
+	if size > was && (h.total-was+size > share.Limit() || held && l.totals[tenant]-was+size > share.AccountLimit()) {
+		l.add(share, -was)
+		delete(h.sizes, id)
 		return false
 	}
-	a.total += size - was
-	a.sizes[id] = size
+	l.add(share, size-was)
+	h.sizes[id] = size
 	return true
 }
 
-// of returns the account of a share.
-func (l *Ledger) of(share Share) *account {
-	a := l.shares[share]
-	if a == nil {
-		a = &account{sizes: map[identity]int{}}
+// of returns what is kept of a share.
+func (l *Ledger) of(share Share) *holding {
+	h := l.shares[share]
+	if h == nil {
+		h = &holding{sizes: map[identity]int{}}
 		if l.shares == nil {
-			l.shares = map[Share]*account{}
+			l.shares = map[Share]*holding{}
 		}
-		l.shares[share] = a
+		l.shares[share] = h
 	}
-	return a
+	return h
 }
 
-// Settle says that of the objects of a namespace exactly these are kept.
+// add adds to what a share takes.
+func (l *Ledger) add(share Share, size int) {
+	tenant, held := l.tenantOf(share) // which may sum up what is there
+	if l.of(share).total += size; held {
+		l.totals[tenant] += size
+	}
+}
+
+// tenantOf returns whose total a share is part of, and false if no Tenant holds its namespace.
+func (l *Ledger) tenantOf(share Share) (tenantShare, bool) {
+	holder := l.current().Holder(share.Namespace)
+	if holder == nil {
+		return tenantShare{}, false
+	}
+	return tenantShare{tenant: holder.Name, exceptions: share.Exceptions}, true
+}
+
+// current returns holders, and makes it and totals if Tenants have changed.
+func (l *Ledger) current() *Tenants {
+	if l.holders == nil {
+		l.holders, l.totals = NewTenants(slices.Collect(maps.Values(l.tenants))), map[tenantShare]int{}
+		for share, h := range l.shares {
+			if tenant, held := l.tenantOf(share); held {
+				l.totals[tenant] += h.total
+			}
+		}
+	}
+	return l.holders
+}
+
+// know says that there is a Tenant.
+func (l *Ledger) know(tenant *v1alpha1.Tenant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is := membership(tenant)
+	if reflect.DeepEqual(l.tenants[tenant.Name], is) {
+		return // another status, for example
+	}
+	if l.tenants == nil {
+		l.tenants = map[string]*v1alpha1.Tenant{}
+	}
+	l.tenants[tenant.Name], l.holders = is, nil
+}
+
+// membership returns what says which namespaces a Tenant holds.
+func membership(tenant *v1alpha1.Tenant) *v1alpha1.Tenant {
+	is := &v1alpha1.Tenant{}
+	is.Name, is.CreationTimestamp = tenant.Name, tenant.CreationTimestamp
+	is.Spec.Home, is.Spec.Namespaces, is.Spec.NamespacePrefix = tenant.Spec.Home, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix
+	return is
+}
+
+// Settle says that of the objects of a namespace, or of the cluster, exactly these are kept.
 func (l *Ledger) Settle(namespace string, objects []v1alpha1.Object) {
+	if namespace == "" {
+		l.settleTenants(objects)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, exceptions := range []bool{false, true} {
-		delete(l.shares, Share{Namespace: namespace, Exceptions: exceptions})
+		share := Share{Namespace: namespace, Exceptions: exceptions}
+		if h := l.shares[share]; h != nil {
+			l.add(share, -h.total)
+			delete(l.shares, share)
+		}
 	}
 	for _, object := range objects {
 		share, limited := ShareOf(object)
 		if _, ok := withheld(object); ok || !limited {
 			continue
 		}
-		a, size := l.of(share), Size(object)
-		a.total += size
-		a.sizes[identityOf(object)] = size
+		size := Size(object)
+		l.add(share, size)
+		l.of(share).sizes[identityOf(object)] = size
+	}
+}
+
+// settleTenants says that there are no Tenants but these.
+func (l *Ledger) settleTenants(objects []v1alpha1.Object) {
+	are := map[string]*v1alpha1.Tenant{}
+	for _, object := range objects {
+		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+			are[tenant.Name] = membership(tenant)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !maps.EqualFunc(l.tenants, are, func(a, b *v1alpha1.Tenant) bool { return reflect.DeepEqual(a, b) }) {
+		l.tenants, l.holders = are, nil
 	}
 }

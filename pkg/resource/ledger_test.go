@@ -25,6 +25,8 @@ func many(n int) []v1alpha1.Object {
 	return all
 }
 
+func nowhere(resource.Share, int) bool { return false }
+
 func keepAll(t *testing.T, l *resource.Ledger, objects []v1alpha1.Object) (missing int) {
 	t.Helper()
 	for _, object := range objects {
@@ -50,7 +52,7 @@ func TestSpecsThatANamespaceHasNoRoomForAreWithheldWithTheirSize(t *testing.T) {
 		require.Equal(t, resource.Size(same[i]), resource.Size(object), "what is withheld has the size that it had")
 		require.Equal(t, object.GetGeneration(), same[i].GetGeneration(), "its status is written for this generation")
 	}
-	require.Empty(t, resource.ReadAgain(objects), "all together do not fit")
+	require.Empty(t, resource.ReadAgain(objects, nowhere), "all together do not fit")
 	err := resource.Share{Namespace: "team-a"}.Excess(map[string]int{"VerificationPolicy": total, "Store": 1 << 20, "Verifier": 0})
 	require.EqualError(t, err, "the specs of the resources of namespace team-a take 7049 KiB, the limit is 4096 KiB (VerificationPolicy 6025 KiB, Store 1024 KiB): delete some")
 	require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
@@ -91,7 +93,7 @@ func TestWhatIsGoneMakesRoomOnceItIsSettled(t *testing.T) {
 	objects := many(100)
 	require.NotZero(t, keepAll(t, &l, objects))
 	left := objects[98:]
-	require.Len(t, resource.ReadAgain(left), 2, "they fit now, so they are read again")
+	require.Len(t, resource.ReadAgain(left, nowhere), 2, "they fit now, so they are read again")
 	require.NotZero(t, keepAll(t, &l, many(100)[98:]), "nobody has said yet that the others are gone")
 	l.Settle("team-a", left)
 	require.Zero(t, keepAll(t, &l, many(100)[98:]))
@@ -157,10 +159,63 @@ func namesOf(prefix string, n int) (names []string) {
 	return names
 }
 
+func tenantWith(name string, members ...string) *v1alpha1.Tenant {
+	tenant := &v1alpha1.Tenant{}
+	tenant.Name, tenant.Spec.Home, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, name, members, name+"-"
+	return tenant
+}
+
 func TestWhatIsKeptOfTheNamespacesOfATenantIsBounded(t *testing.T) {
 	var l resource.Ledger
-	tenant := &v1alpha1.Tenant{}
-	tenant.Name, tenant.Spec.Home, tenant.Spec.NamespacePrefix = "iris", "iris", "iris-"
-	require.NoError(t, l.Keep(tenant))
+	require.NoError(t, l.Keep(tenantWith("iris")))
+	require.NoError(t, l.Keep(tenantWith("rose")))
 	require.LessOrEqual(t, keptOf(t, &l, namesOf("iris-", 256)...), 16<<20)
+	for _, other := range []string{"rose-a", "shop"} {
+		require.InDelta(t, 34*60<<10, keptOf(t, &l, other), 34<<10, "%s has room of its own", other)
+	}
+}
+
+func TestTheExceptionsOfATenantHaveRoomOfTheirOwn(t *testing.T) {
+	var l resource.Ledger
+	require.NoError(t, l.Keep(tenantWith("iris")))
+	keptOf(t, &l, namesOf("iris-", 9)...)
+	kept := 0
+	for _, namespace := range namesOf("iris-", 100) {
+		exception := &v1alpha1.Exception{}
+		exception.Namespace, exception.Spec.Images = namespace, []string{strings.Repeat("x", 60<<10)}
+		require.NoError(t, l.Keep(exception))
+		if resource.Missing(exception) == nil {
+			kept += resource.Size(exception)
+		}
+	}
+	require.InDelta(t, 4<<20, kept, 64<<10)
+}
+
+func TestWhatIsGoneOrChangesHandsMakesRoomForTheTenantsOtherNamespaces(t *testing.T) {
+	var l resource.Ledger
+	full := namesOf("iris-", 9)
+	known := tenantWith("iris")
+	require.NoError(t, l.Keep(known))
+	require.Less(t, keptOf(t, &l, full...), 9*2_000_000)
+	missing := func(namespace string) bool {
+		p := written(namespace, 99)
+		require.NoError(t, l.Keep(p))
+		return resource.Missing(p) != nil
+	}
+	require.True(t, missing("iris"), "home, too: whose specs are kept does not depend on what they are for")
+	l.Settle("iris-000", nil)
+	require.False(t, missing("iris"))
+	keptOf(t, &l, full...)
+	require.True(t, missing("iris-x"))
+	known.Status.ObservedGeneration++
+	require.NoError(t, l.Keep(known))
+	require.True(t, missing("iris-x"), "a status changes nothing")
+	l.Settle("", []v1alpha1.Object{known, tenantWith("rose", full[1])})
+	require.False(t, missing("iris-x"), "another Tenant names what the first holds by its prefix")
+	l.Settle("", []v1alpha1.Object{known})
+	keptOf(t, &l, full...)
+	l.Settle("", nil)
+	require.False(t, missing("iris-x"), "there is no Tenant")
+	require.NoError(t, l.Keep(known))
+	require.True(t, missing("iris-y"))
 }

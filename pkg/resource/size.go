@@ -19,6 +19,10 @@ const (
 	MaxNamespaceBytes = 4 << 20
 	// MaxExceptionBytes limits the Exceptions of a namespace. Past it, none of them is in force.
 	MaxExceptionBytes = 2 << 20
+	// MaxAccountBytes and MaxAccountExceptionBytes limit the same of all namespaces of a Tenant
+	// together. Those with the largest specs are denied past it, or lose their Exceptions.
+	MaxAccountBytes          = 4 * MaxNamespaceBytes
+	MaxAccountExceptionBytes = 2 * MaxExceptionBytes
 )
 
 // withheldBytes is the annotation of a resource whose spec is withheld, with its size. No
@@ -45,6 +49,14 @@ func (s Share) Limit() int {
 		return MaxExceptionBytes
 	}
 	return MaxNamespaceBytes
+}
+
+// AccountLimit returns how many bytes of specs are kept of such shares of a Tenant's namespaces.
+func (s Share) AccountLimit() int {
+	if s.Exceptions {
+		return MaxAccountExceptionBytes
+	}
+	return MaxAccountBytes
 }
 
 // Size returns how much memory the spec of a resource takes, in bytes. It is a pure function
@@ -102,14 +114,15 @@ func withheld(object v1alpha1.Object) (size int, ok bool) {
 // broken.
 func Missing(object v1alpha1.Object) error {
 	if _, ok := withheld(object); ok {
-		return Reasoned(policy.ReasonUnreadable, fmt.Errorf("the spec is being read again: when it came, too much was kept of namespace %s", object.GetNamespace()))
+		return Reasoned(policy.ReasonUnreadable, fmt.Errorf("the spec is being read again: when it came, too much was kept of namespace %s or its Tenant", object.GetNamespace()))
 	}
 	return Oversized(object)
 }
 
 // ReadAgain returns those of objects whose spec is withheld though all specs of their share fit
 // into its limit: whoever keeps objects reads these again. Objects are all of their shares.
-func ReadAgain(objects []v1alpha1.Object) (found []v1alpha1.Object) {
+// crowded reports whether a share of some size does not fit into the limit of its Tenant.
+func ReadAgain(objects []v1alpha1.Object, crowded func(share Share, size int) bool) (found []v1alpha1.Object) {
 	total := map[Share]int{}
 	for _, object := range objects {
 		share, _ := ShareOf(object)
@@ -120,7 +133,7 @@ func ReadAgain(objects []v1alpha1.Object) (found []v1alpha1.Object) {
 	}
 	return slices.DeleteFunc(found, func(object v1alpha1.Object) bool {
 		share, _ := ShareOf(object)
-		return total[share] > share.Limit()
+		return total[share] > share.Limit() || crowded(share, total[share])
 	})
 }
 

@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,9 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func TestWhatIsKeptOfTheSecretsOfANamespaceIsBounded(t *testing.T) {
@@ -57,4 +62,48 @@ func TestWhatIsKeptOfTheSecretsOfANamespaceIsBounded(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, w.room.taken)
 	})
+}
+
+func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
+	var objects []client.Object
+	wanted := map[verify.Namespace][]policy.ObjectRef{}
+	for i := range 7 {
+		namespace := []string{"iris", "iris-a", "iris-b", "iris-c", "iris-d", "iris-e", "quiet"}[i]
+		for j := range 4 {
+			large := secret(namespace, fmt.Sprint("s", j), "1")
+			large.Data["key"] = bytes.Repeat([]byte("x"), 1_000_000)
+			objects = append(objects, large)
+			wanted[verify.Namespace(namespace)] = append(wanted[verify.Namespace(namespace)], secretSource(namespace, large.Name))
+		}
+	}
+	b := newBench(t, interceptor.Funcs{}, objects...)
+	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{Home: "iris", NamespacePrefix: "iris-"}}
+	require.NoError(t, b.ledger.Keep(iris))
+	for namespace, sources := range wanted {
+		b.secrets.set.Want(namespace, sources)
+	}
+	var o resource.Objects
+	require.Eventually(t, func() bool {
+		o = resource.Objects{}
+		for _, sources := range wanted {
+			b.secrets.fill(&o, sources)
+		}
+		return !slices.ContainsFunc(o.Broken, func(b resource.Broken) bool { return resource.ReasonOf(b.Err) != policy.ReasonLimitExceeded })
+	}, settled, time.Millisecond)
+	kept := map[bool]int{}
+	for i := range o.Secrets {
+		kept[o.Secrets[i].Namespace == "quiet"]++
+	}
+	require.Equal(t, map[bool]int{false: 16, true: 4}, kept, "of 24 MB of the Tenant")
+	require.Len(t, o.Broken, 8)
+	require.ErrorContains(t, o.Broken[0].Err, "it has 976 KiB, and the Secrets, ConfigMaps and ServiceAccounts of tenant iris that resources name may take 16384 KiB together")
+
+	for namespace := range wanted {
+		b.secrets.set.Want(namespace, nil)
+	}
+	require.Eventually(t, func() bool {
+		b.secrets.room.mu.Lock()
+		defer b.secrets.room.mu.Unlock()
+		return len(b.secrets.room.taken) == 0
+	}, settled, time.Millisecond)
 }

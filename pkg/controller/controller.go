@@ -130,7 +130,7 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 	if err != nil {
 		return nil, fmt.Errorf("new controller: %w", err)
 	}
-	c.secrets = newSecretWatches(watching, c.enqueue)
+	c.secrets = newSecretWatches(watching, c.ledger.Holder, c.enqueue)
 	if options.External != nil {
 		options.External.Notify(c.enqueue)
 	}

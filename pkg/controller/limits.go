@@ -10,6 +10,9 @@ const (
 	// maxReferenceBytes is what is kept of those of one namespace together. All may have
 	// 64 KiB, or some the largest bundles that are used.
 	maxReferenceBytes = 4 << 20
+	// maxTenantReferenceBytes is what is kept of those of all namespaces of a Tenant. What is
+	// used of it may be a quarter: a byte weighs at least 8 once it is compiled.
+	maxTenantReferenceBytes = 4 * maxReferenceBytes
 
 	// firstRead is how long a namespace keeps its last configuration while a newly
 	// referenced Secret or ConfigMap is read. After that, resources that need the object

@@ -68,7 +68,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 		reader: objectReader{b.api}, writer: b.api, events: b.events, synced: func(context.Context) bool { return true },
 		outside: compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }},
 		options: Options{Forget: func(namespace verify.Namespace) { b.gone = append(b.gone, namespace) }}}
-	b.secrets, b.withheld = newSecretWatches(b.clients, b.enqueue), newWithheldSpecs(b.api, &b.ledger, b.enqueue)
+	b.secrets, b.withheld = newSecretWatches(b.clients, b.ledger.Holder, b.enqueue), newWithheldSpecs(b.api, &b.ledger, b.enqueue)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

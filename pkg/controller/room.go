@@ -8,13 +8,16 @@ import (
 
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // room bounds what is kept of the Secrets, ConfigMaps and ServiceAccounts of one namespace
-// together, however many others refer to them. Its zero value is ready to use.
+// together, and of those of a Tenant's namespaces, however many others refer to them.
 type room struct {
+	holder func(namespace string) (tenant string) // "" if none holds it
+
 	mu    sync.Mutex
-	taken map[string]int // by namespace
+	taken map[verify.Account]int
 }
 
 // place is what one object takes of a room.
@@ -22,6 +25,7 @@ type place struct {
 	room *room
 	of   policy.ObjectRef
 	size int
+	at   []verify.Account // which it counts against
 }
 
 // take makes room for an object instead of its last version; nil gives back what that had. It
@@ -31,24 +35,37 @@ func (p *place) take(object runtime.Object) error {
 	if sized, ok := object.(interface{ Size() int }); ok {
 		size = sized.Size()
 	}
-	r, namespace := p.room, p.of.Namespace
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.taken == nil {
-		r.taken = map[string]int{}
+	namespace, tenant := verify.Namespace(p.of.Namespace).Account(), p.room.holder(p.of.Namespace)
+	p.room.mu.Lock()
+	defer p.room.mu.Unlock()
+	p.add(-p.size)
+	p.size, p.at = 0, []verify.Account{namespace}
+	if tenant != "" {
+		p.at = append(p.at, verify.TenantAccount(tenant))
 	}
-	rest := r.taken[namespace] - p.size
-	fits := rest+size <= maxReferenceBytes
-	p.size = 0
-	if fits {
-		p.size = size
+	for _, account := range p.at {
+		limit := maxReferenceBytes
+		if account != namespace {
+			limit = maxTenantReferenceBytes
+		}
+		if p.room.taken[account]+size > limit {
+			return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of %s that resources name may take %d KiB together: make it or others smaller, or delete what names them",
+				size>>10, account.Describe(), limit>>10))
+		}
 	}
-	if r.taken[namespace] = rest + p.size; r.taken[namespace] == 0 {
-		delete(r.taken, namespace)
-	}
-	if !fits {
-		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it has %d KiB, and the Secrets, ConfigMaps and ServiceAccounts of namespace %s that resources name may take %d KiB together: make it or others smaller, or delete what names them",
-			size>>10, namespace, maxReferenceBytes>>10))
-	}
+	p.add(size)
+	p.size = size
 	return nil
+}
+
+func (p *place) add(size int) {
+	r := p.room
+	if r.taken == nil {
+		r.taken = map[verify.Account]int{}
+	}
+	for _, account := range p.at {
+		if r.taken[account] += size; r.taken[account] == 0 {
+			delete(r.taken, account)
+		}
+	}
 }

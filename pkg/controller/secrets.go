@@ -38,8 +38,10 @@ func (w watched) refused(next watched) bool {
 	return resource.ReasonOf(w.err) == policy.ReasonLimitExceeded && next.err != nil && w.err.Error() == next.err.Error()
 }
 
-func newSecretWatches(clients kubernetes.Interface, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }}
+// newSecretWatches returns secretWatches that call changed when an object of a namespace has
+// come or changed. holder is which Tenant holds a namespace, "" if none does.
+func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()

@@ -118,6 +118,16 @@ func (l *Ledger) tenantOf(share Share) (tenantShare, bool) {
 	return tenantShare{tenant: holder.Name, exceptions: share.Exceptions}, true
 }
 
+// Holder returns the name of the Tenant that holds a namespace, "" if none does.
+func (l *Ledger) Holder(namespace string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if holder := l.current().Holder(namespace); holder != nil {
+		return holder.Name
+	}
+	return ""
+}
+
 // current returns holders, and makes it and totals if Tenants have changed.
 func (l *Ledger) current() *Tenants {
 	if l.holders == nil {

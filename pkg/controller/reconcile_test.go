@@ -89,7 +89,7 @@ func (b *bench) reconcile(t *testing.T, level verify.Namespace) {
 		result, err := b.Reconcile(t.Context(), level)
 		require.NoError(t, err)
 		return result.RequeueAfter == 0
-	}, settled, time.Millisecond)
+	}, 6*settled, time.Millisecond)
 }
 
 // writeAll writes the statuses of a namespace, in as many turns as it takes.

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +35,7 @@ func large(namespace string, number int) *v1alpha1.VerificationPolicy {
 func dense(namespace string, number int) *v1alpha1.Verifier {
 	v := &v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("dense-%03d", number), Generation: 1}}
 	v.UID = types.UID(v.Name)
-	v.Spec.Type, v.Spec.Notation = "None", &v1alpha1.NotationVerifier{TrustedIdentities: slices.Repeat([]string{strings.Repeat("x", 240)}, 249)}
+	v.Spec.Type, v.Spec.Notation = "None", &v1alpha1.NotationVerifier{TrustedIdentities: []string{strings.Repeat("x", 64_000)}}
 	return v
 }
 

@@ -90,7 +90,7 @@ func TestTheSpecsOfATenantsNamespacesHaveOneLimitTogetherWhateverCameFirst(t *te
 	c := crowd()
 	all := slices.Sorted(maps.Keys(c))[1:]
 	var first *compile.Snapshot
-	for range 4 {
+	for range 2 {
 		order := c.copies()
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		isTenant := func(o v1alpha1.Object) bool { return resource.RefOf(o).Kind == v1alpha1.KindTenant }

@@ -189,11 +189,12 @@ func awaitQuotas(ctx context.Context, errOut io.Writer, engine *operator.Engine,
 		}
 		return err == nil && len(still) == 0, err
 	})
+	var refused apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil:
-		return unavailable(err)
+	case errors.As(err, &refused) && ctx.Err() == nil:
+		return unavailable(err) // all else, the client's own limit too, is about time
 	case must:
 		return &exitError{code: exitDenied, err: fmt.Errorf("wait for quotas: %w; %s", err, operator.SayUncounted(left))}
 	}

@@ -12,8 +12,8 @@ import (
 // rules is what a policy decides as text. Where Landwaiter is reached is a setting of the
 // chart, so it is left out.
 func rules(p *admissionv1.ValidatingAdmissionPolicy) string {
-	providerURL := regexp.MustCompile(`r'\^https://[^']*'`)
-	return providerURL.ReplaceAllString(guardrail.Rules(p), "URL")
+	address := regexp.MustCompile(`'https://[^/']+/`)
+	return address.ReplaceAllString(guardrail.Rules(p), "'https://landwaiter/")
 }
 
 // changed says how the rules of a guardrail differ from those of this version, "" if they

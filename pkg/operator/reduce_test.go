@@ -1,12 +1,16 @@
 package operator
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -38,6 +42,58 @@ func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
 	reduced, err = reduce(&metav1.PartialObjectMetadata{ObjectMeta: crowded("iris-admins", member, nil)})
 	require.NoError(t, err)
 	require.Equal(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "iris-admins", UID: "1", ResourceVersion: "7", Labels: member}}, reduced)
+}
+
+// A team's account may write any label but a few, and name any field manager.
+func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
+	namespace := func() *corev1.Namespace {
+		tenant := team("green")
+		objects, err := onboard.Objects(tenant, onboard.Options{Members: []string{"green", "web"}})
+		require.NoError(t, err)
+		made := &corev1.Namespace{}
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, made))
+		require.Equal(t, "green", made.Name)
+		made.Labels[v1alpha1.LabelHome], made.Labels[onboard.LabelDemo] = "green", "green"
+		made.Annotations = map[string]string{v1alpha1.AnnotationMade: "green", v1alpha1.AnnotationAdopted: "green"}
+		return made
+	}
+	want, large := namespace(), namespace()
+	fields := map[string]map[string]struct{}{"f:labels": {}, "f:annotations": {}}
+	for name := range want.Labels {
+		fields["f:labels"]["f:"+name] = struct{}{}
+	}
+	for name := range want.Annotations {
+		fields["f:annotations"]["f:"+name] = struct{}{}
+	}
+	for i := range 7_800 {
+		for _, prefix := range []string{v1alpha1.Group + "/", podSecurity} {
+			name := fmt.Sprintf("%sx%062d", prefix, i)
+			large.Labels[name] = ""
+			fields["f:labels"]["f:"+name] = struct{}{}
+		}
+	}
+	large.Annotations[v1alpha1.AnnotationAdopted] = "green" + strings.Repeat("x", 200<<10)
+	text, err := json.Marshal(map[string]any{"f:metadata": fields, "f:status": map[string]any{}})
+	require.NoError(t, err)
+	for i := range 100 {
+		large.ManagedFields = append(large.ManagedFields, metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+			Subresource: fmt.Sprint(i), FieldsV1: metav1.NewFieldsV1(string(text))})
+	}
+	large.Spec.Finalizers = []corev1.FinalizerName{corev1.FinalizerName(strings.Repeat("x", 100<<10))}
+	large.Status.Conditions = []corev1.NamespaceCondition{{Type: "x", Message: strings.Repeat("x", 100<<10)}}
+
+	_, err = reduce(large)
+	require.NoError(t, err)
+	require.Less(t, large.Size(), 4<<10)
+	require.Equal(t, want.Labels, large.Labels, "all that the platform sets")
+	require.Equal(t, "green", large.Annotations[v1alpha1.AnnotationMade])
+	require.NotEqual(t, "green", large.Annotations[v1alpha1.AnnotationAdopted], "what is cut is nobody's name")
+	require.True(t, owns(large, "f:labels", podSecurity+"enforce"))
+	require.True(t, owns(large, "f:annotations", v1alpha1.AnnotationMade))
+	again := large.DeepCopy()
+	_, err = reduce(again)
+	require.NoError(t, err)
+	require.Equal(t, large, again, "what was reduced stays as it is")
 }
 
 // What pins tags is read of policies, and of Stores whether there are any.

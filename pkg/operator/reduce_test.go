@@ -20,7 +20,7 @@ import (
 // crowded is metadata with what others may fill.
 func crowded(name string, labels, annotations map[string]string) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Name: name, UID: "1", ResourceVersion: "7", Finalizers: []string{"example.com/f"}, OwnerReferences: []metav1.OwnerReference{{Name: "o"}},
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: FieldManager}}, Labels: map[string]string{"example.com/a": "b"}, Annotations: map[string]string{"example.com/a": "b"}}
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}, {Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}}, Labels: map[string]string{"example.com/a": "b"}, Annotations: map[string]string{"example.com/a": "b"}}
 	for key, value := range labels {
 		m.Labels[key] = value
 	}
@@ -36,7 +36,7 @@ func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
 	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: "1", ResourceVersion: "7", Labels: labels, Annotations: annotations,
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager}}}}, reduced)
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)}}}}, reduced)
 
 	member := map[string]string{v1alpha1.LabelTenant: "iris"}
 	reduced, err = reduce(&metav1.PartialObjectMetadata{ObjectMeta: crowded("iris-admins", member, nil)})

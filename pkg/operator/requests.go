@@ -2,12 +2,14 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,26 +97,71 @@ func replaced(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
+// maxSaid bounds what is kept of a value: more than a label or a name may have, so what is cut
+// is nobody's name.
+const maxSaid = 254
+
+// saidLabelNames and saidAnnotationNames are fixed: a team's account may make up more with the
+// same prefixes.
+var (
+	saidLabelNames = []string{v1alpha1.LabelTenant, onboard.LabelHome, v1alpha1.LabelOwner, v1alpha1.LabelFluxTenant, onboard.LabelDemo,
+		podSecurity + "enforce", podSecurity + "enforce-version", podSecurity + "warn", podSecurity + "warn-version"}
+	saidAnnotationNames = []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted}
+)
+
 // saidLabels returns the labels by which the platform says what a namespace is.
 func saidLabels(namespace client.Object) map[string]string {
-	said := map[string]string{}
-	for name, value := range namespace.GetLabels() {
-		if strings.HasPrefix(name, v1alpha1.Group+"/") || strings.HasPrefix(name, podSecurity) || name == v1alpha1.LabelFluxTenant || name == onboard.LabelDemo {
-			said[name] = value
-		}
-	}
-	return said
+	return these(namespace.GetLabels(), saidLabelNames)
 }
 
 // saidAnnotations returns the annotations by which the platform says how it got a namespace.
 func saidAnnotations(namespace client.Object) map[string]string {
-	said := map[string]string{}
-	for _, name := range []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted} {
-		if value, ok := namespace.GetAnnotations()[name]; ok {
-			said[name] = value
+	return these(namespace.GetAnnotations(), saidAnnotationNames)
+}
+
+// these returns the entries with some names, their values cut to [maxSaid].
+func these(all map[string]string, names []string) map[string]string {
+	found := map[string]string{}
+	for _, name := range names {
+		if value, ok := all[name]; ok {
+			found[name] = strings.Clone(value[:min(len(value), maxSaid)])
 		}
 	}
-	return said
+	return found
+}
+
+// appliedFields returns managed fields from which [owns] answers the same about what is said on
+// a namespace: at most one entry. Anybody may name a field manager as they like.
+func appliedFields(namespace client.Object) []metav1.ManagedFieldsEntry {
+	if !applied(namespace) {
+		return nil
+	}
+	type names = map[string]struct{}
+	var kept struct {
+		Metadata struct {
+			Labels      names `json:"f:labels,omitempty"`
+			Annotations names `json:"f:annotations,omitempty"`
+		} `json:"f:metadata"`
+	}
+	for _, f := range namespace.GetManagedFields() {
+		if f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil {
+			_ = json.Unmarshal(f.FieldsV1.GetRawBytes(), &kept) // what cannot be read says nothing
+			kept.Metadata.Labels, kept.Metadata.Annotations = only(kept.Metadata.Labels, saidLabelNames), only(kept.Metadata.Annotations, saidAnnotationNames)
+		}
+	}
+	text, _ := json.Marshal(kept) // names always can be
+	return []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(text))}}
+}
+
+// only returns those of the fields that have some names.
+func only(fields map[string]struct{}, names []string) map[string]struct{} {
+	found := map[string]struct{}{}
+	for _, name := range names {
+		if _, ok := fields["f:"+name]; ok {
+			found["f:"+name] = struct{}{}
+		}
+	}
+	return found
 }
 
 // ofNamespace returns the Tenants that a change of a namespace concerns: the one that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -146,10 +145,10 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 func reduce(object any) (any, error) {
 	switch object := object.(type) {
 	case *corev1.Namespace:
-		labels, annotations := saidLabels(object), saidAnnotations(object)
-		applied := slices.DeleteFunc(object.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager != FieldManager })
+		labels, annotations, applied := saidLabels(object), saidAnnotations(object), appliedFields(object)
 		resource.Strip(object)
 		object.Labels, object.Annotations, object.ManagedFields = labels, annotations, applied
+		object.Spec, object.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 	case *corev1.ResourceQuota:
 		status := corev1.ResourceQuotaStatus{}
 		if counted(object) {

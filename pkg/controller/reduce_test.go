@@ -27,7 +27,8 @@ func TestANamespaceKeepsItsIdentityAndBreakGlassAlone(t *testing.T) {
 	large.Labels, large.Finalizers = map[string]string{"a": "b"}, []string{"example.com/f"}
 	large.OwnerReferences, large.ManagedFields = []metav1.OwnerReference{{Name: "o"}}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
 
-	reduced, err := reduce(&resource.Ledger{})(&corev1.Namespace{ObjectMeta: large})
+	reduced, err := reduce(&resource.Ledger{})(&corev1.Namespace{ObjectMeta: large, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/f"}},
+		Status: corev1.NamespaceStatus{Conditions: []corev1.NamespaceCondition{{Message: strings.Repeat("x", 1<<10)}}}})
 	require.NoError(t, err)
 	glass[v1alpha1.AnnotationBreakGlassReason] = "" // without a reason break-glass is not in force
 	identity.Annotations = glass

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -106,4 +108,44 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 		defer b.secrets.room.mu.Unlock()
 		return len(b.secrets.room.taken) == 0
 	}, settled, time.Millisecond)
+}
+
+// A map takes ten times the memory of what it has if that is thousands of short keys.
+func TestAnObjectOfManyKeysIsNotKept(t *testing.T) {
+	keys := func(n int) map[string][]byte {
+		made := map[string][]byte{"key": []byte("x")}
+		for i := 1; i < n; i++ {
+			made[fmt.Sprintf("%04x", i)] = nil
+		}
+		return made
+	}
+	texts := map[string]string{}
+	for key := range keys(600) {
+		texts[key] = ""
+	}
+	for name, c := range map[string]struct {
+		object runtime.Object
+		says   string // "" if it is kept
+	}{
+		"Secret":            {&corev1.Secret{Data: keys(1024)}, ""},
+		"Secret, more":      {&corev1.Secret{Data: keys(1025)}, "it has 1025 keys, the limit is 1024: keep what is needed in an object of its own"},
+		"ConfigMap":         {&corev1.ConfigMap{Data: texts, BinaryData: keys(424)}, ""},
+		"ConfigMap, more":   {&corev1.ConfigMap{Data: texts, BinaryData: keys(425)}, "it has 1025 keys"},
+		"account":           {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 1024)}, ""},
+		"account, too many": {&corev1.ServiceAccount{ImagePullSecrets: make([]corev1.LocalObjectReference, 90_000)}, "it has 90000 imagePullSecrets, the limit is 1024"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newSecretWatches(fake.NewClientset(), func(string) string { return "" }, func(verify.Namespace) {})
+			own := &place{room: &w.room, of: secretSource("team-a", "key")}
+			err := own.take(c.object)
+			if c.says != "" {
+				require.ErrorContains(t, err, c.says)
+				require.Equal(t, policy.ReasonLimitExceeded, resource.ReasonOf(err))
+				require.Zero(t, own.size)
+				return
+			}
+			require.NoError(t, err)
+			require.Greater(t, own.size, 1024*16, "each entry has a head")
+		})
+	}
 }

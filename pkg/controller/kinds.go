@@ -106,6 +106,7 @@ func reduceNamespace(namespace *corev1.Namespace) {
 	}
 	resource.Strip(namespace)
 	namespace.Annotations = annotations
+	namespace.Spec, namespace.Status = corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 }
 
 // byNamespace enqueues the namespace of an object. For a Namespace, that is its name.

@@ -13,6 +13,14 @@ const (
 	// maxTenantReferenceBytes is what is kept of those of all namespaces of a Tenant. What is
 	// used of it may be a quarter: a byte weighs at least 8 once it is compiled.
 	maxTenantReferenceBytes = 4 * maxReferenceBytes
+	// maxEntries is how many keys, or pull secrets, an object may have that is kept. Each takes
+	// entryBytes besides its text.
+	maxEntries = 1024
+	entryBytes = 96
+	// firstReads objects are read for the first time at once, and firstReadsOfOne of one
+	// namespace.
+	firstReads      = 8
+	firstReadsOfOne = 2
 
 	// firstRead is how long a namespace keeps its last configuration while a newly
 	// referenced Secret or ConfigMap is read. After that, resources that need the object

@@ -31,10 +31,7 @@ type place struct {
 // take makes room for an object instead of its last version; nil gives back what that had. It
 // returns an error if there is no room, and has given it back then, too.
 func (p *place) take(object runtime.Object) error {
-	size := 0
-	if sized, ok := object.(interface{ Size() int }); ok {
-		size = sized.Size()
-	}
+	size, refusal := sizeOf(object)
 	namespace, tenant := verify.Namespace(p.of.Namespace).Account(), p.room.holder(p.of.Namespace)
 	p.room.mu.Lock()
 	defer p.room.mu.Unlock()
@@ -42,6 +39,9 @@ func (p *place) take(object runtime.Object) error {
 	p.size, p.at = 0, []verify.Account{namespace}
 	if tenant != "" {
 		p.at = append(p.at, verify.TenantAccount(tenant))
+	}
+	if refusal != nil {
+		return refusal
 	}
 	for _, account := range p.at {
 		limit := maxReferenceBytes

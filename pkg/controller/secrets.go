@@ -24,6 +24,7 @@ type secretWatches struct {
 	set   *prefetch.Set[verify.Namespace, policy.ObjectRef, watched]
 	grant func(policy.ObjectRef) string // how to grant read access to an object
 	room  room
+	turns *turns
 }
 
 // watched is the state of one watched object.
@@ -41,10 +42,15 @@ func (w watched) refused(next watched) bool {
 // newSecretWatches returns secretWatches that call changed when an object of a namespace has
 // come or changed. holder is which Tenant holds a namespace, "" if none does.
 func newSecretWatches(clients kubernetes.Interface, holder func(namespace string) string, changed func(verify.Namespace)) *secretWatches {
-	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}}
+	w := &secretWatches{grant: func(policy.ObjectRef) string { return "" }, room: room{holder: holder}, turns: newTurns()}
 	follow := func(ctx context.Context, source policy.ObjectRef, report func(watched)) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
+		done, err := w.turns.take(ctx, source.Namespace)
+		if err != nil {
+			return // nobody needs it any more
+		}
+		defer done()
 		own := &place{room: &w.room, of: source}
 		defer func() { _ = own.take(nil) }() // which always has room
 		var watch *secretwatch.Watch
@@ -56,6 +62,7 @@ func newSecretWatches(clients kubernetes.Interface, holder func(namespace string
 				stop() // drop it, and read it again after a pause
 			}
 			report(found)
+			done() // the first answer
 		})
 		watch.Run(ctx, clients)
 	}

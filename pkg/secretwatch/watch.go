@@ -21,7 +21,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
+	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Watch holds the state of one object. It is safe for concurrent
@@ -87,8 +89,8 @@ func (w *Watch) set(found any) error {
 		if named.GetName() != w.ref.Name {
 			return nil // an error would make the reflector log the object, content included
 		}
-		named.SetManagedFields(nil)
 	}
+	reduce(object)
 	w.mu.Lock()
 	same := w.answered && w.err == nil && version(w.object) == version(object)
 	w.object, w.answered, w.err = object, true, nil
@@ -97,6 +99,21 @@ func (w *Watch) set(found any) error {
 		w.changed()
 	}
 	return nil
+}
+
+// reduce drops what nobody reads, before anything is kept of it: metadata but for the roles of a
+// TUF repository, and all of a ServiceAccount but for its pull secrets.
+func reduce(object runtime.Object) {
+	if named, ok := object.(metav1.Object); ok {
+		roles, has := named.GetAnnotations()[v1alpha1.AnnotationTUFRoles]
+		resource.Strip(named)
+		if has {
+			named.SetAnnotations(map[string]string{v1alpha1.AnnotationTUFRoles: roles})
+		}
+	}
+	if account, ok := object.(*corev1.ServiceAccount); ok {
+		account.Secrets = nil
+	}
 }
 
 // version identifies a state of the object; "" means that it does not exist.
@@ -158,19 +175,26 @@ func listWatch(clients kubernetes.Interface, ref policy.ObjectRef) (cache.Lister
 	switch ref.Kind {
 	case "Secret":
 		secrets := clients.CoreV1().Secrets(ref.Namespace)
-		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, secrets.List, secrets.Watch), clients), &corev1.Secret{}
+		return listed{byName(ref.Name, secrets.List, secrets.Watch)}, &corev1.Secret{}
 	case "ConfigMap":
 		configMaps := clients.CoreV1().ConfigMaps(ref.Namespace)
-		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, configMaps.List, configMaps.Watch), clients), &corev1.ConfigMap{}
+		return listed{byName(ref.Name, configMaps.List, configMaps.Watch)}, &corev1.ConfigMap{}
 	case "ServiceAccount":
 		accounts := clients.CoreV1().ServiceAccounts(ref.Namespace)
-		return cache.ToListWatcherWithWatchListSemantics(byName(ref.Name, accounts.List, accounts.Watch), clients), &corev1.ServiceAccount{}
+		return listed{byName(ref.Name, accounts.List, accounts.Watch)}, &corev1.ServiceAccount{}
 	}
 	refused := fmt.Errorf("watch %s: only Secrets, ConfigMaps and ServiceAccounts can be watched", ref)
 	return byName(ref.Name,
 		func(context.Context, metav1.ListOptions) (*corev1.ConfigMapList, error) { return nil, refused },
 		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return nil, refused }), &corev1.ConfigMap{}
 }
+
+// listed makes a reflector list first: a list that is streamed takes longer, and the watch would
+// keep a buffer of its size.
+type listed struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what a reflector asks.
+func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 
 // byName narrows a list and a watch to the object of that name.
 func byName[L runtime.Object](name string, list func(context.Context, metav1.ListOptions) (L, error),

@@ -61,9 +61,45 @@ func TestMetadataOfOthersIsDropped(t *testing.T) {
 
 func TestAStatusPastTheLimitIsForgotten(t *testing.T) {
 	p := policyOf(10)
-	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Message: strings.Repeat("x", 70_000)}}
+	for range 40 {
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: "Ready", Message: strings.Repeat("x", 2_000)})
+	}
 	require.NoError(t, resource.Keep(p))
 	require.Equal(t, policyOf(10), p)
+}
+
+// Whoever may write statuses may add conditions, and each has 32 KiB.
+func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
+	long := strings.Repeat("x", 30_000)
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: strings.Repeat("x", 2<<10) + "…", ObservedGeneration: 3}
+	p := policyOf(10)
+	p.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}, ready, {Type: "example.com/Y", Reason: "X"}, {Type: v1alpha1.ConditionEffective, Status: metav1.ConditionTrue, Reason: strings.Repeat("x", 1000), Message: long}}
+	p.Status.ObservedGeneration = 3
+	want := policyOf(10)
+	want.Status.Conditions = []metav1.Condition{ready, {Type: v1alpha1.ConditionEffective, Status: metav1.ConditionTrue}}
+	want.Status.ObservedGeneration = 3
+	require.NoError(t, resource.Keep(p))
+	require.Equal(t, want, p)
+	require.NoError(t, resource.Keep(p))
+	require.Equal(t, want, p, "what was kept is kept as it is")
+
+	at := metav1.Now()
+	prints := []string{"sha256:" + strings.Repeat("0", 64)}
+	store := &v1alpha1.TrustStore{Status: v1alpha1.TrustStoreStatus{Fingerprints: prints, FetchedAt: &at}}
+	same := store.DeepCopy()
+	require.NoError(t, resource.Keep(store))
+	require.Equal(t, same, store)
+	for _, forged := range [][]string{make([]string, 17), {long}} {
+		store.Status.Fingerprints = forged
+		require.NoError(t, resource.Keep(store))
+		require.Empty(t, store.Status.Fingerprints)
+	}
+
+	empty := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", Annotations: map[string]string{"landwaiter.dev/spec-bytes": long}}}
+	empty.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}}
+	require.NoError(t, resource.Keep(empty))
+	require.Empty(t, empty.Status)
+	require.Empty(t, empty.Annotations, "the annotation is none of ours")
 }
 
 func TestATenantKeepsAllButManagedFields(t *testing.T) {

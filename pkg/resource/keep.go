@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +24,12 @@ const (
 	// maxStatusBytes limits a status. Anyone with rights on the status can write one; a
 	// larger one is forgotten and then written again.
 	maxStatusBytes = 64 << 10
+	// maxConditionBytes limits the reason and message of a condition. What compiling writes is
+	// cut to 2 KiB.
+	maxConditionBytes = 3 << 10
+	// maxFingerprints and maxFingerprintBytes limit those of trust material: what compiling writes.
+	maxFingerprints     = 16
+	maxFingerprintBytes = 128
 )
 
 // specBytes is the annotation of a resource whose spec was dropped, with the spec's size. It
@@ -39,6 +47,7 @@ func Keep(object v1alpha1.Object) error {
 		object.SetManagedFields(nil)
 		return nil
 	}
+	reduceStatus(object)
 	size, before := dropped(object)
 	whole, without := withheld(object)
 	Strip(object)
@@ -70,6 +79,31 @@ func Keep(object v1alpha1.Object) error {
 	return nil
 }
 
+// reduceStatus keeps of a status what Landwaiter writes. A condition that is too long is not its
+// own, and is written again.
+func reduceStatus(object v1alpha1.Object) {
+	status := object.CommonStatus()
+	var kept []metav1.Condition
+	for _, c := range status.Conditions {
+		if c.Type != v1alpha1.ConditionReady && c.Type != v1alpha1.ConditionEffective && c.Type != v1alpha1.ConditionExpiresSoon {
+			continue
+		}
+		if len(c.Reason)+len(c.Message) > maxConditionBytes {
+			c.Reason, c.Message = "", ""
+		}
+		kept = append(kept, c)
+	}
+	status.Conditions = kept
+	if store, ok := object.(interface {
+		Details() *v1alpha1.TrustStoreStatus
+	}); ok {
+		details := store.Details()
+		if len(details.Fingerprints) > maxFingerprints || slices.ContainsFunc(details.Fingerprints, func(f string) bool { return len(f) > maxFingerprintBytes }) {
+			details.Fingerprints = nil
+		}
+	}
+}
+
 // Strip drops the metadata of an object that others may fill: labels, annotations,
 // finalizers, owner references and managed fields.
 func Strip(object metav1.Object) {
@@ -88,7 +122,8 @@ func field(object v1alpha1.Object, name string) reflect.Value {
 // dropped reports whether Keep dropped the spec, and how large it was.
 func dropped(object v1alpha1.Object) (size string, ok bool) {
 	size, ok = object.GetAnnotations()[specBytes]
-	return size, ok && field(object, "Spec").IsZero()
+	_, err := strconv.Atoi(size) // anybody may write the annotation on a resource without a spec
+	return size, ok && err == nil && len(size) <= 20 && field(object, "Spec").IsZero()
 }
 
 func maxSpec(object v1alpha1.Object) int {

@@ -23,7 +23,6 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
-	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Watch holds the state of one object. It is safe for concurrent
@@ -105,11 +104,15 @@ func (w *Watch) set(found any) error {
 // TUF repository, and all of a ServiceAccount but for its pull secrets.
 func reduce(object runtime.Object) {
 	if named, ok := object.(metav1.Object); ok {
-		roles, has := named.GetAnnotations()[v1alpha1.AnnotationTUFRoles]
-		resource.Strip(named)
-		if has {
-			named.SetAnnotations(map[string]string{v1alpha1.AnnotationTUFRoles: roles})
+		var kept map[string]string
+		if roles, has := named.GetAnnotations()[v1alpha1.AnnotationTUFRoles]; has {
+			kept = map[string]string{v1alpha1.AnnotationTUFRoles: roles}
 		}
+		named.SetAnnotations(kept)
+		named.SetLabels(nil)
+		named.SetFinalizers(nil)
+		named.SetOwnerReferences(nil)
+		named.SetManagedFields(nil)
 	}
 	if account, ok := object.(*corev1.ServiceAccount); ok {
 		account.Secrets = nil

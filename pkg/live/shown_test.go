@@ -82,6 +82,12 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 	}
 }
 
+func shownTenant() *v1alpha1.Tenant {
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
+	tenant.Spec.Home, tenant.Spec.Namespaces = home, []string{team}
+	return tenant
+}
+
 // shown returns the ConfigMap that the leader writes for the team in a world.
 func (l *lab) shown(t require.TestingT, w world) *corev1.ConfigMap {
 	var objects resource.Objects
@@ -96,7 +102,8 @@ func (l *lab) shown(t require.TestingT, w world) *corev1.ConfigMap {
 	require.True(t, ok, "the team is a Tenant's")
 	text, err := shown.Text()
 	require.NoError(t, err)
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: resource.ShownName}, Data: map[string]string{resource.ShownKey: text}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: resource.ShownName, Labels: map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}},
+		Data: map[string]string{resource.ShownKey: text}}
 }
 
 // judgedByShown checks one generated world and change: the team's admin, who may read no
@@ -105,9 +112,7 @@ func (l *lab) judgedByShown(known, total *int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		now := l.draw(t)
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(key string) bool { return key == "*v1alpha1.Tenant /tenant" }) {
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
-			tenant.Spec.Home, tenant.Spec.Namespaces = home, []string{team}
-			now.add(tenant)
+			now.add(shownTenant())
 		}
 		l.drawForeign(t, now)
 		cm := l.shown(t, now)
@@ -164,7 +169,9 @@ func TestWithoutRightsAndWithoutWhatIsShownTheErrorNamesBoth(t *testing.T) {
 	require.Nil(t, state.Shown)
 	require.Equal(t, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer; or to run serve with --show-effective-rules, which shows it in ConfigMap team/landwaiter-effective-rules",
 		state.Objects.Hidden[0].Why)
-	w.add(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: resource.ShownName}, Data: map[string]string{resource.ShownKey: `{"version":"landwaiter.dev/effective-rules/v9"}`}})
+	newer := l.shown(t, world{"tenant": shownTenant()})
+	newer.Data[resource.ShownKey] = `{"version":"landwaiter.dev/effective-rules/v9"}`
+	w.add(newer)
 	state, err = l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
 	require.Contains(t, state.Objects.Hidden[0].Why, `its version is "landwaiter.dev/effective-rules/v9"`)
@@ -173,9 +180,7 @@ func TestWithoutRightsAndWithoutWhatIsShownTheErrorNamesBoth(t *testing.T) {
 func TestOnlyWhatThePersonMayNotListIsTakenFromWhatIsShown(t *testing.T) {
 	l := newLab(t)
 	w := world{}
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
-	tenant.Spec.Home, tenant.Spec.Namespaces = home, []string{team}
-	w.add(tenant)
+	w.add(shownTenant())
 	w.add(l.shown(t, w))
 	state, err := l.person(w).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
@@ -185,4 +190,30 @@ func TestOnlyWhatThePersonMayNotListIsTakenFromWhatIsShown(t *testing.T) {
 	require.Equal(t, []string{v1alpha1.KindTenant}, state.Shown.Kinds)
 	require.Empty(t, state.Objects.Hidden)
 	require.Empty(t, state.Rights, "the right is not needed")
+}
+
+func TestWhatOthersCanWriteIsNotWhatLandwaiterShows(t *testing.T) {
+	l := newLab(t)
+	for name, c := range map[string]struct {
+		forge func(*corev1.ConfigMap)
+		says  string
+	}{
+		"without a label":   {func(cm *corev1.ConfigMap) { cm.Labels = nil }, "it has no label landwaiter.dev/owner=platform"},
+		"of somebody else":  {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelOwner] = "team" }, "it has no label landwaiter.dev/owner=platform"},
+		"with binary data":  {func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"x": {1}} }, "it has more than the key rules.json"},
+		"with a second key": {func(cm *corev1.ConfigMap) { cm.Data["x"] = "" }, "it has more than the key rules.json"},
+		"that is immutable": {func(cm *corev1.ConfigMap) { yes := true; cm.Immutable = &yes }, "it is immutable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := world{}
+			w.add(shownTenant())
+			cm := l.shown(t, w)
+			c.forge(cm)
+			w.add(cm)
+			state, err := l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
+			require.NoError(t, err)
+			require.Nil(t, state.Shown)
+			require.Contains(t, state.Objects.Hidden[0].Why, "ConfigMap team/landwaiter-effective-rules is not Landwaiter's: "+c.says)
+		})
+	}
 }

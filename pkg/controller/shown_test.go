@@ -2,7 +2,11 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
@@ -10,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -102,4 +107,82 @@ func TestANamespaceThatRefusesDoesNotHoldUpOthers(t *testing.T) {
 	require.NoError(t, w.round(t.Context(), b.set.Snapshot(), true))
 	require.True(t, w.failed, "it is tried again")
 	require.NotNil(t, b.shownFor(t, "iris-web"))
+}
+
+func TestAConfigMapThatCannotBeAppliedToIsMadeAgain(t *testing.T) {
+	yes := true
+	for name, c := range map[string]struct {
+		forged corev1.ConfigMap
+		err    error
+		kept   bool
+	}{
+		"immutable":              {corev1.ConfigMap{Immutable: &yes}, apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, resource.ShownName, nil), false},
+		"with binary data":       {corev1.ConfigMap{BinaryData: map[string][]byte{"x": {1}}}, apierrors.NewForbidden(corev1.Resource("configmaps"), resource.ShownName, nil), false},
+		"with another key":       {corev1.ConfigMap{Data: map[string]string{"x": ""}}, apierrors.NewForbidden(corev1.Resource("configmaps"), resource.ShownName, nil), false},
+		"refused as it is":       {corev1.ConfigMap{}, apierrors.NewForbidden(corev1.Resource("configmaps"), resource.ShownName, nil), true},
+		"immutable, but no time": {corev1.ConfigMap{Immutable: &yes}, apierrors.NewTimeoutError("", 1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alone := iris()
+			alone.Spec.Namespaces = nil
+			var b *bench
+			there := func(ctx context.Context) bool {
+				_, err := b.clients.CoreV1().ConfigMaps("iris").Get(ctx, resource.ShownName, metav1.GetOptions{})
+				return err == nil
+			}
+			b = newBench(t, interceptor.Funcs{Apply: func(ctx context.Context, client client.WithWatch, applied runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+				if there(ctx) {
+					return c.err
+				}
+				return client.Apply(ctx, applied, options...)
+			}}, team("iris"), alone)
+			b.reconcile(t, verify.Cluster)
+			c.forged.Namespace, c.forged.Name, c.forged.UID = "iris", resource.ShownName, "forged"
+			_, err := b.clients.CoreV1().ConfigMaps("iris").Create(t.Context(), &c.forged, metav1.CreateOptions{})
+			require.NoError(t, err)
+			w := newRuleWriter(b)
+			require.NoError(t, w.round(t.Context(), b.set.Snapshot(), true))
+			require.Equal(t, c.kept, there(t.Context()))
+			require.Equal(t, c.kept, w.failed)
+			require.Equal(t, c.kept, b.shownFor(t, "iris") == nil)
+		})
+	}
+}
+
+// A change in the middle of a round is in the rest of it, and then in the next one: the
+// round's waits for its turn to write are no reason for a longer pause.
+func TestAFloorIsShownEverywhereAtThePaceOfWrites(t *testing.T) {
+	const many = 120
+	objects, tenant := []client.Object{team("iris")}, iris()
+	tenant.Spec.Namespaces = nil
+	for i := range many {
+		name := fmt.Sprintf("iris-%03d", i)
+		objects, tenant.Spec.Namespaces = append(objects, team(name)), append(tenant.Spec.Namespaces, name)
+	}
+	b := newBench(t, interceptor.Funcs{}, append(objects, tenant)...)
+	b.reconcile(t, verify.Cluster)
+	before := b.set.Snapshot()
+	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "floor"}}
+	floor.Spec.Scope = v1alpha1.PolicyScopeFloor
+	require.NoError(t, b.api.Create(t.Context(), floor))
+	b.reconcile(t, verify.Cluster)
+	after := b.set.Snapshot()
+	b.set.Swap(before)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- b.showRules(ctx) }()
+		time.Sleep(many / shownPerSecond / 2 * time.Second)
+		b.set.Swap(after)
+		time.Sleep(many/shownPerSecond*time.Second + 2*shownPause)
+		var without []string
+		for _, namespace := range tenant.Spec.Namespaces {
+			if shown := b.shownFor(t, namespace); shown == nil || !strings.Contains(shown.Data[resource.ShownKey], `"floor"`) {
+				without = append(without, namespace)
+			}
+		}
+		stop()
+		require.NoError(t, <-ended)
+		require.Empty(t, without)
+	})
 }

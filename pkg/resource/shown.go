@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -25,6 +26,23 @@ const (
 	// MaxShownBytes limits the text. A ConfigMap may have 1 MiB.
 	MaxShownBytes = 512 << 10
 )
+
+// NotShown says why a ConfigMap of that name is not as Landwaiter writes it, whoever wrote
+// it. It returns "" for one that is.
+func NotShown(found *corev1.ConfigMap) string {
+	switch {
+	case found.Immutable != nil && *found.Immutable:
+		return "it is immutable"
+	case len(found.BinaryData) > 0:
+		return "it has more than the key " + ShownKey
+	}
+	for key := range found.Data {
+		if key != ShownKey {
+			return "it has more than the key " + ShownKey
+		}
+	}
+	return ""
+}
 
 // Shown holds the cluster's rules as far as they apply in one namespace, for people who may
 // not read cluster resources.

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,16 +25,17 @@ const shownManager = "landwaiter-effective-rules"
 
 // showRules keeps a ConfigMap with the cluster's rules that apply in each namespace of a
 // Tenant, until ctx ends. One round at a time follows a change; the next one waits for
-// [pausePerCompile] times as long as the round took.
+// [pausePerCompile] times as long as the round computed. Waiting to write is no work.
 func (c *Controller) showRules(ctx context.Context) error {
-	w := &ruleWriter{Controller: c, texts: map[verify.Namespace]string{}, told: map[verify.Namespace]bool{}, limiter: rate.NewLimiter(shownPerSecond, shownBurst)}
+	w := &ruleWriter{Controller: c, written: map[verify.Namespace][sha256.Size]byte{}, told: map[verify.Namespace]bool{}, limiter: rate.NewLimiter(shownPerSecond, shownBurst)}
 	var last *compile.Snapshot
 	var looked, tried time.Time
 	for {
 		snapshot, began := c.set.Snapshot(), time.Now()
+		w.worked = 0
 		if again := began.Sub(looked) >= lookAgain; snapshot != nil && (snapshot != last || again || w.failed && began.Sub(tried) >= maxRetryPause) {
 			if again {
-				clear(w.texts) // somebody may have changed what was written
+				clear(w.written) // somebody may have changed what was written
 				looked = began
 			}
 			if err := w.round(ctx, snapshot, again); err != nil {
@@ -40,7 +43,7 @@ func (c *Controller) showRules(ctx context.Context) error {
 			}
 			last, tried = snapshot, began
 		}
-		pause := time.NewTimer(max(shownPause, pausePerCompile*time.Since(began)))
+		pause := time.NewTimer(max(shownPause, pausePerCompile*w.worked))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -54,17 +57,19 @@ func (c *Controller) showRules(ctx context.Context) error {
 type ruleWriter struct {
 	*Controller
 	limiter *rate.Limiter
-	texts   map[verify.Namespace]string // as they were written
-	failed  bool                        // the last round did not write everything
-	told    map[verify.Namespace]bool   // failures that are in the log
+	written map[verify.Namespace][sha256.Size]byte // the digests of the texts
+	worked  time.Duration                          // what the last round computed
+	failed  bool                                   // the last round did not write everything
+	told    map[verify.Namespace]bool              // failures that are in the log
 }
 
 // round writes what differs from what was written, and removes what no Tenant's namespace
-// needs. With look it also finds what earlier leaders have written.
+// needs. With look it also finds what earlier leaders have written. The rules are those of
+// the moment: a change during the round is in the rest of it.
 func (w *ruleWriter) round(ctx context.Context, snapshot *compile.Snapshot, look bool) error {
 	w.failed = false
 	stale := map[verify.Namespace]bool{}
-	for namespace := range w.texts {
+	for namespace := range w.written {
 		stale[namespace] = true
 	}
 	if look {
@@ -73,12 +78,15 @@ func (w *ruleWriter) round(ctx context.Context, snapshot *compile.Snapshot, look
 		}
 	}
 	for _, namespace := range snapshot.Namespaces() {
-		shown, ok := snapshot.Shown(namespace)
+		text, ok, err := w.text(namespace)
 		if !ok {
 			continue
 		}
 		delete(stale, namespace)
-		if err := w.show(ctx, namespace, shown); err != nil {
+		if err == nil {
+			err = w.show(ctx, namespace, text)
+		}
+		if err != nil {
 			w.fail(ctx, namespace, err)
 		}
 	}
@@ -121,29 +129,74 @@ func (w *ruleWriter) findShown(ctx context.Context, found map[verify.Namespace]b
 	}
 }
 
-// show writes the ConfigMap of a namespace unless it was written with the same text.
-func (w *ruleWriter) show(ctx context.Context, namespace verify.Namespace, shown resource.Shown) error {
+// text returns what is to be shown in a namespace now, and whether anything is.
+func (w *ruleWriter) text(namespace verify.Namespace) (string, bool, error) {
+	began := time.Now()
+	defer func() { w.worked += time.Since(began) }()
+	shown, ok := w.set.Snapshot().Shown(namespace)
+	if !ok {
+		return "", false, nil
+	}
 	text, err := shown.Text()
-	if err != nil || w.texts[namespace] == text {
-		return err
+	return text, true, err
+}
+
+// show writes the ConfigMap of a namespace unless it was written with the same text.
+func (w *ruleWriter) show(ctx context.Context, namespace verify.Namespace, text string) error {
+	digest := sha256.Sum256([]byte(text))
+	if w.written[namespace] == digest {
+		return nil
 	}
 	if err := w.limiter.Wait(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": resource.ShownName, "namespace": string(namespace), "labels": map[string]any{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}},
-		"data":     map[string]any{resource.ShownKey: text}}}
-	err = w.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(shownManager), client.ForceOwnership)
+	err := w.apply(ctx, namespace, text)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		evicted, failed := w.evict(ctx, namespace)
+		if evicted {
+			err = w.apply(ctx, namespace, text)
+		}
+		err = errors.Join(err, failed)
+	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // the namespace ends
 	case err != nil:
 		return fmt.Errorf("apply ConfigMap %s: %w", resource.ShownName, err)
 	}
-	w.texts[namespace] = text
+	w.written[namespace] = digest
 	return nil
+}
+
+func (w *ruleWriter) apply(ctx context.Context, namespace verify.Namespace, text string) error {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": resource.ShownName, "namespace": string(namespace), "labels": map[string]any{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}},
+		"data":     map[string]any{resource.ShownKey: text}}}
+	return w.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(shownManager), client.ForceOwnership)
+}
+
+// evict deletes the ConfigMap of a namespace if somebody made it, before Landwaiter did, so
+// that nothing can be applied to it: immutable, or with other keys. It reports whether it did.
+func (w *ruleWriter) evict(ctx context.Context, namespace verify.Namespace) (bool, error) {
+	maps := w.clients.CoreV1().ConfigMaps(string(namespace))
+	found, err := maps.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + resource.ShownName})
+	if err != nil {
+		return false, fmt.Errorf("look at the one that is there: %w", err)
+	}
+	for i := range found.Items {
+		if found.Items[i].Name != resource.ShownName || resource.NotShown(&found.Items[i]) == "" {
+			continue
+		}
+		uid := found.Items[i].UID
+		err := maps.Delete(ctx, resource.ShownName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("delete the one that is there: %w", err)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // remove deletes the ConfigMap of a namespace that no Tenant holds any more.
@@ -157,6 +210,6 @@ func (w *ruleWriter) remove(ctx context.Context, namespace verify.Namespace) err
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ConfigMap %s: %w", resource.ShownName, err)
 	}
-	delete(w.texts, namespace)
+	delete(w.written, namespace)
 	return nil
 }

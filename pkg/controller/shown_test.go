@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ import (
 )
 
 func newRuleWriter(b *bench) *ruleWriter {
-	return &ruleWriter{Controller: b.Controller, texts: map[verify.Namespace]string{}, told: map[verify.Namespace]bool{}, limiter: rate.NewLimiter(rate.Inf, 1)}
+	return &ruleWriter{Controller: b.Controller, written: map[verify.Namespace][sha256.Size]byte{}, told: map[verify.Namespace]bool{}, limiter: rate.NewLimiter(rate.Inf, 1)}
 }
 
 func iris() *v1alpha1.Tenant {

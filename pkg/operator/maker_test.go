@@ -68,6 +68,49 @@ func TestFindsWhoMayMakeNamespacesAndIsNoTenantsAccount(t *testing.T) {
 	require.Contains(t, found("red"), "ClusterRoleBinding red-namespace-maker")
 }
 
+func TestFindsWhoMayMakeNamespacesByWhatRolesAllow(t *testing.T) {
+	red := team("red")
+	red.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	role := func(name string, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
+		rule.APIGroups = []string{v1alpha1.GroupVersion.Group}
+		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
+	}
+	labels := []string{"tenantlabels"}
+	who := func(kind, name string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
+	}
+	e := New(fakeClient(t, accepts(), making("green"), red, namespaceOf("green", "green"), namespaceOf("red", "red"),
+		role("copy", rbacv1.PolicyRule{Resources: labels, Verbs: []string{"create"}}),
+		role("all", rbacv1.PolicyRule{Resources: []string{"*"}, Verbs: []string{"*"}}),
+		role("reads", rbacv1.PolicyRule{Resources: []string{"*"}, Verbs: []string{"get", "list"}}),
+		role("one", rbacv1.PolicyRule{Resources: labels, ResourceNames: []string{"x"}, Verbs: []string{"create"}}),
+		makerBinding("copied", "copy", account("red", "red"), account("green", "green")),
+		makerBinding("copied-to-somebody", "copy", who(rbacv1.UserKind, "maker")),
+		makerBinding("all-of-red", "all", account("red", "any")),
+		makerBinding("all-of-green", "all", account("green", "green")),
+		makerBinding("platform", "all", who(rbacv1.GroupKind, "platform")),
+		makerBinding("reads", "reads", account("red", "red")),
+		makerBinding("one", "one", account("red", "red")),
+		makerBinding("extra", onboard.RoleNamespaceMaker, account("red", "red")),
+		makerBinding("as-group", onboard.RoleNamespaceMaker, who(rbacv1.GroupKind, "system:serviceaccounts:red")),
+		makerBinding("as-user", onboard.RoleNamespaceMaker, who(rbacv1.UserKind, "system:serviceaccount:red:red"))), Options{})
+	found := func(name string) (bindings []string) {
+		findings, err := e.Check(t.Context(), name)
+		require.NoError(t, err)
+		for _, f := range findings {
+			if f.Where.Kind == kindClusterRoleBinding {
+				require.Contains(t, f.Fix, "kubectl delete clusterrolebinding "+f.Where.Name)
+				bindings = append(bindings, f.Tenant+": "+f.Where.Name)
+			}
+		}
+		return bindings
+	}
+	ofRed := []string{"red: all-of-red", "red: as-group", "red: as-user", "red: copied", "red: extra"}
+	require.Equal(t, append([]string{": copied-to-somebody", "green: all-of-green"}, ofRed...), found(""))
+	require.Equal(t, ofRed, found("red"))
+	require.Equal(t, []string{"green: all-of-green"}, found("green"))
+}
+
 func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) {
 	without := making("green")
 	without.Spec.Reconciler = nil

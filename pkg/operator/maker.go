@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,9 @@ import (
 // leftOver is what a binding to [onboard.RoleNamespaceMaker] does that it should not, and the
 // command against it.
 const leftOver = "lets %s, which is not the account of a Tenant with spec.reconciler.createNamespaces, make namespaces: kubectl delete clusterrolebinding %s"
+
+// platformBy is what a binding does that makes an account of a Tenant the platform.
+const platformBy = "makes %s, of a Tenant's home, the platform, to which no guardrail applies: kubectl delete clusterrolebinding %s"
 
 // strangers returns those whom a binding lets make namespaces besides an account, which may be
 // nil: nobody.
@@ -83,31 +87,94 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1alpha1.Tenant, rende
 	return nil
 }
 
-// makers finds those who may make namespaces and are no Tenant's account: a binding that an
-// admin made outlives what it was made for.
+// makers finds those who may make namespaces and are no Tenant's account, by whatever role: a
+// binding that an admin made outlives what it was made for. Accounts of a Tenant must not be
+// the platform either.
 func (c *checker) makers(ctx context.Context, name string) error {
 	var bindings rbacv1.ClusterRoleBindingList
 	if err := c.client.List(ctx, &bindings); err != nil {
 		return fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
+	var roles rbacv1.ClusterRoleList
+	if err := c.client.List(ctx, &roles); err != nil {
+		return fmt.Errorf("list ClusterRoles: %w", err)
+	}
+	rules := map[string][]rbacv1.PolicyRule{}
+	for i := range roles.Items {
+		rules[roles.Items[i].Name] = roles.Items[i].Rules
+	}
 	for i := range bindings.Items {
 		binding := &bindings.Items[i]
-		if binding.RoleRef.Name != onboard.RoleNamespaceMaker {
+		manages := ofLabels(rules[binding.RoleRef.Name], "manage")
+		if !manages && binding.RoleRef.Name != onboard.RoleNamespaceMaker && !ofLabels(rules[binding.RoleRef.Name], "create") {
 			continue
 		}
-		var tenant *v1alpha1.Tenant
-		for _, t := range c.all {
-			if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil && len(strangers(binding, account)) < len(binding.Subjects) {
-				tenant = t
-			}
-		}
-		about := ""
+		c.makersBy(binding, manages, name)
+	}
+	return nil
+}
+
+// makersBy finds those whom one binding lets make namespaces, or makes the platform.
+func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, name string) {
+	others, text := map[string][]string{}, leftOver
+	for _, s := range binding.Subjects {
+		tenant := c.tenantOf(binding, s)
+		about, account := "", maker(tenant)
 		if tenant != nil {
 			about = tenant.Name
 		}
-		if others := strangers(binding, maker(tenant)); len(others) > 0 && (name == "" || name == about) {
-			c.add(about, findingLeftoverBinding, policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, leftOver, strings.Join(others, ", "), binding.Name)
+		if manages { // the platform may, and no account of a Tenant is the platform
+			account, text = nil, platformBy
+			if homeOf(s) == "" || about == "" {
+				continue
+			}
+		}
+		others[about] = append(others[about], strangers(&rbacv1.ClusterRoleBinding{Subjects: []rbacv1.Subject{s}}, account)...)
+	}
+	for _, about := range slices.Sorted(maps.Keys(others)) {
+		if found := others[about]; len(found) > 0 && (name == "" || name == about) {
+			c.add(about, findingLeftoverBinding, policy.ObjectRef{Kind: kindClusterRoleBinding, Name: binding.Name}, text, strings.Join(found, ", "), binding.Name)
 		}
 	}
-	return nil
+}
+
+// tenantOf returns the Tenant in whose home an account is, or else the one that a binding is
+// named after or whose account it has, or nil.
+func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1alpha1.Tenant {
+	var named *v1alpha1.Tenant
+	for _, t := range c.all {
+		if home := homeOf(s); home != "" && home == t.Spec.Home {
+			return t
+		}
+		if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil && len(strangers(binding, account)) < len(binding.Subjects) {
+			named = t
+		}
+	}
+	return named
+}
+
+// homeOf returns the namespace of the accounts that a subject names, in each of the ways in
+// which RBAC can name them, or "".
+func homeOf(s rbacv1.Subject) string {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return s.Namespace
+	}
+	if rest, ok := strings.CutPrefix(s.Name, "system:serviceaccount:"); ok && s.Kind == rbacv1.UserKind {
+		namespace, _, _ := strings.Cut(rest, ":")
+		return namespace
+	}
+	if namespace, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:"); ok && s.Kind == rbacv1.GroupKind {
+		return namespace
+	}
+	return ""
+}
+
+// ofLabels reports whether rules allow a verb for the virtual resource tenantlabels.
+func ofLabels(rules []rbacv1.PolicyRule, verb string) bool {
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, value) || slices.Contains(list, "*")
+	}
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return len(r.ResourceNames) == 0 && has(r.APIGroups, v1alpha1.GroupVersion.Group) && has(r.Resources, "tenantlabels") && has(r.Verbs, verb)
+	})
 }

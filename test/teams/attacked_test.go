@@ -140,6 +140,9 @@ func people() []*unstructured.Unstructured {
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-of-all}, rules: [{apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}]}"),
 		binding("iris-green", "landwaiter-token", "token-iris-green", serviceAccount(suite.System, "landwaiter")),
 		binding("iris-red", "landwaiter-token", "token-of-all", serviceAccount(suite.System, "landwaiter")),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: namespace-status}, rules: [{apiGroups: [''], resources: [namespaces/status, namespaces/finalize], verbs: [update, patch]}]}"),
+		binding("", "namespace-status", "namespace-status", user("maker")),
+		binding("payments", "developers", "edit", user("peter")), // no Tenant is there
 		// Nobody should have this: what a Tenant's account has that may also change namespaces.
 		binding("", "red-namespace-maker", "landwaiter-namespace-maker", user("maker")),
 	}

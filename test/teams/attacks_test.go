@@ -65,6 +65,7 @@ func attacksOnPlatformObjects() []attack {
 		{"keep the platform from the Kustomization", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"annotations":{"kustomize.toolkit.fluxcd.io/reconcile":"disabled"}}}`)},
 		{"keep the rights of the team by a finalizer", greenAdmin(), rule, "", says, change("Kustomization", "iris-green", "iris-green", `{"metadata":{"finalizers":["example.com/stay"]}}`)},
 		{"pass for the platform", greenAdmin(), rule, "", says, create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: iris-green-web, name: x, labels: {landwaiter.dev/owner: platform}}}")},
+		{"pass for Landwaiter where no Tenant is", persona{"peter", nil}, rule, "", says, create("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: payments, name: landwaiter-effective-rules, labels: {landwaiter.dev/owner: platform}}, data: {rules.json: x}}")},
 	}
 }
 
@@ -103,6 +104,8 @@ func attacksOnNames() []attack {
 		{"change a namespace in the range of the prefix that another team has", green(), rule, "", "account", change("Namespace", "", "iris-green-lent", label("x", `"y"`))},
 		{"delete a namespace that is older than its Tenant", green(), deletion, labels, "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 		{"change another team's with a right that was left over", stray(), rule, "", "only its account", change("Namespace", "", "iris-red-web", label("x", `"y"`))},
+		{"change its status", stray(), rule, "", "only its account", changeBelow("status", "Namespace", "", "iris-red-web", label("x", `"y"`))},
+		{"finalize it", stray(), rule, "", "only its account", finalize("iris-red-web", "labels", "x")},
 		{"delete another team's with it", stray(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-red-web")},
 		{"delete one that begins with the prefix", spawner(), deletion, "", "only the platform may delete it", remove("Namespace", "", "iris-green-old")},
 	}

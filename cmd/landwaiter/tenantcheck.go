@@ -104,7 +104,7 @@ func (a *adminFlags) checkOwn(ctx context.Context, c client.Client, engine *oper
 	if err := c.Get(ctx, client.ObjectKey{Namespace: string(namespace), Name: resource.ShownName}, &found); err != nil {
 		return nil, nil, fmt.Errorf("%w; and a team checks its own namespace (-n) where serve runs with %s: %w", refused, live.ShowFlag, err)
 	}
-	shown, err := resource.ParseShown(string(namespace), found.Data[resource.ShownKey])
+	shown, err := resource.ReadShown(&found)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read ConfigMap %s of namespace %s: %w", resource.ShownName, namespace, err)
 	}

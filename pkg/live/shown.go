@@ -66,24 +66,12 @@ func (r *reading) shownRules(ctx context.Context, wanted []verify.Namespace) err
 	case err != nil:
 		return fmt.Errorf("get %s: %w", shownIn(namespace), err)
 	}
-	if why := forged(&found); why != "" {
-		return because(fmt.Sprintf(", and %s is not Landwaiter's: %s", shownIn(namespace), why))
-	}
-	read, err := resource.ParseShown(namespace, found.Data[resource.ShownKey])
+	read, err := resource.ReadShown(&found)
 	if err != nil {
 		return because(fmt.Sprintf(", and %s cannot be used: %v", shownIn(namespace), err))
 	}
 	r.use(&Shown{Shown: read, At: writtenAt(found)}, refused)
 	return nil
-}
-
-// forged says why others than Landwaiter may have written a ConfigMap, or "" if they may
-// not: the guardrails let nobody else set the label, in any namespace.
-func forged(found *corev1.ConfigMap) string {
-	if found.Labels[v1alpha1.LabelOwner] != v1alpha1.OwnerPlatform {
-		return "it has no label " + v1alpha1.LabelOwner + "=" + v1alpha1.OwnerPlatform
-	}
-	return resource.NotShown(found)
 }
 
 // writtenAt returns when an object was last written.

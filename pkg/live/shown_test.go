@@ -213,7 +213,7 @@ func TestWhatOthersCanWriteIsNotWhatLandwaiterShows(t *testing.T) {
 			state, err := l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 			require.NoError(t, err)
 			require.Nil(t, state.Shown)
-			require.Contains(t, state.Objects.Hidden[0].Why, "ConfigMap team/landwaiter-effective-rules is not Landwaiter's: "+c.says)
+			require.Contains(t, state.Objects.Hidden[0].Why, "ConfigMap team/landwaiter-effective-rules cannot be used: it is not Landwaiter's: "+c.says)
 		})
 	}
 }

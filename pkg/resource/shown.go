@@ -127,6 +127,20 @@ func (s Shown) Text() (string, error) {
 	return string(encoded) + "\n", nil
 }
 
+// ReadShown reads a ConfigMap with what is shown in its namespace. It refuses one that others
+// than Landwaiter may have written: the guardrails let nobody else set the label, in any
+// namespace.
+func ReadShown(found *corev1.ConfigMap) (Shown, error) {
+	why := NotShown(found)
+	if found.Labels[v1alpha1.LabelOwner] != v1alpha1.OwnerPlatform {
+		why = "it has no label " + v1alpha1.LabelOwner + "=" + v1alpha1.OwnerPlatform
+	}
+	if why != "" {
+		return Shown{}, fmt.Errorf("it is not Landwaiter's: %s", why)
+	}
+	return ParseShown(found.Namespace, found.Data[ShownKey])
+}
+
 // ParseShown reads the text of what is shown in a namespace. It refuses a text of another
 // version and fields that it does not know: they may make a rule stricter.
 func ParseShown(namespace, text string) (Shown, error) {

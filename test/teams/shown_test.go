@@ -63,6 +63,21 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	require.Contains(t, before.Stdout, "landwaiter-cluster-previewer")
 	require.Contains(t, before.Stdout, "--show-effective-rules")
 
+	// Somebody makes it first, so that nothing can be applied to it.
+	immutable := true
+	for _, forged := range []*corev1.ConfigMap{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "shown-web", Name: resource.ShownName}, Data: map[string]string{resource.ShownKey: "{}"}, Immutable: &immutable},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "unseen-web", Name: resource.ShownName}, BinaryData: map[string][]byte{"x": {1}}},
+	} {
+		require.NoError(t, w.Client.Create(suite.Within(t), forged))
+	}
+	ignored := ada.Run(t, "", append(explain, image("registry.example.com"))...)
+	require.Equal(t, 2, ignored.Code, ignored.Stdout+ignored.Stderr)
+	unchecked := ada.Run(t, "", "tenant", "check", "shown", "-n", "shown-web")
+	for _, said := range []string{ignored.Stdout, unchecked.Stderr} {
+		require.Contains(t, said, "it is not Landwaiter's: it has no label landwaiter.dev/owner=platform")
+	}
+
 	w.serve(t)
 	shown := &corev1.ConfigMap{}
 	suite.Eventually(t, func(ctx context.Context) error {

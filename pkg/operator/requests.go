@@ -101,22 +101,24 @@ func replaced(e event.UpdateEvent) bool {
 // is nobody's name.
 const maxSaid = 254
 
-// saidLabelNames and saidAnnotationNames are fixed: a team's account may make up more with the
-// same prefixes.
-var (
-	saidLabelNames = []string{v1alpha1.LabelTenant, onboard.LabelHome, v1alpha1.LabelOwner, v1alpha1.LabelFluxTenant, onboard.LabelDemo,
+// saidLabelNames are fixed: a team's account may make up more with the same prefixes.
+func saidLabelNames() []string {
+	return []string{v1alpha1.LabelTenant, onboard.LabelHome, v1alpha1.LabelOwner, v1alpha1.LabelFluxTenant, onboard.LabelDemo,
 		podSecurity + "enforce", podSecurity + "enforce-version", podSecurity + "warn", podSecurity + "warn-version"}
-	saidAnnotationNames = []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted}
-)
+}
+
+func saidAnnotationNames() []string {
+	return []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted}
+}
 
 // saidLabels returns the labels by which the platform says what a namespace is.
 func saidLabels(namespace client.Object) map[string]string {
-	return these(namespace.GetLabels(), saidLabelNames)
+	return these(namespace.GetLabels(), saidLabelNames())
 }
 
 // saidAnnotations returns the annotations by which the platform says how it got a namespace.
 func saidAnnotations(namespace client.Object) map[string]string {
-	return these(namespace.GetAnnotations(), saidAnnotationNames)
+	return these(namespace.GetAnnotations(), saidAnnotationNames())
 }
 
 // these returns the entries with some names, their values cut to [maxSaid].
@@ -146,7 +148,7 @@ func appliedFields(namespace client.Object) []metav1.ManagedFieldsEntry {
 	for _, f := range namespace.GetManagedFields() {
 		if f.Manager == FieldManager && f.Operation == metav1.ManagedFieldsOperationApply && f.FieldsV1 != nil {
 			_ = json.Unmarshal(f.FieldsV1.GetRawBytes(), &kept) // what cannot be read says nothing
-			kept.Metadata.Labels, kept.Metadata.Annotations = only(kept.Metadata.Labels, saidLabelNames), only(kept.Metadata.Annotations, saidAnnotationNames)
+			kept.Metadata.Labels, kept.Metadata.Annotations = only(kept.Metadata.Labels, saidLabelNames()), only(kept.Metadata.Annotations, saidAnnotationNames())
 		}
 	}
 	text, _ := json.Marshal(kept) // names always can be

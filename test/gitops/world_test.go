@@ -60,7 +60,7 @@ func start(ctx context.Context, e *suite.Env) (*world, error) {
 	objects = append(objects, slices.DeleteFunc(slices.Clone(w.rendered), func(o *unstructured.Unstructured) bool { return slices.Contains(other, o.GetKind()) })...)
 	return w, w.Apply(ctx, append(objects, suite.Namespace(suite.System),
 		// Landwaiter, which lists Tenants for the operator's fence, does not run either: this lists all that come.
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate]}]}"))...)
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate, end, purge]}]}"))...)
 }
 
 var names atomic.Int32

@@ -62,6 +62,11 @@ var attacked = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*arena
 			return nil, err
 		}
 	}
+	for _, name := range []string{"iris-late", "iris-past"} {
+		if err := w.Client.Delete(ctx, named("Tenant", "", name)); err != nil {
+			return nil, err
+		}
+	}
 	return w, cluster.Until(ctx, quotasCounted(w.Cluster))
 })
 
@@ -133,7 +138,8 @@ func people() []*unstructured.Unstructured {
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: self-service}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, update, patch, delete]}]}"),
 		binding("", "self-service", "self-service", user("spawner")),
 		// As Landwaiter's leader lists them.
-		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue, iris-green, iris-red], verbs: [operate]}]}"),
+		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: landwaiter-operated-tenants}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue, iris-green, iris-late, iris-red], verbs: [operate]}, " +
+			"{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-past, past], verbs: [end]}]}"),
 		binding("", "iris-green-namespace-maker", "landwaiter-namespace-maker", serviceAccount("iris-green", "iris-green")),
 		// Landwaiter logs in as an account of one team; that of the other team gave too much.
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: token-iris-green}, rules: [{apiGroups: [''], resources: [serviceaccounts/token], resourceNames: [iris-green], verbs: [create]}]}"),

@@ -26,6 +26,8 @@ const (
 	// A binding of a namespace, a name, labels, a role and subjects.
 	bound = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %s, name: %s, labels: {%s}}, " +
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}, subjects: [%s]}"
+	// What a Tenant's definition says until Landwaiter does, as somebody sends it who merges a patch.
+	pending   = `{"type":"Effective","status":"Unknown","reason":"Pending","message":"Waiting for Landwaiter","lastTransitionTime":"1970-01-01T00:00:00Z"},{"type":"Ready","status":"Unknown","reason":"Pending","message":"Waiting for Landwaiter","lastTransitionTime":"1970-01-01T00:00:00Z"}`
 	orphaned  = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`
 	annotated = `{"metadata":{"annotations":{%q:"x"}}}`
 )
@@ -82,6 +84,7 @@ func attacksAsOperator() []attack {
 			create("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: flux-system, name: x}, spec: {serviceAccountName: kustomize-controller}}")},
 	}
 	all = append(all, attacksOnMetadataAsOperator()...)
+	all = append(all, attacksOnFormAsOperator()...)
 	return append(all, attacksOnPinsAsOperator()...)
 }
 
@@ -123,6 +126,34 @@ func attacksOnMetadataAsOperator() []attack {
 		{"label a namespace", operator(), rule, tenants, "changes no label of namespaces iris-green-web", change("Namespace", "", "iris-green-web", label("istio-injection", `"disabled"`))},
 		{"make a namespace with an annotation", operator(), rule, tenants, "changes no annotation", create("{apiVersion: v1, kind: Namespace, metadata: {name: iris-green-new, labels: {landwaiter.dev/tenant: iris-green}, annotations: {landwaiter.dev/break-glass-until: x}}}")},
 		{"keep Flux from a Kustomization", operator(), rule, "", "changes no annotation", change("Kustomization", "iris-green", "iris-green", fmt.Sprintf(annotated, "kustomize.toolkit.fluxcd.io/reconcile"))},
+	}
+}
+
+// attacksOnFormAsOperator write values that others read differently than the fence.
+func attacksOnFormAsOperator() []attack {
+	const rule, tenants, fields = "operator-fence", "operator-tenants", `{"metadata":{"managedFields":[%s]}}`
+	of := func(version, owned string) string {
+		return fmt.Sprintf(fields, `{"manager":"kustomize-controller","operation":"Apply","apiVersion":"`+version+`","fieldsType":"FieldsV1","fieldsV1":`+owned+`}`)
+	}
+	const past = "landwaiter.dev/owner: platform, landwaiter.dev/tenant: past"
+	const long = "iris-green-xxxxxxxxxxxx/../../../v1/mutat%65?x="
+	return []attack{
+		{"have Flux take people out of a Tenant", operator(), rule, "", "owns fields of tenants iris-green", change("Tenant", "", "iris-green", of("landwaiter.dev/v1alpha1", `{"f:spec":{"f:people":{}}}`))},
+		{"have whoever wrote a Tenant lose its fields", operator(), rule, "", "owns fields of tenants iris-green", change("Tenant", "", "iris-green", fmt.Sprintf(fields, "{}"))},
+		{"have Flux take pod security off", operator(), rule, "", "owns fields of namespaces iris-green-web", change("Namespace", "", "iris-green-web",
+			of("v1", `{"f:metadata":{"f:labels":{"f:pod-security.kubernetes.io/enforce":{}}}}`))},
+		{"a time that stops whoever lists Tenants", operator(), rule, "", "writes times as", changeBelow("status", "Tenant", "", "iris-green",
+			`{"status":{"conditions":[{"type":"Provisioned","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01t00:00:00z"},`+pending+`]}}`)},
+		{"somebody whose name reads like another's with a namespace", operator(), rule, "", "names the namespace of accounts alone", subjectsOf("iris-green-web", "iris-green-viewers",
+			`{"kind":"Group","name":"green-viewers"},{"kind":"User","name":"ada","namespace":"corp"}`)},
+		{"a Provider whose path leaves the Tenant's", operator(), tenants, "", "has another Provider", create(provider, "landwaiter-tenant-iris-green.iris-green-xxxxxxxxxxxx-0123456789",
+			pinned+", "+ofGreen, strings.ReplaceAll(own, "iris-green", long))},
+		{"have a Tenant end that Landwaiter lists as one that is there", operator(), rule, "", "does not list Tenant iris-late as one that ends", change("Tenant", "", "iris-late", `{"metadata":{"finalizers":null}}`)},
+		{"bind admin where a Tenant ends", operator(), rule, "", "does not list Tenant past", create(bound, "past", "x", past, "admin", "{kind: User, name: eve}")},
+		{"have Flux apply something else there", operator(), rule, "", "does not list Tenant past", change("Kustomization", "past", "past", `{"spec":{"path":"./evil","suspend":true}}`)},
+		{"have Flux delete what it applied there", operator(), rule, "", "does not list Tenant past", remove("Kustomization", "past", "past")},
+		{"delete a namespace there that it keeps", operator(), rule, "", "does not list Tenant past", remove("Namespace", "", "past")},
+		{"take Landwaiter's own lease", operator(), rule, "", "keeps no Lease landwaiter", create("{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: landwaiter-system, name: landwaiter}}")},
 	}
 }
 

@@ -128,7 +128,7 @@ func foreignKinds() ([]*unstructured.Unstructured, error) {
 // listAll lists all Tenants for the operator's fence, those to come too: Landwaiter, which
 // lists them by name, does not run in most tests.
 func (w *installation) listAll(ctx context.Context) error {
-	return w.list(ctx, "{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate]}")
+	return w.list(ctx, "{apiGroups: [landwaiter.dev], resources: [tenants], verbs: [operate, end, purge]}")
 }
 
 func (w *installation) list(ctx context.Context, rule string) error {

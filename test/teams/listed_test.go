@@ -44,10 +44,11 @@ func (w *installation) listed(ctx context.Context) ([]string, error) {
 	if err := w.Client.Get(ctx, client.ObjectKey{Name: "landwaiter-operated-tenants"}, &role); err != nil {
 		return nil, err
 	}
-	if len(role.Rules) == 0 {
-		return nil, nil
+	var names []string
+	for _, rule := range role.Rules {
+		names = append(names, rule.ResourceNames...)
 	}
-	return role.Rules[0].ResourceNames, nil
+	return names, nil
 }
 
 // Whoever has the operator's account cannot say that there is a Tenant: another account

@@ -223,8 +223,8 @@ type TenantSource struct {
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]+)?(ms|s|m|h))+$`
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// SecretRef names a Secret in home with credentials for the source.
 	// +optional

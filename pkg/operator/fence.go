@@ -104,10 +104,19 @@ func (f *Fence) refuses(ctx context.Context, policy string, forbidden client.Obj
 		return fmt.Errorf("%w: it may %s; install the chart with guardrails.enabled=true", ErrNoFence, it)
 	case strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"' "):
 		return nil
+	case f.byOthers(err): // which of several refusals is shown is not defined
+		return fmt.Errorf("cannot see whether ValidatingAdmissionPolicy %s refuses what it must, because something else did, from which to exempt the operator's account: %w", policy, err)
 	case errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err) && !apierrors.IsTimeout(err):
 		return fmt.Errorf("%w: ValidatingAdmissionPolicy %s did not refuse what it must, but the answer was: %w", ErrNoFence, policy, err)
 	}
 	return fmt.Errorf("ask whether the fence is in force: %w", err)
+}
+
+// byOthers reports whether somebody else's policy or a webhook refused the request.
+func (f *Fence) byOthers(err error) bool {
+	said := err.Error()
+	return strings.Contains(said, "admission webhook ") ||
+		strings.Contains(said, "ValidatingAdmissionPolicy '") && !strings.Contains(said, "'"+f.Policy+"' ") && !strings.Contains(said, "'"+f.Tenants+"' ")
 }
 
 // await is Prove, tried for a moment.

@@ -32,8 +32,9 @@ func TestOnlyTheRefusalByItsPolicyProvesTheFence(t *testing.T) {
 	}{
 		"refused by the fence":               {refusal(name), true, false},
 		"allowed":                            {nil, false, true},
-		"refused by another policy":          {refusal("somebody-elses"), false, true},
-		"refused by one of a longer name":    {refusal(name + "-2"), false, true},
+		"refused by another policy":          {refusal("somebody-elses"), false, false},
+		"refused by one of a longer name":    {refusal(name + "-2"), false, false},
+		"refused by a webhook":               {apierrors.NewForbidden(bindings, name, errors.New("admission webhook \"x.example.com\" denied the request: no")), false, false},
 		"refused for want of rights":         {apierrors.NewForbidden(bindings, name, errors.New("cannot create")), false, true},
 		"a namespace that is not there":      {apierrors.NewNotFound(bindings, name), false, true},
 		"invalid":                            {apierrors.NewBadRequest("no"), false, true},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +26,9 @@ const (
 // cannot ask whether an object exists, but whether somebody has a right: so the operator
 // gets a right that names each Tenant, from an account other than its own.
 func (c *Controller) listOperated(ctx context.Context) error {
-	informer, err := c.manager.GetCache().GetInformer(ctx, &v1alpha1.Tenant{})
+	watched := &metav1.PartialObjectMetadata{}
+	watched.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant))
+	informer, err := c.manager.GetCache().GetInformer(ctx, watched)
 	if err != nil {
 		return fmt.Errorf("watch Tenants: %w", err)
 	}
@@ -37,7 +40,15 @@ func (c *Controller) listOperated(ctx context.Context) error {
 		}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { notify() }, DeleteFunc: func(any) { notify() }})
+
+		AddFunc: func(any) { notify() }, DeleteFunc: func(any) { notify() },
+		UpdateFunc: func(old, now any) {
+			before, ok := old.(*metav1.PartialObjectMetadata)
+			after, too := now.(*metav1.PartialObjectMetadata)
+			if !ok || !too || before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) {
+				notify()
+			}
+		}})
 	if err != nil {
 		return fmt.Errorf("watch Tenants: %w", err)
 	}
@@ -57,28 +68,48 @@ func (c *Controller) listOperated(ctx context.Context) error {
 	}
 }
 
-// applyOperated writes the rules. They give nothing but to be listed: operate is a verb of
-// no API.
+// operatedRules list Tenants by what the operator may do for them: operate while they are
+// there, end once they are deleted, and purge if their namespaces go, too.
+func operatedRules(tenants []unstructured.Unstructured) []any {
+	names := map[string][]string{}
+	for i := range tenants {
+		name := tenants[i].GetName()
+		if tenants[i].GetDeletionTimestamp() == nil {
+			names["operate"] = append(names["operate"], name)
+			continue
+		}
+		names["end"] = append(names["end"], name)
+		if onDelete, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "onDelete"); onDelete == string(v1alpha1.OnDeleteDeleteMade) {
+			names["purge"] = append(names["purge"], name)
+		}
+	}
+	rules := []any{}
+	for _, verb := range []string{"operate", "end", "purge"} {
+		if len(names[verb]) == 0 {
+			continue // a rule without names would cover all of them
+		}
+		slices.Sort(names[verb])
+		listed := make([]any, len(names[verb]))
+		for i, name := range names[verb] {
+			listed[i] = name
+		}
+		rules = append(rules, map[string]any{"apiGroups": []any{v1alpha1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{verb}})
+	}
+	return rules
+}
+
+// applyOperated writes the rules. They give nothing but to be listed: their verbs are those
+// of no API.
 func (c *Controller) applyOperated(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	var tenants v1alpha1.TenantList
-	if err := c.manager.GetCache().List(ctx, &tenants, client.UnsafeDisableDeepCopy); err != nil {
+	// Not as Tenants: a single one that Go cannot read must not freeze the list of all.
+	tenants := &unstructured.UnstructuredList{}
+	tenants.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant + "List"))
+	if err := c.manager.GetAPIReader().List(ctx, tenants); err != nil {
 		return fmt.Errorf("list Tenants: %w", err)
 	}
-	rules := []any{} // a rule without names would cover all of them
-	if len(tenants.Items) > 0 {
-		names := make([]string, len(tenants.Items))
-		for i := range tenants.Items {
-			names[i] = tenants.Items[i].Name
-		}
-		slices.Sort(names)
-		listed := make([]any, len(names))
-		for i, name := range names {
-			listed[i] = name
-		}
-		rules = append(rules, map[string]any{"apiGroups": []any{v1alpha1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{"operate"}})
-	}
+	rules := operatedRules(tenants.Items)
 	role := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
 		"metadata": map[string]any{"name": c.options.OperatedRole}, "rules": rules}}
 	if err := c.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(role), client.FieldOwner(operatedManager), client.ForceOwnership); err != nil {

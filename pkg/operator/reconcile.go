@@ -125,7 +125,13 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1alpha1.Tenant) (recon
 			Message: fmt.Sprintf("%s waits for its finalizers (is Flux running?); the account keeps its rights until then", deletion.Pending[0])})
 		return reconcile.Result{RequeueAfter: pendingPause}, err
 	}
-	return reconcile.Result{}, r.finalizer(ctx, tenant)
+	if err := r.finalizer(ctx, tenant); err != nil {
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), unlisted) {
+			err = fmt.Errorf("it waits until Landwaiter has listed for the operator's fence that Tenant %s ends (do its pods run, with --operated-tenants-role?): %w", tenant.Name, err)
+		}
+		return reconcile.Result{}, r.failed(ctx, tenant, err)
+	}
+	return reconcile.Result{}, nil
 }
 
 // failed writes why nothing is known, and returns err for another try.

@@ -63,6 +63,10 @@ var attacked = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*arena
 		}
 	}
 	for _, name := range []string{"iris-late", "iris-past"} {
+		finalizer := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]}}`))
+		if err := w.Client.Patch(ctx, named("Tenant", "", name), finalizer, managerOf("Tenant")); err != nil {
+			return nil, err
+		}
 		if err := w.Client.Delete(ctx, named("Tenant", "", name)); err != nil {
 			return nil, err
 		}
@@ -225,17 +229,25 @@ func remove(kind, namespace, name string) request {
 	}
 }
 
+// managerOf is the name by which the operator owns fields of a kind. Anybody may use it.
+func managerOf(kind string) client.FieldOwner {
+	if kind == "Tenant" {
+		return "landwaiter-operator"
+	}
+	return "landwaiter-tenant"
+}
+
 // change asks to merge a patch into an object.
 func change(kind, namespace, name, patch string) request {
 	return func(ctx context.Context, c client.Client) error {
-		return c.Patch(ctx, named(kind, namespace, name), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		return c.Patch(ctx, named(kind, namespace, name), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll, managerOf(kind))
 	}
 }
 
 // changeBelow is change by a subresource.
 func changeBelow(subresource, kind, namespace, name, patch string) request {
 	return func(ctx context.Context, c client.Client) error {
-		return c.SubResource(subresource).Patch(ctx, named(kind, namespace, name), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll)
+		return c.SubResource(subresource).Patch(ctx, named(kind, namespace, name), client.RawPatch(types.MergePatchType, []byte(patch)), client.DryRunAll, managerOf(kind))
 	}
 }
 

@@ -97,7 +97,7 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	t.Logf("%d objects, %d requests of a namespace's cluster-admin refused", len(objects), guarded)
 	// What restricts goes no sooner than the Tenant: in the order of a deletion.
 	require.True(t, refusedBy(as.Delete(suite.Within(t), named("NetworkPolicy", "iris-blue-web", "default-deny"), client.DryRunAll), "operator-tenants"))
-	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"onDelete":"DeleteMade"}}`))))
+	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"onDelete":"DeleteMade"}}`)), managerOf("Tenant")))
 	require.NoError(t, w.Client.Delete(suite.Within(t), tenant))
 	suite.Eventually(t, func(ctx context.Context) error {
 		return as.Delete(ctx, named(onboard.KindRegistries, "", tenant.Name), client.DryRunAll)
@@ -107,7 +107,14 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	for _, object := range slices.Backward(objects) {
 		require.NoError(t, as.Delete(suite.Within(t), object.DeepCopy()), "%s %s", object.GetKind(), object.GetName())
 	}
-	require.NoError(t, as.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	// The Tenant itself goes no sooner than Landwaiter has listed that it ends.
+	letGo := func(ctx context.Context) error {
+		return as.Patch(ctx, tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)), managerOf("Tenant"))
+	}
+	require.ErrorContains(t, letGo(suite.Within(t)), "does not list Tenant iris-blue as one that ends")
+	w.planted(t, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: iris-blue-ends}, rules: [{apiGroups: [landwaiter.dev], resources: [tenants], resourceNames: [iris-blue], verbs: [end]}]}"),
+		binding("", "iris-blue-ends", "iris-blue-ends", serviceAccount(suite.System, "landwaiter-operator")))
+	suite.Eventually(t, letGo)
 }
 
 // Kinds that the renderer will have one day must be guarded, too.

@@ -37,7 +37,7 @@ registry.invalid/landwaiter-isolation, which reports leave out. Exit codes with
 func (i *isolationFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&i.wanted, "isolation", false, "try what teams must not be able to do, by impersonated dry runs, instead of looking for findings")
-	f.StringVar(&i.tenant, "tenant", "", "Tenant to act as, with --isolation (empty: all, each against the next)")
+	f.StringVar(&i.tenant, "tenant", "", "Tenant to act as, with --isolation (empty: all that are not being deleted, each against the next)")
 	f.StringVar(&i.other, "other", "", "Tenant to try to reach, with --isolation")
 	f.StringVar(&i.asUser, "as-user", "", "further person of --tenant to act as, with --isolation")
 	f.StringSliceVar(&i.asGroups, "as-group", nil, "group of --as-user (repeatable)")

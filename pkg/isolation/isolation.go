@@ -49,7 +49,7 @@ type Result struct {
 // Options say what to try.
 type Options struct {
 	// Tenant and Other name the team that tries and the one that it tries to reach. Empty
-	// ones mean all Tenants, each against the next.
+	// ones mean all Tenants that are not being deleted, each against the next.
 	Tenant, Other string
 	// As is a further person of Tenant, who tries as well.
 	As     string

@@ -159,7 +159,8 @@ func nameOf(tenant *v1alpha1.Tenant) string {
 	return tenant.Name
 }
 
-// choose returns the pairs of Tenants to try, each with the next one as the other.
+// choose returns the pairs of Tenants to try, each with the next one as the other. One that is
+// being deleted, whose rights go piece by piece, is only tried if it is named.
 func choose(tenants []*v1alpha1.Tenant, options Options) ([][2]*v1alpha1.Tenant, error) {
 	named := func(name string) (*v1alpha1.Tenant, error) {
 		i := slices.IndexFunc(tenants, func(t *v1alpha1.Tenant) bool { return t.Name == name })
@@ -179,6 +180,7 @@ func choose(tenants []*v1alpha1.Tenant, options Options) ([][2]*v1alpha1.Tenant,
 		}
 	}
 	var chosen [][2]*v1alpha1.Tenant
+	tenants = slices.DeleteFunc(slices.Clone(tenants), func(t *v1alpha1.Tenant) bool { return t.DeletionTimestamp != nil && t.Name != options.Tenant })
 	for i, tenant := range tenants {
 		next := other
 		if next == nil && len(tenants) > 1 {

@@ -3,6 +3,7 @@ package isolation
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -18,6 +19,17 @@ func tenants(names ...string) []*v1alpha1.Tenant {
 	all := make([]*v1alpha1.Tenant, len(names))
 	for i, name := range names {
 		all[i] = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: name}}
+	}
+	return all
+}
+
+// ending is tenants, of which one is being deleted.
+func ending(one string, names ...string) []*v1alpha1.Tenant {
+	all := tenants(names...)
+	for _, tenant := range all {
+		if tenant.Name == one {
+			tenant.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
 	}
 	return all
 }
@@ -38,6 +50,8 @@ func TestEachTeamTriesToReachTheNext(t *testing.T) {
 		"an unknown team":       {Options{Tenant: "x"}, tenants("a"), nil, "there is no Tenant x"},
 		"an unknown other team": {Options{Tenant: "a", Other: "x"}, tenants("a"), nil, "there is no Tenant x"},
 		"itself":                {Options{Tenant: "a", Other: "a"}, tenants("a"), nil, "its own other"},
+		"one that ends":         {Options{}, ending("b", "a", "b", "c"), []string{"a>c", "c>a"}, ""},
+		"one that ends, named":  {Options{Tenant: "b"}, ending("b", "a", "b", "c"), []string{"b>c"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chosen, err := choose(c.tenants, c.options)

@@ -40,7 +40,6 @@ func (c *Controller) listOperated(ctx context.Context) error {
 		}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-
 		AddFunc: func(any) { notify() }, DeleteFunc: func(any) { notify() },
 		UpdateFunc: func(old, now any) {
 			before, ok := old.(*metav1.PartialObjectMetadata)

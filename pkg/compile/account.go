@@ -13,14 +13,75 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-// excess says what of a namespace is past the limits of its Tenant's account. The zero value
-// is a namespace within them.
+// measure is one of the sums that have a limit for all namespaces of an account together.
+type measure int
+
+const (
+	specsKept          measure = iota // the specs of resources in memory, compiled or not
+	exceptionSpecsKept                // the same of Exceptions, which must not deny anything
+	compiledResources                 // what resources keep once they are compiled
+	compiledExceptions
+	measures int = iota
+)
+
+// limit returns the limit of a measure, in bytes.
+func (m measure) limit() int {
+	return [measures]int{specsKept: resource.MaxAccountBytes, exceptionSpecsKept: resource.MaxAccountExceptionBytes,
+		compiledResources: maxAccountWeight, compiledExceptions: maxAccountExceptionWeight}[m]
+}
+
+// load is what a namespace adds to each measure, in bytes.
+type load [measures]int
+
+// loadOf returns what the resources of a namespace add to the measures of its account. Specs past
+// the limit of a namespace add nothing, because it is denied anyway and is not read again.
+func loadOf(o *objects, w weight) (sum load) {
+	for _, exceptions := range []bool{false, true} {
+		share := resource.Share{Namespace: string(o.namespace), Exceptions: exceptions}
+		sum[kept(share)] = counted(share, o.written(share))
+	}
+	sum[compiledResources], sum[compiledExceptions] = w.resources(), w.exceptions
+	return sum
+}
+
+// loadOf returns what a namespace adds to the measures of its account, whether or not it exists.
+func (s *Snapshot) loadOf(namespace verify.Namespace) load {
+	if l := s.levels[namespace]; l != nil {
+		return l.load
+	}
+	return load{}
+}
+
+func (l load) plus(other load) load {
+	for m := range l {
+		l[m] += other[m]
+	}
+	return l
+}
+
+// tooMuch reports whether what all namespaces of an account add is past one of its limits.
+func (l load) tooMuch() bool {
+	for m := range l {
+		if l[m] > measure(m).limit() {
+			return true
+		}
+	}
+	return false
+}
+
+// kept returns the measure of what is kept of a share.
+func kept(share resource.Share) measure {
+	if share.Exceptions {
+		return exceptionSpecsKept
+	}
+	return specsKept
+}
+
+// excess says which limits of its Tenant's account a namespace is past. The zero value is a
+// namespace within them.
 type excess struct {
-	tenant                string
-	resources, exceptions bool
-	// specs and exceptionSpecs are the same of what the specs take, whatever is compiled. They
-	// imply the others.
-	specs, exceptionSpecs bool
+	tenant string
+	past   [measures]bool
 }
 
 // accountOf returns whose quota a namespace uses: that of tenant, which holds it, unless that
@@ -37,30 +98,24 @@ func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1alpha1.Tenant
 // pure function of what they weigh, so that every replica agrees, whatever changed first. Of
 // namespaces whose specs are past a limit nobody knows all specs: they weigh nothing.
 func (s *Snapshot) excesses(tenant *v1alpha1.Tenant, found map[verify.Namespace]excess) {
-	mark := func(limit int, weight func(verify.Namespace) int, set func(*excess)) {
-		for _, namespace := range s.past(tenant, s.candidates()[tenant.Name], limit, weight) {
+	for i := range measures {
+		m := measure(i)
+		weight := func(n verify.Namespace) int {
+			own := s.loadOf(n)
+			if found[n].past[specsKept] {
+				own[compiledResources] = 0
+			}
+			if found[n].past[exceptionSpecsKept] {
+				own[compiledExceptions] = 0
+			}
+			return own[m]
+		}
+		for _, namespace := range s.past(tenant, s.candidates()[tenant.Name], m.limit(), weight) {
 			e := found[namespace]
-			e.tenant = tenant.Name
-			set(&e)
+			e.tenant, e.past[m] = tenant.Name, true
 			found[namespace] = e
 		}
 	}
-	mark(resource.MaxAccountBytes, func(n verify.Namespace) int { return s.written(resource.Share{Namespace: string(n)}) },
-		func(e *excess) { e.specs, e.resources = true, true })
-	mark(resource.MaxAccountExceptionBytes, func(n verify.Namespace) int { return s.written(resource.Share{Namespace: string(n), Exceptions: true}) },
-		func(e *excess) { e.exceptionSpecs, e.exceptions = true, true })
-	mark(maxAccountWeight, func(n verify.Namespace) int {
-		if found[n].specs {
-			return 0
-		}
-		return s.levels[n].weight.resources()
-	}, func(e *excess) { e.resources = true })
-	mark(maxAccountExceptionWeight, func(n verify.Namespace) int {
-		if found[n].exceptionSpecs {
-			return 0
-		}
-		return s.levels[n].weight.exceptions
-	}, func(e *excess) { e.exceptions = true })
 }
 
 // past returns those of all namespaces of a Tenant that do not fit into a limit of its account
@@ -100,25 +155,25 @@ func total(namespaces []verify.Namespace, weight func(verify.Namespace) int) (su
 // what their specs take.
 func (e excess) refusal(namespace verify.Namespace, w weight, size int) error {
 	switch {
-	case !e.resources:
-		return nil
-	case e.specs:
+	case e.past[specsKept]:
 		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the specs of the resources of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the largest namespaces are denied first; "+
 			"those of namespace %s take %d KiB: delete some", e.tenant, resource.MaxAccountBytes>>10, namespace, size>>10))
+	case !e.past[compiledResources]:
+		return nil
 	}
 	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("the resources of Tenant %s take more than %d KiB once they are compiled, the limit of all its namespaces together, and the largest namespaces are denied first; "+
-		"those of namespace %s take about %d KiB, the largest is %s with %d KiB: %s", e.tenant, maxAccountWeight>>10, namespace, w.total>>10, w.largest, w.most>>10, lighten))
+		"those of namespace %s take about %d KiB, the largest is %s: %s", e.tenant, maxAccountWeight>>10, namespace, w.total>>10, w.most, lighten))
 }
 
 // refusalOfExceptions returns why the exceptions of a namespace are not in force, nil if they
 // are.
 func (e excess) refusalOfExceptions() error {
 	switch {
-	case !e.exceptions:
-		return nil
-	case e.exceptionSpecs:
+	case e.past[exceptionSpecsKept]:
 		return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: the specs of the exceptions of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the namespaces with the largest lose theirs first; delete some",
 			e.tenant, resource.MaxAccountExceptionBytes>>10))
+	case !e.past[compiledExceptions]:
+		return nil
 	}
 	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("it is not in force: the exceptions of Tenant %s take more than %d KiB, the limit of all its namespaces together, and the namespaces with the largest lose theirs first; delete some",
 		e.tenant, maxAccountExceptionWeight>>10))
@@ -130,6 +185,9 @@ func (s *Snapshot) settle(namespaces iter.Seq[verify.Namespace], excesses map[ve
 	var compiled []verify.Namespace
 	for namespace := range namespaces {
 		if l := s.levels[namespace]; !l.compiled || l.excess != excesses[namespace] {
+			if l.compiled { // an earlier snapshot has it
+				l = &level{objects: l.objects, weight: l.weight, load: l.load, uses: l.uses}
+			}
 			c := &compiler{material: l.objects.material, outside: s.outside}
 			s.levels[namespace] = c.level(l, s.cluster, excesses[namespace])
 			compiled = append(compiled, namespace)
@@ -138,11 +196,22 @@ func (s *Snapshot) settle(namespaces iter.Seq[verify.Namespace], excesses map[ve
 	return compiled
 }
 
-// settleAll is settle for every namespace.
+// settleAll is settle for every namespace. It only ranks the namespaces of Tenants that are past
+// a limit: it runs at each change of the cluster.
 func (s *Snapshot) settleAll() {
+	sums := map[*v1alpha1.Tenant]load{}
+	for namespace, l := range s.levels {
+		if l.load != (load{}) {
+			if tenant := s.tenants.Holder(string(namespace)); tenant != nil {
+				sums[tenant] = sums[tenant].plus(l.load)
+			}
+		}
+	}
 	excesses := map[verify.Namespace]excess{}
-	for name := range s.candidates() {
-		s.excesses(s.tenants.Named(name), excesses)
+	for tenant, sum := range sums {
+		if sum.tooMuch() {
+			s.excesses(tenant, excesses)
+		}
 	}
 	s.settle(maps.Keys(s.levels), excesses)
 }
@@ -151,7 +220,13 @@ func (s *Snapshot) settleAll() {
 func (s *Snapshot) settleAccount(namespace verify.Namespace) []verify.Namespace {
 	excesses := map[verify.Namespace]excess{}
 	if tenant := s.tenants.Holder(string(namespace)); tenant != nil {
-		s.excesses(tenant, excesses)
+		var sum load
+		for _, n := range s.candidates()[tenant.Name] {
+			sum = sum.plus(s.loadOf(n))
+		}
+		if sum.tooMuch() {
+			s.excesses(tenant, excesses)
+		}
 		return s.settle(slices.Values(s.candidates()[tenant.Name]), excesses)
 	}
 	if _, exists := s.levels[namespace]; !exists {

@@ -43,6 +43,7 @@ type Outside struct {
 // the cluster's objects denies wherever they apply.
 func New(o resource.Objects, fetched Fetched, outside Outside) (*Snapshot, []resource.Problem) {
 	levels, c := groupByLevel(o), &compiler{material: newMaterial(o, fetched), outside: outside}
+	sizeSpecs(levels, o.Resources)
 	for _, found := range levels {
 		found.material = c.material
 	}
@@ -72,7 +73,9 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 		panic("compile: a change of cluster objects needs WithCluster")
 	}
 	next := &Snapshot{outside: s.outside, cluster: s.cluster, tenants: s.tenants, levels: maps.Clone(s.levels), namespaces: maps.Clone(s.namespaces), members: s.members}
-	found, exists := groupByLevel(o)[namespace]
+	levels := groupByLevel(o)
+	sizeSpecs(levels, o.Resources)
+	found, exists := levels[namespace]
 	if _, existed := s.levels[namespace]; existed != exists {
 		next.members = &members{}
 	}
@@ -165,17 +168,18 @@ type compiler struct {
 	outside  Outside
 }
 
-// level compiles what is weighed; cluster is nil for the cluster's own level.
-func (c *compiler) level(weighed, cluster *level, past excess) *level {
-	o := weighed.objects
-	l := &level{objects: o, weight: weighed.weight, uses: weighed.uses, excess: past, compiled: true, allFaults: c.outside.AllFaults, trustStores: map[string]*trustStore{}}
+// level compiles l, which is only weighed, and returns it. Cluster is nil for the cluster's own
+// level.
+func (c *compiler) level(l, cluster *level, past excess) *level {
+	o := l.objects
+	l.excess, l.compiled, l.allFaults = past, true, c.outside.AllFaults
 	if o.broken != nil {
 		l.broken = fmt.Sprintf("Namespace %s cannot be read: %v", o.namespace, o.broken)
 		l.problem(policy.ObjectRef{Kind: kindNamespace, Name: string(o.namespace)}, o.broken)
 	}
 	c.breakGlass(l)
 	err := l.weight.refused
-	if err == nil || past.specs { // what a namespace weighs is unknown while specs are withheld
+	if err == nil || past.past[specsKept] { // what a namespace weighs is unknown while specs are withheld
 		err = past.refusal(o.namespace, l.weight, o.written(resource.Share{Namespace: string(o.namespace)}))
 	}
 	switch {
@@ -188,6 +192,9 @@ func (c *compiler) level(weighed, cluster *level, past excess) *level {
 	case err != nil:
 		// The scope of policies and the hosts of stores stay in force.
 		o.refuse(err)
+	}
+	if len(o.trustStores) > 0 {
+		l.trustStores = make(map[string]*trustStore, len(o.trustStores))
 	}
 	for _, e := range o.trustStores {
 		t := compileTrustStore(e, c.material)
@@ -246,10 +253,13 @@ func (c *compiler) verifiers(l, cluster *level) {
 
 // usedOf returns the ClusterTrustStores that o names, as in level.uses.
 func usedOf(o *objects, cluster *level) map[string]string {
-	uses := map[string]string{}
+	var uses map[string]string // most namespaces name none
 	for _, e := range o.verifiers {
 		for _, source := range trustStoresOf(o.namespace, e.spec) {
 			if source.Namespace == "" {
+				if uses == nil {
+					uses = map[string]string{}
+				}
 				uses[source.Name] = cluster.fingerprintOf(source.Name)
 			}
 		}

@@ -130,7 +130,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 
 // inheritance says who judges images that no rule of own's policies matches, "" if they do.
 func (c conditions) inheritance() string {
-	path := c.view.path()
+	path := slices.Collect(c.view.path())
 	at := slices.IndexFunc(path, func(a *applicable) bool { return a.denies() && c.view.chain[a.deciding.at].level == c.own })
 	if at < 0 || at == len(path)-1 {
 		return ""

@@ -51,13 +51,13 @@ func (c *compiler) exceptions(l *level) {
 	if l.objects.namespace == verify.Cluster {
 		limit, steps, weight = maxClusterExceptions, maxClusterExceptionSteps, maxClusterExceptionWeight
 	}
-	tooMany, past := l.objects.tooManyExceptions(), l.excess.refusalOfExceptions()
+	tooMany, past := l.objects.excess(true), l.excess.refusalOfExceptions()
 	for i, e := range l.objects.exceptions {
 		x, err := compileException(e, c.outside.Exceptions)
 		switch {
 		case tooMany != nil: // some of them are not even read
 			err = resource.Reasoned(resource.ReasonOf(tooMany), fmt.Errorf("it is not in force: %w", tooMany))
-		case err == nil, l.excess.exceptionSpecs:
+		case err == nil, l.excess.past[exceptionSpecsKept]:
 			err = past
 		}
 		if err == nil {

@@ -74,6 +74,9 @@ func selectStores(chain []rung, first int) []storesAt {
 				return append(all, here)
 			}
 		}
+		if i >= first && l.label == LevelCluster && len(here.stores) == len(l.stores) {
+			here.stores = l.stores // as they are: hundreds of namespaces share them
+		}
 		if len(here.stores) > 0 {
 			slices.Sort(here.hosts)
 			here.hosts = slices.Compact(here.hosts)
@@ -110,7 +113,7 @@ func merged(levels []storesAt) []store {
 func (v *view) storeChoices() []Choice {
 	var choices []Choice
 	told := map[policy.ObjectRef]bool{}
-	for _, a := range v.applicables() {
+	for _, a := range v.applies {
 		for _, c := range v.storesOf(a) {
 			if c.Applied = slices.DeleteFunc(c.Applied, func(source policy.ObjectRef) bool { return told[source] }); len(c.Applied) == 0 {
 				continue

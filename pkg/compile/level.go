@@ -70,7 +70,7 @@ type objects struct {
 	material  material
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
-	// sizes is what the specs of each kind take in memory, in bytes.
+	// sizes is what the specs of each kind take in memory, in bytes, set by [sizeSpecs].
 	sizes map[string]int
 
 	verifiers   []entry[v1alpha1.VerifierSpec]
@@ -119,12 +119,22 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 	return levels
 }
 
+// sizeSpecs fills in the sizes of levels that are weighed. Those of the cluster have no limit.
+func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1alpha1.Object) {
+	for _, object := range resources {
+		l := levels[verify.Namespace(object.GetNamespace())]
+		if l.namespace == verify.Cluster {
+			continue
+		}
+		if l.sizes == nil {
+			l.sizes = map[string]int{}
+		}
+		l.sizes[resource.RefOf(object).Kind] += resource.Size(object)
+	}
+}
+
 // add adds a resource. It has the only switch over kinds.
 func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken error) {
-	if l.sizes == nil {
-		l.sizes = map[string]int{}
-	}
-	l.sizes[source.Kind] += resource.Size(object)
 	switch o := object.(type) {
 	case interface{ Qualified() v1alpha1.VerifierSpec }:
 		l.verifiers = append(l.verifiers, newEntry(source, object, o.Qualified(), broken))
@@ -194,31 +204,30 @@ func addGenerations[S any](all map[policy.ObjectRef]int64, entries []entry[S]) {
 // them than is kept. The cluster's only have a limit together, by [weigh]. Exceptions have
 // limits of their own: too many of them must not deny anything.
 func (l *objects) tooMany() error {
-	if l.namespace == verify.Cluster {
-		return nil
-	}
 	n := len(l.verifiers) + len(l.stores) + len(l.trustStores) + len(l.policies)
-	if n > maxResources {
+	if l.namespace != verify.Cluster && n > maxResources {
 		return fmt.Errorf("namespace %s has %d resources, the limit is %d: delete some", l.namespace, n, maxResources)
 	}
-	sizes := maps.Clone(l.sizes)
-	delete(sizes, v1alpha1.KindException)
-	return resource.Share{Namespace: string(l.namespace)}.Excess(sizes)
+	return l.excess(false)
 }
 
-// tooManyExceptions returns an error if the Exceptions of a namespace are more than is kept.
-func (l *objects) tooManyExceptions() error {
-	if l.namespace == verify.Cluster {
+// excess returns an error if the specs of the resources of a namespace, or of its Exceptions,
+// are more than is kept.
+func (l *objects) excess(exceptions bool) error {
+	share := resource.Share{Namespace: string(l.namespace), Exceptions: exceptions}
+	if l.namespace == verify.Cluster || l.written(share) <= share.Limit() {
 		return nil
 	}
-	const kind = v1alpha1.KindException
-	return resource.Share{Namespace: string(l.namespace), Exceptions: true}.Excess(map[string]int{kind: l.sizes[kind]})
+	sizes := maps.Clone(l.sizes)
+	maps.DeleteFunc(sizes, func(kind string, _ int) bool { return (kind == v1alpha1.KindException) != exceptions })
+	return share.Excess(sizes)
 }
 
 // level is the compiled form of one level's objects.
 type level struct {
 	objects  *objects
 	weight   weight
+	load     load
 	compiled bool   // whether it is more than weighed
 	excess   excess // as it was compiled with
 	broken   string // why the level cannot be used, "" if it can

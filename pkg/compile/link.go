@@ -2,7 +2,7 @@ package compile
 
 import (
 	"fmt"
-	"maps"
+	"iter"
 	"slices"
 	"sync"
 
@@ -23,8 +23,8 @@ type view struct {
 	choices  []Choice
 	problems []resource.Problem
 
-	*applicable                     // what judges an image first
-	applies     map[int]*applicable // as [applyAll] returns it
+	*applicable               // what judges an image first
+	applies     []*applicable // as [applyAll] returns it, v.applicable first
 	floors      []verify.Layer
 	slow        string // why the view takes too many steps, "" if it does not
 
@@ -63,9 +63,15 @@ func (s *Snapshot) link(own *level) *view {
 	return v
 }
 
-// applicables returns what applies in v, for images that no policy leaves to others first.
-func (v *view) applicables() []*applicable {
-	return mapSlice(slices.Sorted(maps.Keys(v.applies)), func(first int) *applicable { return v.applies[first] })
+// further returns what applies of the levels of v from one on, nil if no policy leaves images to
+// them.
+func (v *view) further(first int) *applicable {
+	for _, a := range v.applies {
+		if a.first == first {
+			return a
+		}
+	}
+	return nil
 }
 
 // some reports whether something that applies in v is such. Every namespace is asked at each
@@ -79,13 +85,13 @@ func (v *view) some(such func(*applicable) bool) bool {
 	return false
 }
 
-// path returns what judges images, each as far as those before leave them to it.
-func (v *view) path() []*applicable {
-	path := []*applicable{v.applicable}
-	for last := v.applicable; strictest(last.deciding.policies).inherits(); path = append(path, last) {
-		last = v.applies[last.deciding.at+1]
+// path yields what judges images, each as far as those before leave them to it.
+func (v *view) path() iter.Seq[*applicable] {
+	return func(yield func(*applicable) bool) {
+		for a := v.applicable; yield(a) && strictest(a.deciding.policies).inherits(); {
+			a = v.further(a.deciding.at + 1)
+		}
 	}
-	return path
 }
 
 // hasStores reports whether Stores of other levels than the cluster's apply.
@@ -113,7 +119,7 @@ func (s *Snapshot) addLayers(v *view) {
 	}
 	v.config.Layers = []verify.Layer{v.decidingLayer(v.applicable, false)}
 	var warnings []verify.Layer
-	for _, a := range v.path() {
+	for a := range v.path() {
 		for _, g := range warningLayers(a.warning) {
 			warnings = append(warnings, v.judging(a, g, true))
 		}
@@ -143,14 +149,16 @@ func (v *view) verifierChoices() []Choice {
 	const kind = v1alpha1.KindVerifier
 	var choices []Choice
 	told := map[int]bool{} // levels whose Verifiers are in choices
-	for _, a := range v.applicables() {
+	for _, a := range v.applies {
 		if len(a.verifiers) == 0 || told[a.from] {
 			continue
 		}
 		told[a.from] = true
-		why := "for " + a.left()
+		why := ""
 		if a == v.applicable {
 			why = v.whyAt(a.from, kind)
+		} else {
+			why = "for " + a.left()
 		}
 		choices = append(choices, v.choice(a.from, kind, mapSlice(a.verifiers, func(v verifier) policy.ObjectRef { return v.Source }), why))
 	}
@@ -226,7 +234,7 @@ func (v *view) judging(a *applicable, g group, warns bool) verify.Layer {
 	if g.rules != nil {
 		layer.Rules = g.rules // a home may have many rules, and a Tenant many namespaces
 	}
-	if further := v.applies[g.at+1]; layer.Inherits && further != nil { // without it, what is left is denied
+	if further := v.further(g.at + 1); layer.Inherits && further != nil { // without it, what is left is denied
 		next := v.decidingLayer(further, warns)
 		layer.Next = &next
 	}
@@ -283,13 +291,16 @@ func needAttestations(verifiers []verifier) bool {
 func (s *Snapshot) generation(v *view) string {
 	parts := []string{v.broken, v.noVerifiers(v.applicable), s.cluster.hiddenVerifiers()}
 	list := func(kind string, fingerprints []string) { parts = append(append(parts, kind), fingerprints...) }
-	for _, a := range v.applicables() {
+	for _, a := range v.applies {
 		if a != v.applicable {
 			parts = append(parts, "inherited", fmt.Sprint(a.deciding.at), v.noVerifiers(a))
 		}
 		list("verifiers", mapSlice(a.verifiers, func(v verifier) string { return v.fingerprint }))
 		list("stores", mapSlice(a.stores, func(s store) string { return s.fingerprint }))
-		list("policies", mapSlice(a.all(), func(p compiledPolicy) string { return p.fingerprint }))
+		parts = append(parts, "policies")
+		for p := range a.all() {
+			parts = append(parts, p.fingerprint)
+		}
 	}
 	if len(s.cluster.floors) > 0 {
 		parts = append(parts, "floors", s.cluster.shared.floors, s.cluster.shared.verifiers, s.cluster.shared.stores)

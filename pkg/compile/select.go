@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -19,6 +20,7 @@ type group struct {
 // applicable holds what applies if only some of a chain's levels are there: all of them or,
 // for images that are left to the next level, the further ones.
 type applicable struct {
+	first     int              // the first of these levels
 	heir      policy.ObjectRef // the policy that leaves images to these levels, if one does
 	from      int              // the level of the Verifiers that apply
 	verifiers []verifier
@@ -34,7 +36,7 @@ type applicable struct {
 
 // apply returns what applies of the levels of chain from one on.
 func apply(chain []rung, first int) applicable {
-	var a applicable
+	a := applicable{first: first}
 	a.from, a.verifiers = nearestVerifiers(chain, first)
 	a.byHost, a.stores = storesByHost(chain, first)
 	for i := first; i < len(chain) && len(a.deciding.policies) == 0; i++ {
@@ -58,13 +60,22 @@ func apply(chain []rung, first int) applicable {
 // denies reports whether a has a policy that denies.
 func (a *applicable) denies() bool { return len(a.deciding.policies) > 0 }
 
-// all returns every policy of a, those that decide first.
-func (a *applicable) all() []compiledPolicy {
-	all := slices.Clone(a.deciding.policies)
-	for _, g := range a.warning {
-		all = append(all, g.policies...)
+// all yields every policy of a, those that decide first.
+func (a *applicable) all() iter.Seq[compiledPolicy] {
+	return func(yield func(compiledPolicy) bool) {
+		for _, p := range a.deciding.policies {
+			if !yield(p) {
+				return
+			}
+		}
+		for _, g := range a.warning {
+			for _, p := range g.policies {
+				if !yield(p) {
+					return
+				}
+			}
+		}
 	}
-	return all
 }
 
 // refuse makes every policy of a deny, and says why.
@@ -77,10 +88,10 @@ func (a *applicable) refuse(why string) {
 	a.deciding, a.warning = refused(a.deciding), mapSlice(a.warning, refused)
 }
 
-// applyAll returns what applies in a chain, by the level from which on levels count: all of
-// them, and those to which policies leave images. The cluster's leave none to others.
-func applyAll(chain []rung) map[int]*applicable {
-	all := map[int]*applicable{}
+// applyAll returns what applies in a chain of all levels and of those to which policies leave
+// images, by the level from which on they count. The cluster's policies leave none to others.
+func applyAll(chain []rung) []*applicable {
+	all := make([]*applicable, len(chain)+1)
 	var from func(first int, heir policy.ObjectRef)
 	from = func(first int, heir policy.ObjectRef) {
 		if all[first] != nil {
@@ -99,7 +110,7 @@ func applyAll(chain []rung) map[int]*applicable {
 		}
 	}
 	from(0, policy.ObjectRef{})
-	return all
+	return slices.DeleteFunc(all, func(a *applicable) bool { return a == nil })
 }
 
 // strictest returns the policy whose default applies to images that no rule of several
@@ -139,22 +150,24 @@ func (v *view) policyChoices() []Choice {
 		}
 		choices = append(choices, none)
 	}
-	for _, a := range v.applicables() {
+	for _, a := range v.applies {
 		g := a.deciding
 		if !a.denies() || told[g.at] {
 			continue
 		}
 		told[g.at] = true
-		why := "it judges " + a.left()
+		var why string
 		switch {
-		case a == v.applicable && strictest(g.policies).inherits(): // that no other applies would not be true
+		case a != v.applicable:
+			why = "it judges " + a.left()
+		case strictest(g.policies).inherits(): // that no other applies would not be true
 			why = fmt.Sprintf("%s has its own %s", v.name(v.chain[g.at]), kind)
-		case a == v.applicable:
+		default:
 			why = v.whyAt(g.at, kind)
 		}
 		choices = append(choices, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), why))
 	}
-	for _, a := range v.path() {
+	for a := range v.path() {
 		for _, g := range a.warning {
 			warnings = append(warnings, v.choice(g.at, kind, mapSlice(g.policies, sourceOf), "their enforcementAction is Warn, so they only add warnings"))
 		}

@@ -130,8 +130,8 @@ func (v *view) limitSteps() []resource.Problem {
 		return nil
 	}
 	var all steps
-	for _, a := range v.applicables() {
-		all.add(a.all(), a.verifiers)
+	for _, a := range v.applies {
+		all.add(slices.Collect(a.all()), a.verifiers)
 	}
 	err := all.err()
 	if err == nil {

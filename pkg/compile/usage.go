@@ -82,7 +82,7 @@ func (v *view) usage() usage {
 		if first := v.config.Layers[0]; first.Broken != "" {
 			u.denies[first.Source] = true
 		}
-		for _, a := range v.applicables() {
+		for _, a := range v.applies {
 			for _, p := range a.deciding.policies {
 				u.cannot(p.source, unsatisfiable(p, a.verifiers))
 			}

@@ -14,14 +14,27 @@ import (
 // weight is what the resources of one level keep once they are compiled, in bytes. It is a pure
 // function of the resources and their material, so that every replica agrees.
 type weight struct {
-	total   int
-	largest policy.ObjectRef
-	most    int
+	total int
+	most  *part // nil if there are no resources
 	// exceptions is what exceptions keep: they are weighed apart, because too many of them must
 	// not deny anything.
 	exceptions int
 	// refused says why the level is too much by itself, so that nothing of it is compiled.
 	refused error
+}
+
+// part is what one resource keeps.
+type part struct {
+	source policy.ObjectRef
+	weight int
+}
+
+// String names the resource and what it keeps.
+func (p *part) String() string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s with %d KiB", p.source, p.weight>>10)
 }
 
 // resources returns what counts against the account of the level.
@@ -57,7 +70,7 @@ func weighed(o *objects, cluster *level) *level {
 	if s.refused == nil {
 		s.exceptions = exceptionsOf(o)
 	}
-	l := &level{objects: o, weight: s.weight}
+	l := &level{objects: o, weight: s.weight, load: loadOf(o, s.weight)}
 	if cluster != nil {
 		l.uses = usedOf(o, cluster)
 	}
@@ -92,13 +105,17 @@ func (s *scale) load(o *objects) error {
 	if s.total <= limit {
 		return nil
 	}
-	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s with %d KiB: %s",
-		whose, s.total>>10, limit>>10, s.largest, s.most>>10, lighten))
+	return resource.Reasoned(policy.ReasonLimitExceeded, fmt.Errorf("%s take about %d KiB once they are compiled, the limit is %d KiB; the largest is %s: %s",
+		whose, s.total>>10, limit>>10, s.most, lighten))
 }
 
 func (s *scale) add(source policy.ObjectRef, weight int) {
-	if s.total += weight; weight > s.most {
-		s.largest, s.most = source, weight
+	s.total += weight
+	switch {
+	case s.most == nil:
+		s.most = &part{source, weight}
+	case weight > s.most.weight:
+		*s.most = part{source, weight}
 	}
 }
 

@@ -19,16 +19,7 @@ func (l *objects) written(share resource.Share) (size int) {
 	return size
 }
 
-// written returns what the specs of a share count against its account: nothing past the limit
-// of the share, because the namespace is denied anyway and is not read again.
-func (s *Snapshot) written(share resource.Share) int {
-	l := s.levels[verify.Namespace(share.Namespace)]
-	if l == nil {
-		return 0
-	}
-	return counted(share, l.objects.written(share))
-}
-
+// counted returns what a share of some size counts against its account: nothing past its limit.
 func counted(share resource.Share, size int) int {
 	if size > share.Limit() {
 		return 0
@@ -52,7 +43,7 @@ func (s *Snapshot) Crowded(share resource.Share, size int) bool {
 		if n == namespace {
 			return counted(share, size)
 		}
-		return s.written(resource.Share{Namespace: string(n), Exceptions: share.Exceptions})
+		return s.loadOf(n)[kept(share)]
 	}), namespace)
 }
 
@@ -60,12 +51,13 @@ func (s *Snapshot) Crowded(share resource.Share, size int) bool {
 // is cheap.
 func Measured(o resource.Objects) *Snapshot {
 	levels := groupByLevel(o)
+	sizeSpecs(levels, o.Resources)
 	cluster := &level{objects: levels[verify.Cluster]}
 	cluster.quotas = cluster.compileQuotas(cluster.objects.quotas)
 	s := &Snapshot{cluster: cluster, tenants: newTenancy(cluster.objects), levels: map[verify.Namespace]*level{}, members: &members{}}
 	for namespace, found := range levels {
 		if namespace != verify.Cluster {
-			s.levels[namespace] = &level{objects: found}
+			s.levels[namespace] = &level{objects: found, load: loadOf(found, weight{})}
 		}
 	}
 	return s
@@ -79,7 +71,7 @@ func (s *Snapshot) Resettled(earlier *Snapshot) (list []verify.Namespace) {
 		if before := earlier.levels[namespace]; before != nil {
 			was = before.excess
 		}
-		if was.specs != l.excess.specs || was.exceptionSpecs != l.excess.exceptionSpecs {
+		if was.past[specsKept] != l.excess.past[specsKept] || was.past[exceptionSpecsKept] != l.excess.past[exceptionSpecsKept] {
 			list = append(list, namespace)
 		}
 	}

@@ -122,8 +122,11 @@ func field(object v1alpha1.Object, name string) reflect.Value {
 // dropped reports whether Keep dropped the spec, and how large it was.
 func dropped(object v1alpha1.Object) (size string, ok bool) {
 	size, ok = object.GetAnnotations()[specBytes]
+	if !ok {
+		return "", false
+	}
 	_, err := strconv.Atoi(size) // anybody may write the annotation on a resource without a spec
-	return size, ok && err == nil && len(size) <= 20 && field(object, "Spec").IsZero()
+	return size, err == nil && len(size) <= 20 && field(object, "Spec").IsZero()
 }
 
 func maxSpec(object v1alpha1.Object) int {

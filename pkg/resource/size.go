@@ -106,7 +106,11 @@ func withhold(object v1alpha1.Object, size int) {
 
 // withheld returns the size of a spec that was dropped because of others in its share.
 func withheld(object v1alpha1.Object) (size int, ok bool) {
-	size, err := strconv.Atoi(object.GetAnnotations()[withheldBytes])
+	text, noted := object.GetAnnotations()[withheldBytes]
+	if !noted {
+		return 0, false
+	}
+	size, err := strconv.Atoi(text)
 	return size, err == nil && size > 0 && field(object, "Spec").IsZero()
 }
 

@@ -22,8 +22,11 @@ HwLcN2KPth/bat7zOvaiSWP3CsuW7gnDvDJdLWg91zveu9r2W8hbOkG1bA==
 `
 
 // objects writes a world as resources.
-func (w World) objects() resource.Objects {
-	o := &resources{created: metav1.NewTime(w.Now.Add(-time.Hour))}
+func (w World) objects() resource.Objects { return w.objectsWith(verifierSpec) }
+
+// objectsWith is objects with other Verifiers.
+func (w World) objectsWith(spec func(Verifier) v1alpha1.VerifierSpec) resource.Objects {
+	o := &resources{created: metav1.NewTime(w.Now.Add(-time.Hour)), spec: spec}
 	o.level(w.Cluster)
 	for _, level := range w.Namespaces {
 		o.level(level)
@@ -42,6 +45,7 @@ func (w World) objects() resource.Objects {
 type resources struct {
 	resource.Objects
 	created metav1.Time
+	spec    func(Verifier) v1alpha1.VerifierSpec
 }
 
 func (o *resources) meta(namespace, name string) metav1.ObjectMeta {
@@ -84,7 +88,7 @@ func (o *resources) level(l Level) {
 	shared.Spec.Type, shared.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, key
 	o.add(twin(trust, shared), false)
 	for _, v := range l.Verifiers {
-		o.add(twin(&v1alpha1.Verifier{ObjectMeta: o.meta(l.Name, v.Name), Spec: verifierSpec(v)}, &v1alpha1.ClusterVerifier{ObjectMeta: o.meta("", v.Name), Spec: verifierSpec(v)}), v.Type == "")
+		o.add(twin(&v1alpha1.Verifier{ObjectMeta: o.meta(l.Name, v.Name), Spec: o.spec(v)}, &v1alpha1.ClusterVerifier{ObjectMeta: o.meta("", v.Name), Spec: o.spec(v)}), v.Type == "")
 	}
 	for i, p := range l.Policies {
 		name, spec := fmt.Sprintf("policy-%d", i), policySpec(p)

@@ -99,19 +99,19 @@ func complete() map[string][]string {
 		},
 		"TrustStore":                {"{type: PublicKeys, hash: SHA256, source: {inline: x}}", "{type: SigstoreRoot, source: {tuf: {mirror: 'https://m', root: '{}', caBundle: {inline: x}}}}"},
 		"ClusterTrustStore":         {"{type: PublicKeys, source: {kms: {uri: 'awskms:///k'}}}"},
-		"Store":                     {"{registries: [r], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], only: true}}"},
+		"Store":                     {"{registries: [r], mirrors: [{host: m.example.com, path: 'hub/{repository}', fallback: Origin}], evidence: {repositories: [{repository: 'e.example.com/{repository}'}], exclusive: true}}"},
 		"ClusterStore":              {"{registries: [r], insecurePlainHTTP: true}", "{registries: [r], identity: {provider: ECR}}"},
 		"VerificationPolicy":        {"{defaultAction: Deny, enforcementAction: Warn, tags: Pin, rules: [{images: [a], action: Require, index: Itself, require: [{anyOf: [v], atLeast: 2}, {allOf: [v]}, {types: [Cosign]}]}]}"},
 		"ClusterVerificationPolicy": {"{scope: Floor}"},
 		"ClusterQuota":              {"{namespaces: [a], tenants: [iris], maxInFlight: 32, registryRequestsPerSecond: 1, cacheSharePercent: 1}"},
 		"Exception":                 {"{" + terms + ", ticket: t, images: [r.example.com/a]}"},
 		"ClusterException":          {"{" + terms + ", ticket: t, images: [r.example.com/a], namespaces: [b], floors: true}"},
-		"Tenant": {"{home: iris, namespaces: [b], namespacePrefix: iris-, adopt: true, onDelete: Keep, " +
-			"people: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
+		"Tenant": {"{homeNamespace: iris, namespaces: [b], namespacePrefix: iris-, adopt: true, namespaceReclaimPolicy: Retain, " +
+			"access: {admins: [" + people + "], developers: [" + people + "], viewers: [" + people + "]}, " +
 			"reconciler: {serviceAccount: s, clusterRole: r, createNamespaces: true, path: p, variables: {REGION: eu}, " +
 			"source: {url: 'https://git.example.com/iris', branch: main, interval: 1m30s, secretRef: {name: git}}}, " +
 			"isolation: {podSecurity: Baseline, network: Open, quota: {pods: 50, limits.memory: 1Gi}, registries: ['registry.example.com/iris/']}, " +
-			"verification: {decides: Tenant}}"},
+			"verification: {policyLevel: Tenant}}"},
 	}
 }
 

@@ -37,10 +37,10 @@ func enums() map[string]string {
 		"VerificationPolicy spec.rules[].index":                           "{rules: [{images: ['**'], require: [{types: [Cosign]}], index: %s}]}",
 		"ClusterVerificationPolicy spec.scope":                            "{scope: %s}",
 		"VerificationPolicy spec.tags":                                    "{tags: %s}",
-		"Tenant spec.onDelete":                                            "{home: a, onDelete: %s}",
-		"Tenant spec.isolation.podSecurity":                               "{home: a, isolation: {podSecurity: %s}}",
-		"Tenant spec.isolation.network":                                   "{home: a, isolation: {network: %s}}",
-		"Tenant spec.verification.decides":                                "{home: a, verification: {decides: %s}}",
+		"Tenant spec.namespaceReclaimPolicy":                              "{homeNamespace: a, namespaceReclaimPolicy: %s}",
+		"Tenant spec.isolation.podSecurity":                               "{homeNamespace: a, isolation: {podSecurity: %s}}",
+		"Tenant spec.isolation.network":                                   "{homeNamespace: a, isolation: {network: %s}}",
+		"Tenant spec.verification.policyLevel":                            "{homeNamespace: a, verification: {policyLevel: %s}}",
 	}
 	for field, frame := range map[string]string{"cosign": "{type: Cosign, cosign: {%s}}", "attestation": "{type: Attestation, attestation: {predicateType: p, %s}}"} {
 		at := "Verifier spec." + field
@@ -66,13 +66,13 @@ func person(list, kind string) string {
 	if kind == string(v1alpha1.SubjectServiceAccount) {
 		namespace = ", namespace: a"
 	}
-	return fmt.Sprintf("{home: a, people: {%s: [{kind: %s, name: someone%s}]}}", list, kind, namespace)
+	return fmt.Sprintf("{homeNamespace: a, access: {%s: [{kind: %s, name: someone%s}]}}", list, kind, namespace)
 }
 
 // valid returns a specification with a value of the enumeration at path, and whether
 // there is one.
 func valid(kind, path, value string) (string, bool) {
-	if list, ok := strings.CutPrefix(path, "spec.people."); ok {
+	if list, ok := strings.CutPrefix(path, "spec.access."); ok {
 		return person(strings.TrimSuffix(list, "[].kind"), value), true
 	}
 	if kind == "ClusterVerificationPolicy" && value == string(v1alpha1.DefaultActionInherit) {
@@ -145,11 +145,11 @@ func constants() map[string][]string {
 		"VerificationPolicy types[]":           verifierTypes,
 		"VerificationPolicy index":             texts(v1alpha1.IndexModeItself, v1alpha1.IndexModeItselfOrEveryManifest),
 		"VerificationPolicy tags":              texts(v1alpha1.TagActionPin, v1alpha1.TagActionLeave),
-		"Tenant onDelete":                      texts(v1alpha1.OnDeleteKeep, v1alpha1.OnDeleteDeleteMade),
+		"Tenant namespaceReclaimPolicy":        texts(v1alpha1.NamespaceReclaimPolicyRetain, v1alpha1.NamespaceReclaimPolicyDeleteCreated),
 		"Tenant kind":                          texts(v1alpha1.SubjectUser, v1alpha1.SubjectGroup, v1alpha1.SubjectServiceAccount),
 		"Tenant podSecurity":                   texts(v1alpha1.PodSecurityRestricted, v1alpha1.PodSecurityBaseline, v1alpha1.PodSecurityPrivileged),
 		"Tenant network":                       texts(v1alpha1.NetworkIsolationDeny, v1alpha1.NetworkIsolationOpen),
-		"Tenant decides":                       texts(v1alpha1.DecidesNamespace, v1alpha1.DecidesTenant, v1alpha1.DecidesCluster),
+		"Tenant policyLevel":                       texts(v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster),
 		"VerificationPolicy scope":             texts(v1alpha1.PolicyScopeFallback, v1alpha1.PolicyScopeFloor),
 	}
 }

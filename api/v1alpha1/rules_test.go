@@ -288,7 +288,7 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"mirror by placeholder":        {"ClusterStore", "{registries: [r], mirrors: [{host: '{registry}'}]}", "spec.mirrors[].host", "should match"},
 		"mirror with a path":           {"Store", "{registries: [r], mirrors: [{host: 'm.example.com/hub'}]}", "spec.mirrors[].host", "should match"},
 		"five mirrors":                 {"Store", "{registries: [r], mirrors: [{host: a}, {host: b}, {host: c}, {host: d}, {host: e}]}", "spec.mirrors", "at most 4"},
-		"evidence nowhere":             {"Store", "{registries: [r], evidence: {repositories: [], only: true}}", "spec.evidence.repositories", "at least 1"},
+		"evidence nowhere":             {"Store", "{registries: [r], evidence: {repositories: [], exclusive: true}}", "spec.evidence.repositories", "at least 1"},
 		"evidence at a host":           {"Store", "{registries: [r], evidence: {repositories: [{repository: e.example.com}]}}", "spec.evidence.repositories[].repository", "should match"},
 		"evidence host by placeholder": {"Store", "{registries: [r], evidence: {repositories: [{repository: '{registry}/sigs'}]}}", "spec.evidence.repositories[].repository", "should match"},
 		"rule without images":          {"VerificationPolicy", "{rules: [{images: [], require: [{anyOf: [v]}]}]}", "spec.rules[].images", "at least 1"},

@@ -70,7 +70,7 @@ type Proxy struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	NoProxy []string `json:"noProxy,omitempty"`
-	// AlsoFor lists further hosts, by name or pattern, that these registries lead to and
+	// AdditionalHosts lists further hosts, by name or pattern, that these registries lead to and
 	// that are reached through the proxy: their token servers, and where content is
 	// redirected to. No credentials are sent to them.
 	// +optional
@@ -78,7 +78,7 @@ type Proxy struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
-	AlsoFor []string `json:"alsoFor,omitempty"`
+	AdditionalHosts []string `json:"additionalHosts,omitempty"`
 }
 
 func (r ServiceAccountRef) in(namespace string) ClusterServiceAccountRef {

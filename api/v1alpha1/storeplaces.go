@@ -46,9 +46,9 @@ type Evidence struct {
 	// +kubebuilder:validation:MaxItems=4
 	Repositories []EvidenceRepository `json:"repositories"`
 
-	// Only leaves out the image's own repository and its mirrors.
+	// Exclusive leaves out the image's own repository and its mirrors.
 	// +optional
-	Only bool `json:"only,omitempty"`
+	Exclusive bool `json:"exclusive,omitempty"`
 }
 
 // EvidenceRepository is a repository with signatures and attestations, by tag or as OCI

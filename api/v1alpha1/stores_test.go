@@ -44,8 +44,8 @@ func clusterStoreRules() []rule {
 		rejected: in("{registries: [r], insecurePlainHTTP: true, proxy: {%s}}", "url: 'http://p:3128'", "url: 'https://p'"),
 	}, {
 		kinds: kinds, path: "spec.proxy", message: "spec.proxy.url is missing: secretRef, caBundle and noProxy are for it",
-		accepted: in(proxied, "", "alsoFor: [auth.example.com]", "url: 'http://p:3128'", "url: 'https://p/', secretRef: {namespace: ops, name: s}, caBundle: {inline: x}, noProxy: [.example.com], alsoFor: [a, b]"),
-		rejected: in(proxied, "secretRef: {namespace: ops, name: s}", "caBundle: {inline: x}", "noProxy: [a]", "alsoFor: [a], noProxy: [a]"),
+		accepted: in(proxied, "", "additionalHosts: [auth.example.com]", "url: 'http://p:3128'", "url: 'https://p/', secretRef: {namespace: ops, name: s}, caBundle: {inline: x}, noProxy: [.example.com], additionalHosts: [a, b]"),
+		rejected: in(proxied, "secretRef: {namespace: ops, name: s}", "caBundle: {inline: x}", "noProxy: [a]", "additionalHosts: [a], noProxy: [a]"),
 	}}
 }
 

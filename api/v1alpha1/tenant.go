@@ -19,23 +19,23 @@ const (
 	// LabelOwner is set to [OwnerPlatform] on objects that teams must not change.
 	LabelOwner    = Group + "/owner"
 	OwnerPlatform = "platform"
-	// AnnotationMade marks a namespace that was made for a Tenant: only such a
+	// AnnotationCreated marks a namespace that was made for a Tenant: only such a
 	// namespace is ever deleted with its Tenant.
-	AnnotationMade = Group + "/made"
+	AnnotationCreated = Group + "/created"
 	// AnnotationAdopted marks a namespace that existed before its Tenant.
 	AnnotationAdopted = Group + "/adopted"
 	// AnnotationForm of a Tenant names its objects as another tool does.
 	AnnotationForm = Group + "/form"
 )
 
-// OnDelete says what happens to the namespaces of a deleted Tenant.
-// +kubebuilder:validation:Enum=Keep;DeleteMade
-type OnDelete string
+// NamespaceReclaimPolicy says what happens to the namespaces of a deleted Tenant.
+// +kubebuilder:validation:Enum=Retain;DeleteCreated
+type NamespaceReclaimPolicy string
 
-// The values of OnDelete.
+// The values of NamespaceReclaimPolicy.
 const (
-	OnDeleteKeep       OnDelete = "Keep"
-	OnDeleteDeleteMade OnDelete = "DeleteMade"
+	NamespaceReclaimPolicyRetain        NamespaceReclaimPolicy = "Retain"
+	NamespaceReclaimPolicyDeleteCreated NamespaceReclaimPolicy = "DeleteCreated"
 )
 
 // PodSecurity is a level of the Pod Security Standards.
@@ -59,15 +59,15 @@ const (
 	NetworkIsolationOpen NetworkIsolation = "Open"
 )
 
-// DecidingLevel is the nearest level whose resources count for a Tenant's namespaces.
+// PolicyLevel is the nearest level whose resources count for a Tenant's namespaces.
 // +kubebuilder:validation:Enum=Namespace;Tenant;Cluster
-type DecidingLevel string
+type PolicyLevel string
 
 // The levels that can decide.
 const (
-	DecidesNamespace DecidingLevel = "Namespace"
-	DecidesTenant    DecidingLevel = "Tenant"
-	DecidesCluster   DecidingLevel = "Cluster"
+	PolicyLevelNamespace PolicyLevel = "Namespace"
+	PolicyLevelTenant    PolicyLevel = "Tenant"
+	PolicyLevelCluster   PolicyLevel = "Cluster"
 )
 
 // SubjectKind is the kind of a person or group of a Tenant.
@@ -82,17 +82,17 @@ const (
 )
 
 // TenantSpec describes a team.
-// +kubebuilder:validation:XValidation:rule="self.home == oldSelf.home",message="spec.home cannot be changed: make another Tenant, and release the namespaces of this one first"
-// +kubebuilder:validation:XValidation:rule="!self.home.startsWith('kube-') && !(self.home in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system'])",message="spec.home is a namespace of the system; name one of the team"
+// +kubebuilder:validation:XValidation:rule="self.homeNamespace == oldSelf.homeNamespace",message="spec.homeNamespace cannot be changed: make another Tenant, and release the namespaces of this one first"
+// +kubebuilder:validation:XValidation:rule="!self.homeNamespace.startsWith('kube-') && !(self.homeNamespace in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system'])",message="spec.homeNamespace is a namespace of the system; name one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || self.namespaces.all(n, !n.startsWith('kube-') && !(n in ['default', 'flux-system', 'gatekeeper-system', 'landwaiter-system']))",message="spec.namespaces lists a namespace of the system; list those of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespacePrefix) || (!self.namespacePrefix.startsWith('kube-') && ['kube-system', 'flux-system', 'gatekeeper-system', 'landwaiter-system'].all(n, !n.startsWith(self.namespacePrefix)))",message="spec.namespacePrefix covers namespaces of the system; choose one of the team"
 // +kubebuilder:validation:XValidation:rule="!has(self.reconciler) || !has(self.reconciler.createNamespaces) || !self.reconciler.createNamespaces || has(self.namespacePrefix)",message="spec.reconciler.createNamespaces needs spec.namespacePrefix: without it there is no namespace that the account could make"
 type TenantSpec struct {
-	// Home is the namespace of the team's rules, keys, logins and Git account. It is a
+	// HomeNamespace is the namespace of the team's rules, keys, logins and Git account. It is a
 	// member without being listed.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	Home string `json:"home"`
+	HomeNamespace string `json:"homeNamespace"`
 
 	// Namespaces of the team. If several Tenants list a namespace, the oldest Tenant has
 	// it.
@@ -115,15 +115,15 @@ type TenantSpec struct {
 	// +optional
 	Adopt bool `json:"adopt,omitempty"`
 
-	// OnDelete is Keep, or DeleteMade, which deletes the namespaces that were made for
+	// NamespaceReclaimPolicy is Retain, or DeleteCreated, which deletes the namespaces that were made for
 	// the Tenant.
 	// +optional
-	// +kubebuilder:default=Keep
-	OnDelete OnDelete `json:"onDelete,omitempty"`
+	// +kubebuilder:default=Retain
+	NamespaceReclaimPolicy NamespaceReclaimPolicy `json:"namespaceReclaimPolicy,omitempty"`
 
-	// People of the team.
+	// Access of people to the namespaces of the Tenant.
 	// +optional
-	People TenantPeople `json:"people,omitempty"`
+	Access TenantAccess `json:"access,omitempty"`
 
 	// Reconciler is the team's GitOps account. Without it there is none.
 	// +optional
@@ -140,8 +140,8 @@ type TenantSpec struct {
 	Verification TenantVerification `json:"verification,omitempty"`
 }
 
-// TenantPeople lists who works in a team.
-type TenantPeople struct {
+// TenantAccess lists who works in a team.
+type TenantAccess struct {
 	// Admins have the role admin in home and in all members.
 	// +optional
 	// +listType=atomic
@@ -258,11 +258,11 @@ type TenantIsolation struct {
 
 // TenantVerification says whose resources decide about a team's images.
 type TenantVerification struct {
-	// Decides is the nearest level whose resources count: Namespace, Tenant (those in
+	// PolicyLevel is the nearest level whose resources count: Namespace, Tenant (those in
 	// home) or Cluster.
 	// +optional
 	// +kubebuilder:default=Namespace
-	Decides DecidingLevel `json:"decides,omitempty"`
+	PolicyLevel PolicyLevel `json:"policyLevel,omitempty"`
 }
 
 // NamespaceState says what a namespace is to a Tenant.
@@ -304,8 +304,8 @@ type TenantStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwt
-// +kubebuilder:printcolumn:name="Home",type=string,JSONPath=`.spec.home`
-// +kubebuilder:printcolumn:name="Decides",type=string,JSONPath=`.spec.verification.decides`
+// +kubebuilder:printcolumn:name="Home Namespace",type=string,JSONPath=`.spec.homeNamespace`
+// +kubebuilder:printcolumn:name="Policy Level",type=string,JSONPath=`.spec.verification.policyLevel`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
 // +kubebuilder:printcolumn:name="Provisioned",type=string,JSONPath=`.status.conditions[?(@.type=="Provisioned")].status`

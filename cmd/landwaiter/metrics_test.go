@@ -60,7 +60,7 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	metrics := freePort(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // for the metrics of traces
 	s := startServe(t, "--metrics-address", metrics, "--redis-url", "redis://"+miniredis.RunT(t).Addr(), "--redis-key-file", key)
-	tenant := "{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: a}, spec: {home: team-a}}\n"
+	tenant := "{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: a}, spec: {homeNamespace: team-a}}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "tenant.yaml"), []byte(tenant), 0o600))
 	s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	s.becomes(t, "team-b", "shared/app:v1", gatekeeper.Denied, "")

@@ -63,7 +63,7 @@ func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
 
 func teamOf(name, home, namespace string) *v1alpha1.Tenant {
 	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	made.Spec.Home, made.Spec.Namespaces = home, []string{namespace}
+	made.Spec.HomeNamespace, made.Spec.Namespaces = home, []string{namespace}
 	return made
 }
 

@@ -237,7 +237,7 @@ func ofNamespaces(state live.State, problems []resource.Problem) []resource.Prob
 	}
 	other := map[string]bool{}
 	for _, tenant := range tenants {
-		other[tenant.Name] = !read[tenant.Spec.Home]
+		other[tenant.Name] = !read[tenant.Spec.HomeNamespace]
 	}
 	all := resource.NewTenants(tenants)
 	for _, namespace := range state.Namespaces {

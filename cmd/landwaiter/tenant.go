@@ -61,7 +61,7 @@ Exit codes: 0 the objects are printed, 64 the command line is wrong, or a file o
 Tenant in it cannot be used, 69 the result cannot be written.`,
 		Example: `  landwaiter tenant export iris-green --namespace iris-green-web --git-url https://github.com/example/iris-green
   landwaiter tenant export iris-green -f tenants/ --format=tenant
-  landwaiter tenant export dev-team --home apps --format=flux`,
+  landwaiter tenant export dev-team --home-namespace apps --format=flux`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tenant, err := flags.tenant(cmd, args)
 			if err != nil {

@@ -34,7 +34,7 @@ type printedAdded struct {
 // printedTenantAdded is what became of one Tenant.
 type printedTenantAdded struct {
 	Tenant    string           `json:"tenant"`
-	Home      string           `json:"home"`
+	Home      string           `json:"homeNamespace"`
 	Members   []string         `json:"members"`
 	Created   int              `json:"created"`
 	Changed   int              `json:"changed"`
@@ -167,7 +167,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Ten
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
 	report.Outcomes = append([]operator.Outcome{{Object: clusterName(v1alpha1.KindTenant, saved.Name), Result: result}}, report.Outcomes...)
-	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.Home, Members: report.Members,
+	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Members: report.Members,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
 		Objects: mapped(report.Outcomes, printableOutcome), Problems: mapped(report.Problems, printableProblem)}, report, nil

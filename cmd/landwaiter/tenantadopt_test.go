@@ -23,7 +23,7 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
 	asked := func(adopt bool, namespaces ...string) *v1alpha1.Tenant {
-		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "paym"}, Spec: v1alpha1.TenantSpec{Home: "paym", Namespaces: namespaces, Adopt: adopt}}
+		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "paym"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "paym", Namespaces: namespaces, Adopt: adopt}}
 	}
 	accepts := interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 		return nil

@@ -28,13 +28,13 @@ type deleteFlags struct {
 
 // printedDeleted is what tenant delete prints.
 type printedDeleted struct {
-	Tenant   string           `json:"tenant"`
-	OnDelete string           `json:"onDelete"`
-	Removed  int              `json:"removed"`
-	Deleted  []string         `json:"deletedNamespaces"`
-	Kept     []string         `json:"keptNamespaces"`
-	Adopted  []string         `json:"adoptedNamespaces"`
-	Objects  []printedOutcome `json:"objects"`
+	Tenant                 string           `json:"tenant"`
+	NamespaceReclaimPolicy string           `json:"namespaceReclaimPolicy"`
+	Removed                int              `json:"removed"`
+	Deleted                []string         `json:"deletedNamespaces"`
+	Kept                   []string         `json:"keptNamespaces"`
+	Adopted                []string         `json:"adoptedNamespaces"`
+	Objects                []printedOutcome `json:"objects"`
 }
 
 func newTenantDelete() *cobra.Command {
@@ -46,7 +46,7 @@ func newTenantDelete() *cobra.Command {
 		Short: "Take away a Tenant and everything that it stands for",
 		Long: `Delete takes away a Tenant's Flux objects, then its mutation objects, its bindings
 and accounts, then the Tenant. Workloads, quotas and network policies stay, and so do
-namespaces, unless spec.onDelete is DeleteMade or --delete-namespaces is given: then
+namespaces, unless spec.namespaceReclaimPolicy is DeleteCreated or --delete-namespaces is given: then
 namespaces that were made for the Tenant go. One that was adopted is never deleted.
 
 Where the operator runs, it does the work, and this command waits for it.
@@ -91,7 +91,7 @@ command line is wrong, 69 the Kubernetes API does not answer.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.demoName, "tenant-name", "", "delete the Tenant whose namespace has this tenant name")
 	f.StringVar(&flags.demoNamespace, "tenant-namespace", "", "delete the Tenant that has this namespace")
-	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were made for the Tenant, whatever spec.onDelete says")
+	f.BoolVar(&flags.namespaces, "delete-namespaces", false, "delete the namespaces that were made for the Tenant, whatever spec.namespaceReclaimPolicy says")
 	f.BoolVar(&flags.yes, "yes", false, "do it; without, only say what would happen")
 	f.DurationVar(&flags.timeout, "timeout", 5*time.Minute, "time for everything, finalizers included")
 	return cmd
@@ -166,10 +166,10 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 		return printedDeleted{}, unavailable(fmt.Errorf("get Tenant %s: %w", name, err))
 	}
 	if gone { // an earlier run may have left something
-		tenant = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{OnDelete: v1alpha1.OnDeleteKeep}}
+		tenant = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{NamespaceReclaimPolicy: v1alpha1.NamespaceReclaimPolicyRetain}}
 	}
 	if namespaces {
-		tenant.Spec.OnDelete = v1alpha1.OnDeleteDeleteMade
+		tenant.Spec.NamespaceReclaimPolicy = v1alpha1.NamespaceReclaimPolicyDeleteCreated
 	}
 	if !gone && slices.Contains(tenant.Finalizers, operator.Finalizer) && !d.dryRun {
 		return d.byOperator(ctx, tenant, namespaces)
@@ -239,9 +239,9 @@ func (d *deleter) objects(ctx context.Context, tenant *v1alpha1.Tenant) (*operat
 // byOperator deletes a Tenant and waits until the operator has done the rest.
 func (d *deleter) byOperator(ctx context.Context, tenant *v1alpha1.Tenant, namespaces bool) (printedDeleted, error) {
 	if namespaces {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"onDelete":"DeleteMade"}}`))
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`))
 		if err := d.client.Patch(ctx, tenant.DeepCopy(), patch, client.FieldOwner(operator.FieldManager)); err != nil {
-			return printedDeleted{}, notApplied(fmt.Errorf("set spec.onDelete of Tenant %s: %w", tenant.Name, err))
+			return printedDeleted{}, notApplied(fmt.Errorf("set spec.namespaceReclaimPolicy of Tenant %s: %w", tenant.Name, err))
 		}
 	}
 	// What will happen, in the words of a dry run.
@@ -279,7 +279,7 @@ func (d *deleter) ended(ctx context.Context, namespaces []string) error {
 
 func printableDeletion(tenant *v1alpha1.Tenant, d *operator.Deletion) printedDeleted {
 	same := func(name string) string { return name }
-	return printedDeleted{Tenant: tenant.Name, OnDelete: string(tenant.Spec.OnDelete), Removed: d.Count(operator.Removed),
+	return printedDeleted{Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
 		Deleted: mapped(d.Deleted, same), Kept: mapped(d.Kept, same), Adopted: mapped(d.Adopted, same), Objects: mapped(d.Outcomes, printableOutcome)}
 }
 
@@ -290,7 +290,7 @@ func (p printedDeleted) print(out io.Writer) error {
 		parts = append(parts, amount(len(p.Deleted), "namespace")+" deleted ("+strings.Join(p.Deleted, ", ")+")")
 	}
 	if len(p.Kept) > 0 {
-		parts = append(parts, fmt.Sprintf("%s kept (onDelete: %s)", amount(len(p.Kept), "namespace"), p.OnDelete))
+		parts = append(parts, fmt.Sprintf("%s kept (namespaceReclaimPolicy: %s)", amount(len(p.Kept), "namespace"), p.NamespaceReclaimPolicy))
 	}
 	if len(p.Adopted) > 0 {
 		parts = append(parts, amount(len(p.Adopted), "adopted one")+" untouched")

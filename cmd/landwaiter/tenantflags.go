@@ -18,21 +18,21 @@ import (
 
 // tenantFlags describe a Tenant on the command line, in flags or in a file.
 type tenantFlags struct {
-	home, prefix                string
-	namespaces                  []string
-	admins, developers, viewers []string
-	gitURL, gitBranch           string
-	gitSecret, path             string
-	clusterRole, serviceAccount string
-	createNamespaces            bool
-	variables, quota            map[string]string
-	registries                  []string
-	network, podSecurity        string
-	adopt                       bool
-	onDelete, decides           string
-	demoName, demoNamespace     string
-	sharedSource                bool
-	files                       []string
+	home, prefix                        string
+	namespaces                          []string
+	admins, developers, viewers         []string
+	gitURL, gitBranch                   string
+	gitSecret, path                     string
+	clusterRole, serviceAccount         string
+	createNamespaces                    bool
+	variables, quota                    map[string]string
+	registries                          []string
+	network, podSecurity                string
+	adopt                               bool
+	namespaceReclaimPolicy, policyLevel string
+	demoName, demoNamespace             string
+	sharedSource                        bool
+	files                               []string
 	// demoSource finds the demo's own repository. It is nil for commands without a
 	// cluster.
 	demoSource func() (*v1alpha1.TenantSource, error)
@@ -41,7 +41,7 @@ type tenantFlags struct {
 // register declares the flags that describe a Tenant.
 func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.home, "home", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
+	flags.StringVar(&f.home, "home-namespace", "", "namespace of the team's rules, keys, logins and Git account (empty: the Tenant's name)")
 	flags.StringSliceVar(&f.namespaces, "namespace", nil, "another namespace of the team (repeatable)")
 	flags.StringVar(&f.prefix, "prefix", "", "makes every namespace whose name begins with it a member; it ends with a dash")
 	flags.StringSliceVar(&f.admins, "admin-group", nil, "group with the role admin in all of the team's namespaces (repeatable)")
@@ -60,10 +60,10 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.network, "network", "", "Deny denies traffic other than DNS and that within the team, Open does not (empty: Deny)")
 	flags.StringVar(&f.podSecurity, "pod-security", "", "Restricted, Baseline or Privileged (empty: Restricted)")
 	flags.BoolVar(&f.adopt, "adopt", false, "take over namespaces that exist and that no Tenant has")
-	flags.StringVar(&f.onDelete, "on-delete", "", "Keep, or DeleteMade to delete the namespaces that were made for the Tenant with it (empty: Keep)")
-	flags.StringVar(&f.decides, "decides", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
+	flags.StringVar(&f.namespaceReclaimPolicy, "namespace-reclaim-policy", "", "Retain, or DeleteCreated to delete the namespaces that were made for the Tenant with it (empty: Keep)")
+	flags.StringVar(&f.policyLevel, "policy-level", "", "nearest level whose rules count: Namespace, Tenant or Cluster (empty: Namespace)")
 	flags.StringVar(&f.demoName, "tenant-name", "", "NAME, as ctrl.py of flux-multitenant-demo has it")
-	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home, as ctrl.py of flux-multitenant-demo has it: the objects have the names and labels of the demo")
+	flags.StringVar(&f.demoNamespace, "tenant-namespace", "", "--home-namespace, as ctrl.py of flux-multitenant-demo has it: the objects have the names and labels of the demo")
 	flags.BoolVar(&f.sharedSource, "shared-source", false, "with --tenant-namespace, apply the one source of all tenants, as the demo does, instead of a copy in home; needs Flux with --no-cross-namespace-refs=false")
 	flags.StringSliceVarP(&f.files, "filename", "f", nil, "file or directory with the Tenant, or - for standard input, instead of the flags that describe one (repeatable)")
 }
@@ -172,7 +172,7 @@ func (f *tenantFlags) emptied(cmd *cobra.Command) (found string) {
 
 func (f *tenantFlags) fromFlags(name string) (*v1alpha1.Tenant, error) {
 	if f.home != "" && f.demoNamespace != "" && f.home != f.demoNamespace {
-		return nil, fmt.Errorf("--home=%s and --tenant-namespace=%s are two homes for one Tenant: use one", f.home, f.demoNamespace)
+		return nil, fmt.Errorf("--home-namespace=%s and --tenant-namespace=%s are two homes for one Tenant: use one", f.home, f.demoNamespace)
 	}
 	quota, err := parseQuota(f.quota)
 	if err != nil {
@@ -191,13 +191,13 @@ func (f *tenantFlags) fromFlags(name string) (*v1alpha1.Tenant, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindTenant},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: f.form()},
 		Spec: v1alpha1.TenantSpec{
-			Home: home, Namespaces: slices.DeleteFunc(slices.Clone(f.namespaces), func(n string) bool { return n == home }), NamespacePrefix: f.prefix,
-			Adopt: f.adopt, OnDelete: v1alpha1.OnDelete(f.onDelete),
-			People:     v1alpha1.TenantPeople{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
+			HomeNamespace: home, Namespaces: slices.DeleteFunc(slices.Clone(f.namespaces), func(n string) bool { return n == home }), NamespacePrefix: f.prefix,
+			Adopt: f.adopt, NamespaceReclaimPolicy: v1alpha1.NamespaceReclaimPolicy(f.namespaceReclaimPolicy),
+			Access:     v1alpha1.TenantAccess{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
 			Reconciler: reconciler,
 			Isolation: v1alpha1.TenantIsolation{PodSecurity: level, Network: v1alpha1.NetworkIsolation(f.network),
 				Quota: quota, Registries: f.registries},
-			Verification: v1alpha1.TenantVerification{Decides: v1alpha1.DecidingLevel(f.decides)},
+			Verification: v1alpha1.TenantVerification{PolicyLevel: v1alpha1.PolicyLevel(f.policyLevel)},
 		},
 	}, nil
 }

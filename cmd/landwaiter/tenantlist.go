@@ -17,11 +17,11 @@ type printedTenants struct {
 
 // printedTenant is one Tenant.
 type printedTenant struct {
-	Name       string `json:"name"`
-	Home       string `json:"home"`
-	Namespaces int    `json:"namespaces"`
-	Decides    string `json:"decides"`
-	Reconciler string `json:"reconciler,omitempty"`
+	Name        string `json:"name"`
+	Home        string `json:"homeNamespace"`
+	Namespaces  int    `json:"namespaces"`
+	PolicyLevel string `json:"policyLevel"`
+	Reconciler  string `json:"reconciler,omitempty"`
 	// Ready and Provisioned are statuses of the conditions, with a reason unless True.
 	Ready       string `json:"ready"`
 	Provisioned string `json:"provisioned"`
@@ -96,7 +96,7 @@ func (p printedTenants) print(out io.Writer) error {
 	s.wide = true
 	s.row("NAME", "HOME", "NAMESPACES", "DECIDES", "RECONCILER", "READY", "PROVISIONED")
 	for _, t := range p.Tenants {
-		s.row(t.Name, t.Home, t.Namespaces, t.Decides, cmp.Or(t.Reconciler, "-"), t.Ready, t.Provisioned)
+		s.row(t.Name, t.Home, t.Namespaces, t.PolicyLevel, cmp.Or(t.Reconciler, "-"), t.Ready, t.Provisioned)
 	}
 	return s.flush()
 }

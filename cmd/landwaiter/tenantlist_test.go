@@ -10,8 +10,8 @@ import (
 func TestATenantIsOneLine(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printedTenants{Tenants: []printedTenant{
-		{Name: "iris-blue", Home: "iris-blue", Namespaces: 3, Decides: "Namespace", Reconciler: "iris-blue/iris-blue", Ready: "True", Provisioned: "True"},
-		{Name: "iris-green", Home: "iris-green", Namespaces: 1, Decides: "Tenant", Ready: "True", Provisioned: "False: NotOwned"},
+		{Name: "iris-blue", Home: "iris-blue", Namespaces: 3, PolicyLevel: "Namespace", Reconciler: "iris-blue/iris-blue", Ready: "True", Provisioned: "True"},
+		{Name: "iris-green", Home: "iris-green", Namespaces: 1, PolicyLevel: "Tenant", Ready: "True", Provisioned: "False: NotOwned"},
 	}}.print(&out))
 	require.Equal(t, `NAME        HOME        NAMESPACES  DECIDES    RECONCILER           READY  PROVISIONED
 iris-blue   iris-blue   3           Namespace  iris-blue/iris-blue  True   True

@@ -74,7 +74,7 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 		return nil, err
 	}
 	if team.Auth != "" {
-		say(cmd.ErrOrStderr(), "Secret %s/%s of an earlier run was kept; to make another, delete %s and run this again", team.Tenant.Spec.Home, source.SecretRef.Name, f.kept)
+		say(cmd.ErrOrStderr(), "Secret %s/%s of an earlier run was kept; to make another, delete %s and run this again", team.Tenant.Spec.HomeNamespace, source.SecretRef.Name, f.kept)
 		return nil, nil
 	}
 	if f.sops, err = scaffold.FindSOPS(); err != nil {
@@ -135,7 +135,7 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 // login reads what the login is made of. It never comes from the command line, which other
 // programs can see.
 func (f *loginFlags) login(team *scaffold.Team, name string) (*scaffold.Login, error) {
-	login := &scaffold.Login{Namespace: team.Tenant.Spec.Home, Name: name}
+	login := &scaffold.Login{Namespace: team.Tenant.Spec.HomeNamespace, Name: name}
 	var err error
 	switch {
 	case f.kind == authSSH:

@@ -116,7 +116,7 @@ func (f *tenantRedisFlags) find(cmd *cobra.Command) (tenantFiles, error) {
 
 // takes reports whether a Tenant lists a namespace that begins with the prefix of another.
 func takes(tenant *v1alpha1.Tenant, prefix string) bool {
-	for _, namespace := range append([]string{tenant.Spec.Home}, tenant.Spec.Namespaces...) {
+	for _, namespace := range append([]string{tenant.Spec.HomeNamespace}, tenant.Spec.Namespaces...) {
 		if prefix != "" && strings.HasPrefix(namespace, prefix) {
 			return true
 		}

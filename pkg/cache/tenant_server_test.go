@@ -43,10 +43,10 @@ func TestRedisRulesOfATenant(t *testing.T) {
 		members []string
 		reaches []string
 	}{
-		"listed":             {spec: v1alpha1.TenantSpec{Home: "iris", Namespaces: []string{"greenhouse"}}, reaches: []string{"iris", "greenhouse"}},
-		"prefixed":           {spec: v1alpha1.TenantSpec{Home: "iris-green", NamespacePrefix: "iris-green-"}, reaches: []string{"iris-green", "iris-green-web"}},
-		"wide":               {spec: v1alpha1.TenantSpec{Home: "iris", NamespacePrefix: "iris-"}, reaches: []string{"iris", "iris-green", "iris-green-web", "iris-greenhouse", "iris-x"}},
-		"one-has-a-neighbor": {spec: v1alpha1.TenantSpec{Home: "iris", NamespacePrefix: "iris-"}, members: []string{"iris", "iris-x"}, reaches: []string{"iris", "iris-x"}},
+		"listed":             {spec: v1alpha1.TenantSpec{HomeNamespace: "iris", Namespaces: []string{"greenhouse"}}, reaches: []string{"iris", "greenhouse"}},
+		"prefixed":           {spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green", NamespacePrefix: "iris-green-"}, reaches: []string{"iris-green", "iris-green-web"}},
+		"wide":               {spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, reaches: []string{"iris", "iris-green", "iris-green-web", "iris-greenhouse", "iris-x"}},
+		"one-has-a-neighbor": {spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, members: []string{"iris", "iris-x"}, reaches: []string{"iris", "iris-x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{Spec: c.spec}

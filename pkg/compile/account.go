@@ -127,7 +127,7 @@ func (s *Snapshot) past(tenant *v1alpha1.Tenant, all []verify.Namespace, limit i
 	}
 	account := slices.DeleteFunc(slices.Clone(all), func(n verify.Namespace) bool { return s.accountOf(n, tenant) != verify.TenantAccount(tenant.Name) })
 	rank := func(n verify.Namespace) int {
-		if string(n) == tenant.Spec.Home {
+		if string(n) == tenant.Spec.HomeNamespace {
 			return -1
 		}
 		return weight(n)

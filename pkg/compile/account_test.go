@@ -48,7 +48,7 @@ func (c content) compiled() *compile.Snapshot {
 // tenantOf is a Tenant with a prefix.
 func tenantOf(name string, members ...string) *v1alpha1.Tenant {
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	tenant.Spec.Home, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, members, name+"-"
+	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, members, name+"-"
 	return tenant
 }
 
@@ -298,7 +298,7 @@ func drawCluster(rt *rapid.T, key string) []v1alpha1.Object {
 	for _, name := range []string{"iris", "rose"} {
 		if rapid.IntRange(0, 3).Draw(rt, name) > 0 {
 			tenant := tenantOf(name, rapid.SampledFrom([][]string{nil, {"shop"}, {"iris-b"}}).Draw(rt, "members")...)
-			tenant.Spec.Verification.Decides = rapid.SampledFrom([]v1alpha1.DecidingLevel{"", v1alpha1.DecidesTenant}).Draw(rt, "decides")
+			tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1alpha1.PolicyLevel{"", v1alpha1.PolicyLevelTenant}).Draw(rt, "decides")
 			list = append(list, tenant)
 		}
 	}

@@ -40,10 +40,10 @@ func chainOf(own *level, b binding, cluster *level) []rung {
 		return []rung{{own, LevelNamespace}, last}
 	}
 	var chain []rung
-	if b.decides == v1alpha1.DecidesNamespace && b.home != own {
+	if b.policyLevel == v1alpha1.PolicyLevelNamespace && b.home != own {
 		chain = append(chain, rung{own, LevelNamespace})
 	}
-	if b.decides != v1alpha1.DecidesCluster && b.home != nil {
+	if b.policyLevel != v1alpha1.PolicyLevelCluster && b.home != nil {
 		chain = append(chain, rung{b.home, LevelTenant})
 	}
 	return append(chain, last)

@@ -30,10 +30,10 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 	switch {
 	case source.Namespace != "" && !c.view.counts():
 		to := "its home"
-		if c.view.decides == v1alpha1.DecidesCluster {
+		if c.view.policyLevel == v1alpha1.PolicyLevelCluster {
 			to = "the cluster"
 		}
-		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.decides), so the namespace's resources do not count", c.view.tenant, to)}
+		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.tenant, to)}
 	case source.Namespace != "" && c.view.broken != "":
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.view.broken + "; every image of the namespace is denied"}
 	case c.own.broken != "":

@@ -50,18 +50,18 @@ func (r Report) ExpiresSoon(now time.Time) (Condition, bool) {
 	due := r.Ends.Due(now)
 	switch {
 	case len(due) > 0:
-		c := Condition{True: true, Reason: policy.ReasonEndsSoon, Message: joinNames(mapSlice(due, func(end trust.End) string { return endText(end, now) }))}
+		c := Condition{True: true, Reason: policy.ReasonExpiring, Message: joinNames(mapSlice(due, func(end trust.End) string { return endText(end, now) }))}
 		if c.Message += "; replace it in time"; !due[0].At.After(now) {
-			c.Reason = policy.ReasonEnded
+			c.Reason = policy.ReasonExpired
 		}
 		c.Message = cut(c.Message)
 		return c, true
 	case r.Ends.Unknown != "":
-		return Condition{Unknown: true, Reason: policy.ReasonEndUnknown, Message: cut(r.Ends.Unknown)}, true
+		return Condition{Unknown: true, Reason: policy.ReasonExpiryUnknown, Message: cut(r.Ends.Unknown)}, true
 	case len(r.Ends.List) == 0:
-		return Condition{Reason: policy.ReasonNeverEnds, Message: "nothing in it has an end"}, true
+		return Condition{Reason: policy.ReasonNoExpiry, Message: "nothing in it has an end"}, true
 	}
-	return Condition{Reason: policy.ReasonLasts, Message: "nothing in it ends within its notice, which is 30 days for certificates and roots"}, true
+	return Condition{Reason: policy.ReasonNotExpiring, Message: "nothing in it ends within its notice, which is 30 days for certificates and roots"}, true
 }
 
 func endText(end trust.End, now time.Time) string {

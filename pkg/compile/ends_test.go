@@ -55,21 +55,21 @@ func TestTheConditionExpiresSoonTellsWhatEndsWhen(t *testing.T) {
 		ref, want string // reason; "!" in front of one of a condition that is False, "?" Unknown
 		says      string
 	}{
-		"keys have no end":               {[]string{object("ClusterTrustStore", "", "x", inlineKey(string(newKey(t).PEM)))}, "ClusterTrustStore x", "!NeverEnds", "nothing in it has an end"},
-		"certificates that last":         {[]string{object("ClusterTrustStore", "", "x", inline("Certificates", later))}, "ClusterTrustStore x", "!Lasts", "30 days"},
-		"one that ends soon":             {[]string{object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x", "EndsSoon", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" ends at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
-		"one that has ended comes first": {[]string{object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Ended", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" ended at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
-		"a namespace's":                  {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "x", inline("Certificates", soon))}, "TrustStore team-a/x", "EndsSoon", "soon"},
-		"a root whose authorities end":   {[]string{object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "EndsSoon", "certificate authority"},
-		"one that cannot be read":        {[]string{object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?EndUnknown", "Ready"},
-		"a ConfigMap without roles":      {[]string{configMap(""), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!Lasts", ""},
-		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!Lasts", ""},
-		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "EndsSoon", "TUF role root, version 14 ends at"},
-		"roles that nobody can read":     {[]string{configMap("yes"), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?EndUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap system/exported cannot be read"},
-		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?EndUnknown", "export the ConfigMap again"},
-		"a store without a bundle":       {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NeverEnds", ""},
-		"a store whose bundle ends":      {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle:\n  inline: |\n    "+strings.ReplaceAll(strings.TrimSpace(soon), "\n", "\n    "))}, "ClusterStore x", "EndsSoon", "soon"},
-		"a store that cannot be used":    {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle: {inline: rubbish}")}, "ClusterStore x", "?EndUnknown", ""},
+		"keys have no end":               {[]string{object("ClusterTrustStore", "", "x", inlineKey(string(newKey(t).PEM)))}, "ClusterTrustStore x", "!NoExpiry", "nothing in it has an end"},
+		"certificates that last":         {[]string{object("ClusterTrustStore", "", "x", inline("Certificates", later))}, "ClusterTrustStore x", "!NotExpiring", "30 days"},
+		"one that ends soon":             {[]string{object("ClusterTrustStore", "", "x", inline("Certificates", later+soon))}, "ClusterTrustStore x", "Expiring", `CN=soon,O=Landwaiter Fixtures,ST=WA,C=US" ends at ` + now.Add(20*endsDay).Format(time.RFC3339) + "; replace it in time"},
+		"one that has ended comes first": {[]string{object("ClusterTrustStore", "", "x", inline("TimestampAuthorities", soon+past))}, "ClusterTrustStore x", "Expired", `CN=past,O=Landwaiter Fixtures,ST=WA,C=US" ended at ` + now.Add(-endsDay).Format(time.RFC3339) + ", certificate"},
+		"a namespace's":                  {[]string{namespace("team-a", "1"), object("TrustStore", "team-a", "x", inline("Certificates", soon))}, "TrustStore team-a/x", "Expiring", "soon"},
+		"a root whose authorities end":   {[]string{object("ClusterTrustStore", "", "x", inline("SigstoreRoot", string(root)))}, "ClusterTrustStore x", "Expiring", "certificate authority"},
+		"one that cannot be read":        {[]string{object("ClusterTrustStore", "", "x", "type: Certificates\nsource: {inline: rubbish}")}, "ClusterTrustStore x", "?ExpiryUnknown", "Ready"},
+		"a ConfigMap without roles":      {[]string{configMap(""), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
+		"exported roles that last":       {[]string{configMap(roles(100 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "!NotExpiring", ""},
+		"an exported role ends soon":     {[]string{configMap(roles(5 * endsDay)), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "Expiring", "TUF role root, version 14 ends at"},
+		"roles that nobody can read":     {[]string{configMap("yes"), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "annotation landwaiter.dev/tuf-roles of ConfigMap system/exported cannot be read"},
+		"roles without an end":           {[]string{configMap(`[{"role":"root"}]`), object("ClusterTrustStore", "", "x", exported)}, "ClusterTrustStore x", "?ExpiryUnknown", "export the ConfigMap again"},
+		"a store without a bundle":       {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]")}, "ClusterStore x", "!NoExpiry", ""},
+		"a store whose bundle ends":      {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle:\n  inline: |\n    "+strings.ReplaceAll(strings.TrimSpace(soon), "\n", "\n    "))}, "ClusterStore x", "Expiring", "soon"},
+		"a store that cannot be used":    {[]string{object("ClusterStore", "", "x", "registries: [r.example.com]\ncaBundle: {inline: rubbish}")}, "ClusterStore x", "?ExpiryUnknown", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, c.documents...))
@@ -105,11 +105,11 @@ func TestFetchedMaterialEndsWhenFetchingFailsForLong(t *testing.T) {
 		ref      string
 		want     map[time.Duration]string // by the time since the last good fetch
 	}{
-		"a fetch that works": {store, external.Value{Content: []byte(text), FetchedAt: now}, "ClusterTrustStore x", map[time.Duration]string{0: "!Lasts"}},
+		"a fetch that works": {store, external.Value{Content: []byte(text), FetchedAt: now}, "ClusterTrustStore x", map[time.Duration]string{0: "!NotExpiring"}},
 		"a fetch that fails": {store, external.Value{Content: []byte(text), FetchedAt: now, KeptUntil: now.Add(endsDay), Err: errors.New("down")}, "ClusterTrustStore x",
-			map[time.Duration]string{time.Hour: "!Lasts", 2 * time.Hour: "EndsSoon", 25 * time.Hour: "Ended"}},
+			map[time.Duration]string{time.Hour: "!NotExpiring", 2 * time.Hour: "Expiring", 25 * time.Hour: "Expired"}},
 		"a role of a repository": {keyless, external.Value{Content: root, FetchedAt: now, Roles: []external.TUFRole{{Name: "root", Version: 3, Expires: now.Add(40 * endsDay)}, {Name: "timestamp", Version: 9, Expires: now}}}, "ClusterVerifier v",
-			map[time.Duration]string{11 * endsDay: "Ended"}}, // the fixture's authorities live for hours
+			map[time.Duration]string{11 * endsDay: "Expired"}}, // the fixture's authorities live for hours
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, token, c.document)
@@ -185,6 +185,6 @@ func TestRevocationListsAreForVerifiersThatCheck(t *testing.T) {
 	require.Equal(t, "InForce", short(store.Effective), store.Effective.Message)
 	condition, ok := store.ExpiresSoon(now)
 	require.True(t, ok)
-	require.Equal(t, "EndsSoon", short(condition), condition.Message)
+	require.Equal(t, "Expiring", short(condition), condition.Message)
 	require.Contains(t, condition.Message, "revocation list of")
 }

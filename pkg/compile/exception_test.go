@@ -82,7 +82,7 @@ func TestAClusterExceptionIsForItsNamespacesAlone(t *testing.T) {
 	report := reportOn(t, s, "ClusterException named")
 	require.True(t, report.Ready.True)
 	require.Equal(t, compile.Condition{True: true, Reason: policy.ReasonInForce, Message: "it allows its images until 2026-11-22T13:00:00Z in shop; Floors hold"}, report.EffectiveAt(soon))
-	require.Equal(t, compile.Condition{Reason: policy.ReasonEnded, Message: "it ended at 2026-11-22T13:00:00Z and allows nothing; delete it"}, report.EffectiveAt(born.Add(time.Hour)))
+	require.Equal(t, compile.Condition{Reason: policy.ReasonExpired, Message: "it ended at 2026-11-22T13:00:00Z and allows nothing; delete it"}, report.EffectiveAt(born.Add(time.Hour)))
 	require.Empty(t, s.Ended(soon))
 	require.Len(t, s.Ended(born.Add(time.Hour)), 2)
 }
@@ -107,7 +107,7 @@ func TestAnExceptionCountsOnlyAsFarAsItIsDelegated(t *testing.T) {
 		"by one of several": {[]string{object("ClusterException", "", "a", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 59m}")),
 			object("ClusterException", "", "b", terms(time.Hour, delegates))}, true, policy.ReasonValid, policy.ReasonInForce},
 		"by a ClusterException that is none": {[]string{object("ClusterException", "", "d", terms(time.Hour, "images: [r.example.com/x]\nnamespaces: [shop]"))}, false, policy.ReasonNotDelegated, policy.ReasonNotInForce},
-		"by one that ended":                  {[]string{object("ClusterException", "", "d", terms(time.Second, delegates))}, false, policy.ReasonValid, policy.ReasonEnded},
+		"by one that ended":                  {[]string{object("ClusterException", "", "d", terms(time.Second, delegates))}, false, policy.ReasonValid, policy.ReasonExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := compiled(aged(objects(t, append(append(fixed, object("Exception", "shop", "x", terms(time.Hour, everything))), row.documents...)...)))
@@ -144,7 +144,7 @@ func TestAnExceptionInAHomeCountsWhereHomeDecidesAndTheTenantIsNamed(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := compiled(aged(objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace("rose", "3"), object("ClusterVerificationPolicy", "", "p", denies),
-				object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]\nverification: {decides: "+row.decides+"}"), object("Tenant", "", "rose", "home: rose"),
+				object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: "+row.decides+"}"), object("Tenant", "", "rose", "homeNamespace: rose"),
 				object("Exception", "iris", "x", terms(time.Hour, "images: ['**']")),
 				object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], "+row.delegate+"}")))))
 			var in []verify.Namespace

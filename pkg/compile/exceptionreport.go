@@ -125,7 +125,7 @@ func (r Report) EffectiveAt(now time.Time) Condition {
 	if r.Until.IsZero() || now.Before(r.Until) {
 		return r.Effective
 	}
-	return Condition{Reason: policy.ReasonEnded, Message: fmt.Sprintf("it ended at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
+	return Condition{Reason: policy.ReasonExpired, Message: fmt.Sprintf("it ended at %s and allows nothing; delete it", r.Until.UTC().Format(time.RFC3339))}
 }
 
 // Ended returns a problem for each exception that has ended at a moment.
@@ -140,7 +140,7 @@ func (s *Snapshot) Ended(now time.Time) []resource.Problem {
 			if x := own.exceptionNamed(source); x != nil && report.Until.IsZero() { // in files, who delegates it may be missing
 				report.Until = x.until
 			}
-			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonEnded {
+			if at := report.EffectiveAt(now); !report.Until.IsZero() && at.Reason == policy.ReasonExpired {
 				found = append(found, resource.Problem{Source: source, Reason: at.Reason, Message: at.Message})
 			}
 		}

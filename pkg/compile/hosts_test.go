@@ -24,7 +24,7 @@ func store(namespace, name, registries string) string {
 
 func TestStoresApplyByHost(t *testing.T) {
 	tenant := func(decides string) string {
-		return object("Tenant", "", "iris", iris+"\nverification: {decides: "+decides+"}")
+		return object("Tenant", "", "iris", iris+"\nverification: {policyLevel: "+decides+"}")
 	}
 	const broken = "{name: broken, namespace: iris-web}\nspec: {registries: [own.example.com], imagePullSecrets: [{name: gone}]}"
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func contains(list []string, item string) bool {
 }
 
 func TestWhatStoresSayOfThemselvesIsPerHost(t *testing.T) {
-	documents := []string{object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]"), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-x", "3"),
+	documents := []string{object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-x", "3"),
 		store("iris-web", "own", "own.example.com"), store("iris", "home", "home.example.com"), store("iris", "covered", "own.example.com"), store("", "cluster", "cluster.example.com")}
 	snapshot, problems := compiled(objects(t, documents...))
 	require.Empty(t, problems)
@@ -129,7 +129,7 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 
 func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
-	base := []string{object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]"), namespace("iris", "1"), namespace("iris-web", "2"),
+	base := []string{object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris", "1"), namespace("iris-web", "2"),
 		object("TrustStore", "iris", "keys", keys), object("Verifier", "iris", "release", cosignVerifier), object("VerificationPolicy", "iris", "p", policySpec("{anyOf: [release]}"))}
 	own := []string{object("TrustStore", "iris-web", "keys", keys), object("Verifier", "iris-web", "own", cosignVerifier)}
 	cluster := []string{object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "base", cosignVerifier)}
@@ -140,19 +140,19 @@ func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 		says             string
 	}{
 		"a Tenant":                        {base, "Tenant iris", "Valid", "InForce", "rules of home iris are in force in 2 namespaces"},
-		"a Tenant with a home alone":      {[]string{object("Tenant", "", "iris", "home: iris"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "in 1 namespace"},
-		"a Tenant without a home":         {[]string{object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")}, "Tenant iris", "!NotFound", "Denies", "home iris of Tenant iris does not exist; create the namespace, so every image is denied in 1 namespace"},
-		"a Tenant of cluster rules":       {[]string{object("Tenant", "", "iris", "home: iris\nverification: {decides: Cluster}"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "the cluster's resources decide in 1 namespace"},
+		"a Tenant with a home alone":      {[]string{object("Tenant", "", "iris", "homeNamespace: iris"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "in 1 namespace"},
+		"a Tenant without a home":         {[]string{object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")}, "Tenant iris", "!NotFound", "Denies", "home iris of Tenant iris does not exist; create the namespace, so every image is denied in 1 namespace"},
+		"a Tenant of cluster rules":       {[]string{object("Tenant", "", "iris", "homeNamespace: iris\nverification: {policyLevel: Cluster}"), namespace("iris", "1")}, "Tenant iris", "Valid", "InForce", "the cluster's resources decide in 1 namespace"},
 		"home's policy":                   {base, "VerificationPolicy iris/p", "Valid", "InForce", "in force in the namespaces of Tenant iris"},
 		"home's trust store":              {base, "TrustStore iris/keys", "Valid", "InForce", ""},
 		"home's verifier":                 {append(base, cluster...), "Verifier iris/release", "Valid", "InForce", "because the Tenant has a Verifier, these no longer apply there: ClusterVerifier base"},
 		"home's verifier, overridden":     {append(base, own...), "Verifier iris/release", "Valid", "!Overridden", "every namespace of Tenant iris has a Verifier of its own"},
 		"a member's own verifier":         {append(append(base, own...), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [own]}"))), "Verifier iris-web/own", "Valid", "InForce", "these no longer apply there: Verifier iris/release"},
 		"one that hides home's":           {append(base, own...), "Verifier iris-web/own", "Valid", "!Unused", "VerificationPolicy iris/p requires release, which does not apply where a namespace has Verifiers of its own, so images are denied"},
-		"a member's, where home is gone":  {append(own, object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")), "Verifier iris-web/own", "Valid", "Denies", "home iris of Tenant iris does not exist"},
-		"a skipped one that is broken":    {append(base[1:], object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]\nverification: {decides: Tenant}"), object("Verifier", "iris-web", "own", cosignVerifier)), "Verifier iris-web/own", "!NotFound", "!Overridden", "TrustStore iris-web/keys does not exist"},
-		"a skipped policy":                {append(base[1:], object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]\nverification: {decides: Tenant}"), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [release]}"))), "VerificationPolicy iris-web/p", "Valid", "!Overridden", "Tenant iris leaves decisions to its home (spec.verification.decides)"},
-		"home, where the cluster decides": {append(base[1:], object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]\nverification: {decides: Cluster}")), "Verifier iris/release", "Valid", "!Overridden", "Tenant iris leaves decisions to the cluster"},
+		"a member's, where home is gone":  {append(own, object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris-web", "2")), "Verifier iris-web/own", "Valid", "Denies", "home iris of Tenant iris does not exist"},
+		"a skipped one that is broken":    {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), object("Verifier", "iris-web", "own", cosignVerifier)), "Verifier iris-web/own", "!NotFound", "!Overridden", "TrustStore iris-web/keys does not exist"},
+		"a skipped policy":                {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Tenant}"), object("VerificationPolicy", "iris-web", "p", policySpec("{anyOf: [release]}"))), "VerificationPolicy iris-web/p", "Valid", "!Overridden", "Tenant iris leaves decisions to its home (spec.verification.policyLevel)"},
+		"home, where the cluster decides": {append(base[1:], object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]\nverification: {policyLevel: Cluster}")), "Verifier iris/release", "Valid", "!Overridden", "Tenant iris leaves decisions to the cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, c.documents...))
@@ -166,7 +166,7 @@ func TestConditionsOfATenantsResourcesTellTheTruth(t *testing.T) {
 
 func TestAPolicyOfHomeThatAMembersVerifiersHideSaysSo(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
-	snapshot, _ := compiled(objects(t, object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]"), namespace("iris", "1"), namespace("iris-web", "2"),
+	snapshot, _ := compiled(objects(t, object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), namespace("iris", "1"), namespace("iris-web", "2"),
 		object("TrustStore", "iris", "keys", keys), object("Verifier", "iris", "release", cosignVerifier), object("VerificationPolicy", "iris", "p", policySpec("{anyOf: [release]}")),
 		object("TrustStore", "iris-web", "keys", keys), object("Verifier", "iris-web", "own", cosignVerifier)))
 	got := verdict(t, snapshot, "iris-web", "r.example.com/app")

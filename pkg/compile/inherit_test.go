@@ -81,7 +81,7 @@ func TestImagesThatAreLeftToTheNextLevelAreJudgedAsInANamespaceWithoutResources(
 		"nothing":                                   nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			documents := append([]string{object("Tenant", "", "iris", "{home: iris, namespaces: [iris-web, iris-bare]}"), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-bare", "2")}, documents...)
+			documents := append([]string{object("Tenant", "", "iris", "{homeNamespace: iris, namespaces: [iris-web, iris-bare]}"), namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-bare", "2")}, documents...)
 			snapshot, _ := compiled(objects(t, append(documents, own...)...))
 			require.NotNil(t, snapshot.For("iris-web").Layers[0].Next)
 			next, bare := *snapshot.For("iris-web").Layers[0].Next, snapshot.For("iris-bare").Layers[0]
@@ -126,7 +126,7 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 	store := func(kind, namespace, name, hosts, more string) string {
 		return object(kind, namespace, name, "registries: ["+hosts+"]"+more)
 	}
-	const elsewhere = "\nmirrors: [{host: mirror.example.com, path: \"{registry}/{repository}\"}]\nevidence: {only: true, repositories: [{repository: \"evidence.example.com/{registry}/{repository}\"}]}"
+	const elsewhere = "\nmirrors: [{host: mirror.example.com, path: \"{registry}/{repository}\"}]\nevidence: {exclusive: true, repositories: [{repository: \"evidence.example.com/{registry}/{repository}\"}]}"
 	documents := []string{object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"),
 		object("VerificationPolicy", "iris-web", "own", allowingAnd("own.example.com", "Inherit")),
 		store("Store", "iris-web", "own", "both.example.com, own.example.com, mid.example.com", elsewhere),
@@ -135,7 +135,7 @@ func TestImagesThatAreLeftToTheNextLevelAreFoundAsItSays(t *testing.T) {
 		store("ClusterStore", "", "company", "both.example.com, company.example.com", elsewhere)}
 	from := func(snapshot *compile.Snapshot, host string) string {
 		s := snapshot.For("iris-web").Layers[0].Next.Registry.(*noRegistry).access.StoreFor(host)
-		return fmt.Sprintf("%s, %d mirrors, %d places of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceOnly)
+		return fmt.Sprintf("%s, %d mirrors, %d places of evidence, only these: %t", s.Source, len(s.Mirrors), len(s.Evidence), s.EvidenceExclusive)
 	}
 	const whole, bare = ", 1 mirrors, 1 places of evidence, only these: true", ", 0 mirrors, 0 places of evidence, only these: false"
 	snapshot, problems := compiled(objects(t, append(documents, object("VerificationPolicy", "iris", "home", "defaultAction: Allow"))...))
@@ -196,7 +196,7 @@ func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 		"the cluster does not say":         {"Cluster", "Pin", "Pin", "", "", "Leave"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			documents := []string{object("Tenant", "", "iris", iris+"\nverification: {decides: "+c.decides+"}"), namespace("iris", "1"), namespace("iris-web", "2")}
+			documents := []string{object("Tenant", "", "iris", iris+"\nverification: {policyLevel: "+c.decides+"}"), namespace("iris", "1"), namespace("iris-web", "2")}
 			add := func(kind, namespace, name, tags, more string) {
 				if tags != "" {
 					documents = append(documents, object(kind, namespace, name, "tags: "+tags+"\ndefaultAction: Allow"+more))

@@ -36,7 +36,7 @@ func same(t tester, want, got *compile.Snapshot) {
 
 func TestAChangeOfAHomeIsLiveInItsMembersAndTouchesNoOther(t *testing.T) {
 	keys, others := inlineKey(string(newKey(t).PEM)), inlineKey(string(newKey(t).PEM))
-	fixed := []string{object("Tenant", "", "iris", iris), object("Tenant", "", "rose", "home: rose\nnamespaces: [rose-web]"),
+	fixed := []string{object("Tenant", "", "iris", iris), object("Tenant", "", "rose", "homeNamespace: rose\nnamespaces: [rose-web]"),
 		namespace("iris-web", "2"), namespace("iris-dev-a", "3"), namespace("rose", "4"), namespace("rose-web", "5"), namespace("alone", "6"),
 		object("VerificationPolicy", "rose", "p", allowing("rose.example.com")), object("ClusterVerificationPolicy", "", "c", "defaultAction: Allow")}
 	before := []string{namespace("iris", "1"), object("TrustStore", "iris", "keys", keys), object("Verifier", "iris", "release", cosignVerifier)}
@@ -86,14 +86,14 @@ func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {
 		object("Verifier", "iris", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}]}}"))
 	clusters := map[string][]string{
 		"nobody":         {},
-		"iris":           {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]")},
-		"both":           {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web]"), object("Tenant", "", "rose", "home: rose\nnamespaces: [shop]")},
-		"cluster":        {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]\nverification: {decides: Cluster}")},
-		"a quota":        {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]"), object("ClusterQuota", "", "q", "tenants: [iris]\nmaxInFlight: 70")},
-		"a shared key":   {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]"), object("ClusterTrustStore", "", "shared", keys)},
-		"Pin":            {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]"), object("ClusterVerificationPolicy", "", "t", "tags: Pin\ndefaultAction: Allow")},
-		"a policy":       {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]"), object("ClusterVerificationPolicy", "", "t", "defaultAction: Allow")},
-		"a ClusterStore": {object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, shop]"), object("ClusterStore", "", "s", "registries: [s.example.com]")},
+		"iris":           {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]")},
+		"both":           {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web]"), object("Tenant", "", "rose", "homeNamespace: rose\nnamespaces: [shop]")},
+		"cluster":        {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]\nverification: {policyLevel: Cluster}")},
+		"a quota":        {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), object("ClusterQuota", "", "q", "tenants: [iris]\nmaxInFlight: 70")},
+		"a shared key":   {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), object("ClusterTrustStore", "", "shared", keys)},
+		"Pin":            {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), object("ClusterVerificationPolicy", "", "t", "tags: Pin\ndefaultAction: Allow")},
+		"a policy":       {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), object("ClusterVerificationPolicy", "", "t", "defaultAction: Allow")},
+		"a ClusterStore": {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]"), object("ClusterStore", "", "s", "registries: [s.example.com]")},
 	}
 	for from := range clusters {
 		for to, documents := range clusters {
@@ -117,7 +117,7 @@ func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {
 }
 
 func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
-	o := objects(t, object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, gone]\nnamespacePrefix: iris-dev-"),
+	o := objects(t, object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, gone]\nnamespacePrefix: iris-dev-"),
 		namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-dev-a", "3"), namespace("rose", "4"))
 	o.Namespaces = append(o.Namespaces, ending("iris-dev-b"))
 	snapshot, _ := compiled(o)

@@ -66,7 +66,7 @@ func (s *store) readEvidence(spec *v1alpha1.Evidence, named bool) error {
 		}
 		s.Evidence = append(s.Evidence, registry.Location{Template: template, Named: named})
 	}
-	s.EvidenceOnly = spec.Only
+	s.EvidenceExclusive = spec.Exclusive
 	return nil
 }
 

@@ -72,7 +72,7 @@ func TestABrokenStoreOfAPlaceBreaksThePlace(t *testing.T) {
 
 func TestFloorsNeverReadThePlacesOfANamespace(t *testing.T) {
 	floor := object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+policySpec("{types: [Cosign]}"))
-	snapshot, _ := compiled(objects(t, floor, object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], only: true}"),
+	snapshot, _ := compiled(objects(t, floor, object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
 		object("ClusterStore", "", "hub", "registries: [hub.example.com]"), namespace("team-a", "1")))
 	layers := snapshot.For("team-a").Layers
 	require.Len(t, layers, 2)
@@ -102,7 +102,7 @@ func TestAnEditOfWhatReachesAPlaceIsANewGeneration(t *testing.T) {
 		"a mirror":            generation(own, hub(named), mirror("a"), a, b),
 		"another login of it": generation(own, hub(named), mirror("b"), a, b),
 		"evidence":            generation(own, hub(named+"\nevidence: {repositories: [{repository: mirror.example.com/sigs}]}"), mirror("a"), a, b),
-		"evidence only":       generation(own, hub(named+"\nevidence: {repositories: [{repository: mirror.example.com/sigs}], only: true}"), mirror("a"), a, b),
+		"evidence only":       generation(own, hub(named+"\nevidence: {repositories: [{repository: mirror.example.com/sigs}], exclusive: true}"), mirror("a"), a, b),
 	} {
 		require.Empty(t, seen[g], "%s is like %s", name, seen[g])
 		seen[g] = name
@@ -117,7 +117,7 @@ func TestPlacesThatCannotBeReadAreNamedWithTheirField(t *testing.T) {
 		"mirrors: [{host: a.example.com, fallback: Sometimes}]":          "spec.mirrors[0].fallback",
 		"mirrors: [" + strings.Repeat("{host: a.example.com},", 5) + "]": "the limit is 4",
 		"evidence: {repositories: []}":                                   "spec.evidence.repositories is empty",
-		"evidence: {repositories: [], only: true}":                       "spec.evidence.repositories is empty",
+		"evidence: {repositories: [], exclusive: true}":                  "spec.evidence.repositories is empty",
 		"evidence: {repositories: [{repository: sigs}]}":                 "write host/path",
 		"evidence: {repositories: [{repository: a.example.com/X}]}":      "spec.evidence.repositories[0].repository",
 	} {

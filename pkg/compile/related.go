@@ -7,8 +7,8 @@ import "github.com/landwaiter/landwaiter/pkg/verify"
 // members.
 func (s *Snapshot) Related(namespace verify.Namespace) []verify.Namespace {
 	list := s.concerned(namespace)
-	if holder := s.tenants.Holder(string(namespace)); holder != nil && holder.Spec.Home != string(namespace) {
-		list = append(list, verify.Namespace(holder.Spec.Home))
+	if holder := s.tenants.Holder(string(namespace)); holder != nil && holder.Spec.HomeNamespace != string(namespace) {
+		list = append(list, verify.Namespace(holder.Spec.HomeNamespace))
 	}
 	return list
 }

@@ -80,13 +80,13 @@ func (s *showing) tenant() {
 	held := s.tenants.Named(s.view.tenant)
 	namespace := s.shown.Namespace
 	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
-	made.Spec.Home, made.Spec.Verification = held.Spec.Home, held.Spec.Verification
+	made.Spec.HomeNamespace, made.Spec.Verification = held.Spec.HomeNamespace, held.Spec.Verification
 	made.Spec.Isolation.Network = held.Spec.Isolation.Network // tenant check compares these two
 	if r := held.Spec.Reconciler; r != nil {
 		made.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: r.ServiceAccount}
 	}
 	switch {
-	case namespace == held.Spec.Home:
+	case namespace == held.Spec.HomeNamespace:
 		ours := func(name string) bool { return s.tenants.Holder(name) == held }
 		made.Spec.Namespaces = slices.DeleteFunc(slices.Clone(held.Spec.Namespaces), func(name string) bool { return !ours(name) })
 		if prefix := held.Spec.NamespacePrefix; prefix != "" && ours(prefix+"x") {
@@ -162,7 +162,7 @@ func (s *showing) exceptions() {
 			ours := func(names []string, is ...string) []string {
 				return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(is, name) })
 			}
-			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), s.tenants.Named(s.view.tenant).Spec.Home)
+			spec.Delegate.Namespaces = ours(spec.Delegate.Namespaces, string(namespace), s.tenants.Named(s.view.tenant).Spec.HomeNamespace)
 			spec.Delegate.Tenants = ours(spec.Delegate.Tenants, s.view.tenant)
 		default:
 			continue

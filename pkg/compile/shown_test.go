@@ -27,8 +27,8 @@ func foreignWorld(t *testing.T) resource.Objects {
 		return "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: " + store + "}]}}"
 	}
 	return objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace(foreign, "3"),
-		object("Tenant", "", "iris", iris+"\npeople: {admins: [{kind: Group, name: zzforeign}]}\nreconciler: {source: {url: 'https://zzforeign.example.com'}}"),
-		object("Tenant", "", foreign, "home: zzforeign\nnamespaces: [zzforeign-web]\nnamespacePrefix: zzforeign-dev-"),
+		object("Tenant", "", "iris", iris+"\naccess: {admins: [{kind: Group, name: zzforeign}]}\nreconciler: {source: {url: 'https://zzforeign.example.com'}}"),
+		object("Tenant", "", foreign, "homeNamespace: zzforeign\nnamespaces: [zzforeign-web]\nnamespacePrefix: zzforeign-dev-"),
 		object("ClusterVerificationPolicy", "", "floor", "scope: Floor\nrules: [{images: ['registry.example.com/**'], require: [{anyOf: [release]}]}]\ndefaultAction: Allow"),
 		object("ClusterVerificationPolicy", "", "fallback", "rules: [{images: ['zzforeign.example.com/**'], action: Deny}]"),
 		object("VerificationPolicy", "iris", "own", allowing("registry.example.com")),
@@ -74,8 +74,8 @@ func TestWhatIsShownIsWhatAppliesAndNamesNobodyElse(t *testing.T) {
 
 func TestHomeIsShownTheNamespacesInWhichItsRulesHold(t *testing.T) {
 	snapshot, _ := compiled(objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace("taken", "3"),
-		object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, taken]\nnamespacePrefix: iris-dev-"),
-		object("Tenant", "", "aaa", "home: aaa\nnamespaces: [taken]")))
+		object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, taken]\nnamespacePrefix: iris-dev-"),
+		object("Tenant", "", "aaa", "homeNamespace: aaa\nnamespaces: [taken]")))
 	for name, want := range map[verify.Namespace][]string{"iris": {"iris-web", "iris-dev-"}, "iris-web": {"iris-web", ""}} {
 		shown, ok := snapshot.Shown(name)
 		require.True(t, ok)

@@ -44,7 +44,7 @@ func (s *showing) stores(visible []string) {
 // of other registries.
 func (s store) touches(host string) bool {
 	matches := func(p image.HostPattern) bool { return p.Match(host) }
-	return slices.ContainsFunc(s.Patterns, matches) || s.proxy != nil && slices.ContainsFunc(s.proxy.AlsoFor, matches)
+	return slices.ContainsFunc(s.Patterns, matches) || s.proxy != nil && slices.ContainsFunc(s.proxy.AdditionalHosts, matches)
 }
 
 // plain reports whether a ClusterStore names nothing but its registries: no other host, no

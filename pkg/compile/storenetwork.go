@@ -99,12 +99,12 @@ func (m material) proxy(spec v1alpha1.ClusterStoreSpec) (*registry.Proxy, error)
 		return nil, errors.New("spec.proxy.url is missing: secretRef, caBundle and noProxy are for it")
 	}
 	made := &registry.Proxy{}
-	for i, host := range p.AlsoFor {
+	for i, host := range p.AdditionalHosts {
 		pattern, err := image.ParseHostPattern(host)
 		if err != nil {
-			return nil, fmt.Errorf("spec.proxy.alsoFor[%d]: %w", i, err)
+			return nil, fmt.Errorf("spec.proxy.additionalHosts[%d]: %w", i, err)
 		}
-		made.AlsoFor = append(made.AlsoFor, pattern)
+		made.AdditionalHosts = append(made.AdditionalHosts, pattern)
 	}
 	for i, entry := range p.NoProxy {
 		if strings.ContainsAny(entry, ", \t") {
@@ -230,7 +230,7 @@ func (s store) way() string {
 	if s.proxy == nil {
 		return ""
 	}
-	parts := mapSlice(s.proxy.AlsoFor, image.HostPattern.String)
+	parts := mapSlice(s.proxy.AdditionalHosts, image.HostPattern.String)
 	if own := s.proxy.Own; own != nil {
 		parts = append(parts, fmt.Sprintf("%q %t %q %q %q", own.Address, own.TLS, own.Username, own.Password, own.Roots))
 	}

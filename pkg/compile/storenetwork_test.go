@@ -108,7 +108,7 @@ func TestStoresSayWhatIsWrongWithTheirNetwork(t *testing.T) {
 		"a header in a password":        {"", host + "proxy: {url: \"http://proxy:3128\", secretRef: {namespace: ops, name: lines}}", "is not usable"},
 		"a proxy without a URL":         {"", host + "proxy: {noProxy: [a.example.com]}", "spec.proxy.url is missing"},
 		"noProxy as one text":           {"", host + "proxy: {url: \"http://proxy:3128\", noProxy: [\"a.example.com,b.example.com\"]}", "spec.proxy.noProxy[0]"},
-		"alsoFor everything":            {"", host + "proxy: {alsoFor: [\"*\"]}", "spec.proxy.alsoFor[0]: host pattern"},
+		"additionalHosts everything":    {"", host + "proxy: {additionalHosts: [\"*\"]}", "spec.proxy.additionalHosts[0]: host pattern"},
 		"a proxy's authority":           {"", host + "proxy: {url: \"https://proxy:3128\", caBundle: {inline: x}}", "spec.proxy.caBundle: parse certificates"},
 		"one login for all of ACR":      {"", "registries: [\"*.azurecr.io\"]\nidentity: {provider: ACR}", "each registry has a login of its own"},
 		"one login for all regions":     {"", "registries: [\"*.dkr.ecr.*.amazonaws.com\"]\nidentity: {provider: ECR}", "a login of ECR is for one region"},

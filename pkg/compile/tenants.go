@@ -42,11 +42,11 @@ func newTenancy(cluster *objects) *tenancy {
 			t.unusable[e.source], t.hidden = err, true
 			continue
 		}
-		if err := checkDecides(e.spec.Spec.Verification.Decides); err != nil {
+		if err := checkDecides(e.spec.Spec.Verification.PolicyLevel); err != nil {
 			t.unusable[e.source] = err
 		}
 		known, t.names = append(known, e.spec), append(t.names, e.source.Name)
-		home := verify.Namespace(e.spec.Spec.Home)
+		home := verify.Namespace(e.spec.Spec.HomeNamespace)
 		t.homes[home] = append(t.homes[home], e.source.Name)
 	}
 	t.Tenants = resource.NewTenants(known)
@@ -55,8 +55,8 @@ func newTenancy(cluster *objects) *tenancy {
 
 // checkMembership returns an error if it is unknown which namespaces belong to a Tenant.
 func checkMembership(spec v1alpha1.TenantSpec) error {
-	if _, err := verify.ParseNamespace(spec.Home); err != nil {
-		return fmt.Errorf("spec.home: %w", err)
+	if _, err := verify.ParseNamespace(spec.HomeNamespace); err != nil {
+		return fmt.Errorf("spec.homeNamespace: %w", err)
 	}
 	for i, name := range spec.Namespaces {
 		if _, err := verify.ParseNamespace(name); err != nil {
@@ -70,22 +70,22 @@ func checkMembership(spec v1alpha1.TenantSpec) error {
 	return nil
 }
 
-func checkDecides(level v1alpha1.DecidingLevel) error {
+func checkDecides(level v1alpha1.PolicyLevel) error {
 	switch level {
-	case "", v1alpha1.DecidesNamespace, v1alpha1.DecidesTenant, v1alpha1.DecidesCluster:
+	case "", v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster:
 		return nil
 	}
-	return fmt.Errorf("spec.verification.decides is %q, it must be Namespace, Tenant or Cluster", level)
+	return fmt.Errorf("spec.verification.policyLevel is %q, it must be Namespace, Tenant or Cluster", level)
 }
 
 // binding is what a namespace has from its Tenant and from quotas. A namespace is linked
 // again whenever it changes.
 type binding struct {
-	tenant  string // "" if no Tenant holds the namespace
-	decides v1alpha1.DecidingLevel
-	home    *level // nil if there is none
-	account verify.Account
-	limits  verify.Limits
+	tenant      string // "" if no Tenant holds the namespace
+	policyLevel v1alpha1.PolicyLevel
+	home        *level // nil if there is none
+	account     verify.Account
+	limits      verify.Limits
 
 	broken string // why every image is denied, "" if none is for that reason
 	by     policy.ObjectRef
@@ -95,20 +95,20 @@ type binding struct {
 // bind returns the binding of a namespace whose own level is given.
 func (s *Snapshot) bind(own *level) binding {
 	namespace := own.objects.namespace
-	b := binding{decides: v1alpha1.DecidesNamespace}
+	b := binding{policyLevel: v1alpha1.PolicyLevelNamespace}
 	var tenant *v1alpha1.Tenant
 	if namespace != verify.Cluster {
 		tenant = s.tenants.Holder(string(namespace))
 	}
 	if tenant != nil {
 		b.tenant = tenant.Name
-		if tenant.Spec.Verification.Decides != "" {
-			b.decides = tenant.Spec.Verification.Decides
+		if tenant.Spec.Verification.PolicyLevel != "" {
+			b.policyLevel = tenant.Spec.Verification.PolicyLevel
 		}
-		if err := s.homeError(tenant); err != nil && b.decides != v1alpha1.DecidesCluster {
+		if err := s.homeError(tenant); err != nil && b.policyLevel != v1alpha1.PolicyLevelCluster {
 			b.broken, b.by, b.hidden = cut(err.Error()), tenantRef(tenant.Name), resource.IsHidden(err)
 		}
-		if home := verify.Namespace(tenant.Spec.Home); namespace == home {
+		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
 			b.home = own
 		} else if s.holds(tenant, home) {
 			b.home = s.levels[home]
@@ -143,7 +143,7 @@ func (s *Snapshot) homeError(tenant *v1alpha1.Tenant) error {
 	if err := s.tenants.unusable[tenantRef(tenant.Name)]; err != nil {
 		return fmt.Errorf("Tenant %s cannot be used: %w", tenant.Name, err)
 	}
-	home := verify.Namespace(tenant.Spec.Home)
+	home := verify.Namespace(tenant.Spec.HomeNamespace)
 	l, exists := s.levels[home]
 	switch {
 	case !s.holds(tenant, home):
@@ -291,12 +291,12 @@ func (s *Snapshot) effectiveTenant(source policy.ObjectRef) Condition {
 	where := countOf(count, "namespace")
 	err := s.homeError(tenant)
 	switch {
-	case tenant.Spec.Verification.Decides == v1alpha1.DecidesCluster && s.tenants.unusable[source] == nil:
+	case tenant.Spec.Verification.PolicyLevel == v1alpha1.PolicyLevelCluster && s.tenants.unusable[source] == nil:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
 	case err != nil:
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}
 	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of home %s are in force in %s", tenant.Spec.Home, where)}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("rules of home %s are in force in %s", tenant.Spec.HomeNamespace, where)}
 }
 
 func countOf(n int, what string) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-const iris = "home: iris\nnamespaces: [iris-web]\nnamespacePrefix: iris-dev-"
+const iris = "homeNamespace: iris\nnamespaces: [iris-web]\nnamespacePrefix: iris-dev-"
 
 // allowing is the spec of a policy that allows the images of one registry only.
 func allowing(host string) string {
@@ -98,7 +98,7 @@ func TestTheNearestLevelThatCountsDecides(t *testing.T) {
 	for decides, skip := range skipped {
 		for combination := range 27 {
 			states := []int{combination % 3, combination / 3 % 3, combination / 9} // absent, present, broken
-			documents := []string{object("Tenant", "", "iris", iris+"\nverification: {decides: "+decides+"}"), namespace("iris", "1"), namespace("iris-web", "2")}
+			documents := []string{object("Tenant", "", "iris", iris+"\nverification: {policyLevel: "+decides+"}"), namespace("iris", "1"), namespace("iris-web", "2")}
 			want, name := "none", decides
 			for i, l := range levels {
 				kind := "VerificationPolicy"
@@ -158,11 +158,11 @@ func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 		"being deleted":      {resource.Objects{Namespaces: []corev1.Namespace{ending("iris")}}, "home iris of Tenant iris is being deleted"},
 		"unreadable":         {resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Namespace", Name: "iris"}, Err: errUnreadable}}}, "home iris of Tenant iris cannot be used: Namespace iris cannot be read"},
 		"over its limit":     {tooMany, "home iris of Tenant iris cannot be used: namespace iris has 257 resources"},
-		"of an older Tenant": {objects(t, namespace("iris", "1"), object("Tenant", "", "a-older", "home: other\nnamespaces: [iris]"), namespace("other", "4")), "home iris of Tenant iris belongs to another Tenant"},
+		"of an older Tenant": {objects(t, namespace("iris", "1"), object("Tenant", "", "a-older", "homeNamespace: other\nnamespaces: [iris]"), namespace("other", "4")), "home iris of Tenant iris belongs to another Tenant"},
 	} {
 		for _, decides := range []string{"Namespace", "Tenant", "Cluster"} {
 			t.Run(name+", decides "+decides, func(t *testing.T) {
-				o := objects(t, object("Tenant", "", "iris", iris+"\nverification: {decides: "+decides+"}"), namespace("iris-web", "2"), namespace("rose", "3"),
+				o := objects(t, object("Tenant", "", "iris", iris+"\nverification: {policyLevel: "+decides+"}"), namespace("iris-web", "2"), namespace("rose", "3"),
 					object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"), object("VerificationPolicy", "iris-web", "own", "defaultAction: Allow"))
 				o.Namespaces, o.Resources, o.Broken = append(o.Namespaces, c.home.Namespaces...), append(o.Resources, c.home.Resources...), c.home.Broken
 				snapshot, _ := compiled(o)
@@ -197,13 +197,13 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 			o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "hidden"}, Err: errors.New("unknown field")}}
 		},
 		"a prefix without a dash": func(o *resource.Objects) {
-			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "home: h\nnamespacePrefix: team")).Resources...)
+			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "homeNamespace: h\nnamespacePrefix: team")).Resources...)
 		},
 		"no home": func(o *resource.Objects) {
 			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "namespacePrefix: team-")).Resources...)
 		},
 		"no namespace": func(o *resource.Objects) {
-			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "home: h\nnamespaces: ['team-*']")).Resources...)
+			o.Resources = append(o.Resources, objects(t, object("Tenant", "", "hidden", "homeNamespace: h\nnamespaces: ['team-*']")).Resources...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,9 +225,9 @@ func TestAnUnreadableTenantDeniesWhereNoOtherTenantListsTheNamespace(t *testing.
 			require.Equal(t, policy.ReasonDenies, report.Effective.Reason)
 		})
 	}
-	snapshot, problems := compiled(objects(t, object("Tenant", "", "iris", iris+"\nverification: {decides: Everyone}"), namespace("iris", "1"), namespace("rose", "3"),
+	snapshot, problems := compiled(objects(t, object("Tenant", "", "iris", iris+"\nverification: {policyLevel: Everyone}"), namespace("iris", "1"), namespace("rose", "3"),
 		object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow")))
-	require.Contains(t, problems[0].Message, `spec.verification.decides is "Everyone", it must be Namespace, Tenant or Cluster`)
+	require.Contains(t, problems[0].Message, `spec.verification.policyLevel is "Everyone", it must be Namespace, Tenant or Cluster`)
 	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
 	require.Equal(t, policy.Allowed, verdict(t, snapshot, "rose", "r.example.com/app").Outcome, "its members are known, so others are untouched")
 }
@@ -266,7 +266,7 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 		}
 		return "nobody"
 	}
-	older, younger := at("rose", "home: rose\nnamespaces: [shared]", 2020), at("iris", "home: iris\nnamespaces: [shared, rose-web]", 2021)
+	older, younger := at("rose", "homeNamespace: rose\nnamespaces: [shared]", 2020), at("iris", "homeNamespace: iris\nnamespaces: [shared, rose-web]", 2021)
 	s := build(older, younger)
 	require.Equal(t, "rose", allowedIn(s, "shared"))
 	require.Equal(t, "iris", allowedIn(s, "rose-web"), "the younger one applies to its other namespaces")
@@ -277,14 +277,14 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	require.Equal(t, "Valid", short(s.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "rose"}].Ready))
 	require.Contains(t, s.TenantNamespaces("iris"), v1alpha1.TenantNamespace{Name: "shared", State: v1alpha1.NamespaceConflict})
 
-	released, _ := s.WithCluster(resource.Objects{Resources: []v1alpha1.Object{at("rose", "home: rose", 2020), younger}}, nil)
+	released, _ := s.WithCluster(resource.Objects{Resources: []v1alpha1.Object{at("rose", "homeNamespace: rose", 2020), younger}}, nil)
 	require.Equal(t, "iris", allowedIn(released, "shared"), "release hands over")
 	require.Equal(t, "Valid", short(released.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Ready))
 	require.Same(t, s.For("rose-web"), released.For("rose-web"), "others are not touched")
 }
 
 func TestTheNamespacesOfATenantAreOneAccount(t *testing.T) {
-	snapshot, problems := compiled(objects(t, object("Tenant", "", "iris", "home: iris\nnamespaces: [iris-web, iris-batch]\nnamespacePrefix: iris-dev-"), object("Tenant", "", "team-a", "home: rose"),
+	snapshot, problems := compiled(objects(t, object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, iris-batch]\nnamespacePrefix: iris-dev-"), object("Tenant", "", "team-a", "homeNamespace: rose"),
 		namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-batch", "3"), namespace("rose", "4"), namespace("team-a", "5"),
 		object("ClusterQuota", "", "a", "tenants: [iris]\nmaxInFlight: 70\nregistryRequestsPerSecond: 9"),
 		object("ClusterQuota", "", "b", "tenants: [iris]\nnamespaces: [iris-batch]\nmaxInFlight: 80"),

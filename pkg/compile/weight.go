@@ -160,7 +160,7 @@ func (s *scale) store(spec v1alpha1.ClusterStoreSpec) int {
 		}
 	}
 	if p := spec.Proxy; p != nil {
-		weight += texts(p.NoProxy) + texts(p.AlsoFor)
+		weight += texts(p.NoProxy) + texts(p.AdditionalHosts)
 	}
 	authorities, _ := s.material.authorities(spec)
 	return weight + len(authorities)*materialWeight

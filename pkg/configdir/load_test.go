@@ -97,7 +97,7 @@ spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a], name
 apiVersion: landwaiter.dev/v1alpha1
 kind: Tenant
 metadata: {name: iris}
-spec: {home: team-a, namespacePrefix: team-a-}
+spec: {homeNamespace: team-a, namespacePrefix: team-a-}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier

@@ -27,7 +27,7 @@ func TestTimeAloneChangesExpiresSoon(t *testing.T) {
 	soon := *at(end.AddDate(0, 0, -29))
 	require.Equal(t, metav1.ConditionTrue, soon.Status)
 	require.Equal(t, soon.Message, at(end.AddDate(0, 0, -1)).Message, "a status is not written every hour")
-	require.Equal(t, "Ended", at(end).Reason)
+	require.Equal(t, "Expired", at(end).Reason)
 	applied, err := own(resource.RefOf(object), object)
 	require.NoError(t, err)
 	conditions, ok := fieldsOf(applied)["conditions"].([]any)

@@ -78,7 +78,7 @@ func operatedRules(tenants []unstructured.Unstructured) []any {
 			continue
 		}
 		names["end"] = append(names["end"], name)
-		if onDelete, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "onDelete"); onDelete == string(v1alpha1.OnDeleteDeleteMade) {
+		if namespaceReclaimPolicy, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "namespaceReclaimPolicy"); namespaceReclaimPolicy == string(v1alpha1.NamespaceReclaimPolicyDeleteCreated) {
 			names["purge"] = append(names["purge"], name)
 		}
 	}

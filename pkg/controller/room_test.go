@@ -79,7 +79,7 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 		}
 	}
 	b := newBench(t, interceptor.Funcs{}, objects...)
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{Home: "iris", NamespacePrefix: "iris-"}}
+	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
 	require.NoError(t, b.ledger.Keep(iris))
 	for namespace, sources := range wanted {
 		b.secrets.set.Want(namespace, sources)

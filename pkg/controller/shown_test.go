@@ -30,7 +30,7 @@ func newRuleWriter(b *bench) *ruleWriter {
 
 func iris() *v1alpha1.Tenant {
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
-	tenant.Spec.Home, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
+	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
 	return tenant
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 func tenantOf(name, home string, others ...string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}, Spec: v1alpha1.TenantSpec{Home: home, Namespaces: others}}
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}, Spec: v1alpha1.TenantSpec{HomeNamespace: home, Namespaces: others}}
 }
 
 // allows reports whether a namespace's policy lets everything through.

@@ -104,7 +104,7 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 }
 
 func TestNamespacesPastWhatIsKeptOfTheirTenantComeBackOnceTheyFit(t *testing.T) {
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{Home: "iris", NamespacePrefix: "iris-"}}
+	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
 	objects := []client.Object{iris, team("iris"), team("iris-z"), large("iris-z", 0), large("iris-z", 1), team("quiet"), lax("quiet", "p")}
 	for _, name := range []string{"iris-a", "iris-b", "iris-c", "iris-d", "iris-e"} {
 		objects = append(objects, team(name), lax(name, "p"))

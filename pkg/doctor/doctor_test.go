@@ -273,7 +273,7 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 	keys := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
 	broken := verifier("team-a", "broken")
 	broken.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ReferenceNotReady"}}
-	home := &v1alpha1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "red"), Spec: v1alpha1.TenantSpec{Home: "team-a"}}
+	home := &v1alpha1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "red"), Spec: v1alpha1.TenantSpec{HomeNamespace: "team-a"}}
 	for name, row := range map[string]struct {
 		resources []v1alpha1.Object
 		want      []string

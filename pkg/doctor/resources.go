@@ -122,7 +122,7 @@ func notEffective(v *view) []Finding {
 func (v *view) needed(o v1alpha1.Object) string {
 	if slices.ContainsFunc(v.Resources, func(other v1alpha1.Object) bool {
 		t, ok := other.(*v1alpha1.Tenant)
-		return ok && t.Spec.Home == o.GetNamespace()
+		return ok && t.Spec.HomeNamespace == o.GetNamespace()
 	}) {
 		return "the next namespace of its Tenant may need it"
 	}
@@ -162,7 +162,7 @@ func ends(v *view) []Finding {
 		}
 		f := Finding{ID: TrustEnds, Severity: Warning, Object: refOf(o), What: fmt.Sprintf("%s: %s", c.Reason, c.Message),
 			Why: "signatures made with it stop counting", Command: targetOf(o).edit()}
-		if c.Reason == string(policy.ReasonEnded) {
+		if c.Reason == string(policy.ReasonExpired) {
 			f.Severity = Error
 		}
 		if command := renewal(o); command != "" {

@@ -52,7 +52,7 @@ func TestTenantsCostRequestsThatEverybodyMakesNextToNothing(t *testing.T) {
 	const most = 60 // of CEL's units, a Tenant; an API server allows 10,000,000 a policy
 	all, err := Shipped(Namespace)
 	require.NoError(t, err)
-	tenant := map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"home": "t", "namespacePrefix": "t-", "namespaces": []any{"a", "b"}}}
+	tenant := map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"homeNamespace": "t", "namespacePrefix": "t-", "namespaces": []any{"a", "b"}}}
 	for _, c := range []struct {
 		group, resource string
 		frequent        bool

@@ -60,7 +60,7 @@ func protectedLabels(t *team, namespace string) []request {
 	try("change label "+v1alpha1.LabelTenant, labels(v1alpha1.LabelTenant, probeName))
 	try("change label "+v1alpha1.LabelFluxTenant, labels(v1alpha1.LabelFluxTenant, probeName))
 	try("set label "+ignoreLabel, labels(ignoreLabel, probeName))
-	try("set annotation "+v1alpha1.AnnotationMade, annotations(v1alpha1.AnnotationMade, probeName))
+	try("set annotation "+v1alpha1.AnnotationCreated, annotations(v1alpha1.AnnotationCreated, probeName))
 	try("set annotation "+v1alpha1.AnnotationAdopted, annotations(v1alpha1.AnnotationAdopted, probeName))
 	if t.spaces[namespace].Labels[v1alpha1.LabelTenant] != "" { // Pod Security labels are guarded in labelled namespaces
 		level := "privileged" // another value than it has, and a valid one

@@ -19,7 +19,7 @@ import (
 func refusing(t *testing.T, powerful string, accounts ...string) *rest.Config {
 	t.Helper()
 	lists := map[string][]any{
-		"/apis/landwaiter.dev/v1alpha1/tenants": {map[string]any{"metadata": map[string]any{"name": "iris"}, "spec": map[string]any{"home": "iris"}}},
+		"/apis/landwaiter.dev/v1alpha1/tenants": {map[string]any{"metadata": map[string]any{"name": "iris"}, "spec": map[string]any{"homeNamespace": "iris"}}},
 		"/api/v1/namespaces":                    {map[string]any{"metadata": map[string]any{"name": "iris", "labels": map[string]any{v1alpha1.LabelTenant: "iris"}}}},
 	}
 	for _, name := range accounts {

@@ -127,7 +127,7 @@ func (t *trial) pair(ctx context.Context, p pair) []Result {
 	}
 	if len(p.team.people) == 0 {
 		results = append(results, Result{Case: caseNobody, Tries: "act as somebody of the team", Tenant: p.team.tenant.Name, Outcome: NotTried,
-			Why: "the Tenant names no people and no Git account", Fix: "name somebody with --as-user and --as-group, or list people in spec.people"})
+			Why: "the Tenant names no people and no Git account", Fix: "name somebody with --as-user and --as-group, or list people in spec.access"})
 	}
 	return results
 }

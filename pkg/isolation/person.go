@@ -92,7 +92,7 @@ func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) (all []perso
 	for _, list := range []struct {
 		role     role
 		subjects []v1alpha1.TenantSubject
-	}{{roleAdmin, spec.People.Admins}, {roleDeveloper, spec.People.Developers}, {roleViewer, spec.People.Viewers}} {
+	}{{roleAdmin, spec.Access.Admins}, {roleDeveloper, spec.Access.Developers}, {roleViewer, spec.Access.Viewers}} {
 		for _, s := range list.subjects {
 			add(subject(list.role, string(s.Kind), s.Namespace, s.Name))
 		}
@@ -102,7 +102,7 @@ func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) (all []perso
 		if name == "" {
 			name = tenant.Name
 		}
-		add(account(roleAccount, types.NamespacedName{Namespace: spec.Home, Name: name}))
+		add(account(roleAccount, types.NamespacedName{Namespace: spec.HomeNamespace, Name: name}))
 	}
 	for i := range bindings {
 		b := &bindings[i]

@@ -206,7 +206,7 @@ func listing(of schema.GroupVersionResource, namespace string) request {
 func (s *server) team(ctx context.Context, tenant *v1alpha1.Tenant, names []string, existing []corev1.Namespace) (*team, error) {
 	t := &team{tenant: tenant, spaces: map[string]corev1.Namespace{}}
 	for _, name := range names {
-		if name == tenant.Spec.Home {
+		if name == tenant.Spec.HomeNamespace {
 			t.home = name
 			continue
 		}

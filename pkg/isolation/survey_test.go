@@ -18,7 +18,7 @@ import (
 func tenants(names ...string) []*v1alpha1.Tenant {
 	all := make([]*v1alpha1.Tenant, len(names))
 	for i, name := range names {
-		all[i] = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: name}}
+		all[i] = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: name}}
 	}
 	return all
 }
@@ -71,8 +71,8 @@ func TestEachTeamTriesToReachTheNext(t *testing.T) {
 
 func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 	tenant := tenants("a")[0]
-	tenant.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
-	tenant.Spec.People.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "dan"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
+	tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
+	tenant.Spec.Access.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "dan"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
 	tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{}
 	bound := func(role string, subjects ...rbacv1.Subject) rbacv1.RoleBinding {
 		return rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: subjects}
@@ -164,7 +164,7 @@ func TestAHoleIsWorseThanWhatWasNotTried(t *testing.T) {
 func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
 	tenant := tenants("a")[0]
 	for i := range 30 {
-		tenant.Spec.People.Admins = append(tenant.Spec.People.Admins, v1alpha1.TenantSubject{Kind: v1alpha1.SubjectUser, Name: fmt.Sprint("u", i)})
+		tenant.Spec.Access.Admins = append(tenant.Spec.Access.Admins, v1alpha1.TenantSubject{Kind: v1alpha1.SubjectUser, Name: fmt.Sprint("u", i)})
 	}
 	some, left := people(tenant, nil)
 	require.Len(t, some, maxPeople)

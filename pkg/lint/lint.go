@@ -261,7 +261,7 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 // a note: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) Severity {
 	switch p.Reason {
-	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonEnded:
+	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonExpired:
 		return Note
 	case policy.ReasonNotDelegated:
 		if !c.has("ClusterException", "") {

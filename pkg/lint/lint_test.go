@@ -47,7 +47,7 @@ const (
 func TestSamplesAreCorrect(t *testing.T) {
 	report, err := lint.Check(t.Context(), []string{samples}, nil, service.Check)
 	require.NoError(t, err)
-	require.Empty(t, slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Reason == policy.ReasonEnded }), "time passes")
+	require.Empty(t, slices.DeleteFunc(report.Findings, func(f lint.Finding) bool { return f.Reason == policy.ReasonExpired }), "time passes")
 	require.Equal(t, 21, report.Resources)
 }
 
@@ -56,10 +56,10 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a Tenant with a home elsewhere":           {tenant("{home: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
-		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.home Invalid"}},
-		"a Tenant with a prefix that is no prefix": {tenant("\n  home: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
-		"a Tenant of the system":                   {tenant("{home: kube-system}"), []string{"4 error spec Invalid"}},
+		"a Tenant with a home elsewhere":           {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
+		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
+		"a Tenant with a prefix that is no prefix": {tenant("\n  homeNamespace: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
+		"a Tenant of the system":                   {tenant("{homeNamespace: kube-system}"), []string{"4 error spec Invalid"}},
 		"nothing":                                  {object("TrustStore", keysSpec) + object("Verifier", fromKeys) + object("VerificationPolicy", notSigned), []string{}},
 		"a field that does not exist":              {object("Store", "{registries: [r.example.com], registry: r}"), []string{"4 error spec.registry Invalid"}},
 		"a field of metadata that is none":         {strings.Replace(object("Store", "{registries: [r.example.com]}"), "name: x", "name: x, label: y", 1), []string{"3 error metadata.label Invalid"}},
@@ -71,7 +71,7 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"what only compiling knows":                {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"6 error spec.source.inline Invalid"}},
 		"an Exception with several faults": {object("Exception", "\n  images: ['r.example.com/worker:v1', 'r.example.com/A']\n  until: \"2099-11-27T18:00:00Z\"\n  reason: why"),
 			[]string{"5 error spec.images[0] Invalid", "5 error spec.images[1] Invalid", "6 error spec.until TooLong"}},
-		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 note  Ended", "1 note  NotDelegated"}},
+		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 note  Expired", "1 note  NotDelegated"}},
 		"an Exception that ends on a date": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2027-11-27\"\n  reason: why"), []string{"6 error spec.until Invalid"}},
 		"a Store with several faults":      {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"), []string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
 		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
@@ -142,7 +142,7 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 	cluster := func(kind, spec string) string {
 		return strings.Replace(object(kind, spec), ", namespace: team-a", "", 1)
 	}
-	held := tenant("{home: team-a}")
+	held := tenant("{homeNamespace: team-a}")
 	for name, c := range map[string]struct {
 		text string
 		want lint.Severity

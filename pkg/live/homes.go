@@ -21,7 +21,7 @@ func (p *Person) Governed(ctx context.Context, home verify.Namespace, states ...
 	for _, state := range states {
 		tenants := tenantsOf(state.Objects)
 		tenant := tenants.Holder(string(home))
-		if tenant == nil || tenant.Spec.Home != string(home) {
+		if tenant == nil || tenant.Spec.HomeNamespace != string(home) {
 			continue
 		}
 		names := tenant.Spec.Namespaces

@@ -15,11 +15,11 @@ import (
 func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
 	tenant := func(name, prefix string, namespaces ...string) *v1alpha1.Tenant {
 		made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		made.Spec.Home, made.Spec.NamespacePrefix, made.Spec.Namespaces = home, prefix, namespaces
+		made.Spec.HomeNamespace, made.Spec.NamespacePrefix, made.Spec.Namespaces = home, prefix, namespaces
 		return made
 	}
 	taken := tenant("aaa", "", "taken")
-	taken.Spec.Home = "other"
+	taken.Spec.HomeNamespace = "other"
 	dev := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "x-dev", UID: "3"}}
 	for name, c := range map[string]struct {
 		namespace verify.Namespace

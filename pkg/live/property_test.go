@@ -100,8 +100,8 @@ func (l *lab) draw(t *rapid.T) world {
 	some := func(label string) bool { return rapid.Bool().Draw(t, label) }
 	if some("tenant") {
 		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
-		tenant.Spec.Home, tenant.Spec.Namespaces = home, []string{team}
-		tenant.Spec.Verification.Decides = rapid.SampledFrom([]v1alpha1.DecidingLevel{"", v1alpha1.DecidesNamespace, v1alpha1.DecidesTenant, v1alpha1.DecidesCluster}).Draw(t, "decides")
+		tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = home, []string{team}
+		tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1alpha1.PolicyLevel{"", v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster}).Draw(t, "decides")
 		w.add(tenant)
 	}
 	for _, level := range []string{team, home, ""} {

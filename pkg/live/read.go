@@ -186,7 +186,7 @@ func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, cha
 		for _, namespace := range r.scope {
 			needed[namespace] = true
 			if holder := tenants.Holder(string(namespace)); holder != nil {
-				needed[verify.Namespace(holder.Spec.Home)] = true
+				needed[verify.Namespace(holder.Spec.HomeNamespace)] = true
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 	secret := v1alpha1.ClusterSecretRef{Namespace: foreign, Name: foreign}
 	if some("another team") {
 		other := &v1alpha1.Tenant{ObjectMeta: meta(foreign)}
-		other.Spec.Home, other.Spec.Namespaces, other.Spec.NamespacePrefix = foreign+"-home", []string{foreign}, foreign+"-x-"
+		other.Spec.HomeNamespace, other.Spec.Namespaces, other.Spec.NamespacePrefix = foreign+"-home", []string{foreign}, foreign+"-x-"
 		w.add(other)
 	}
 	if some("a store of others") {
@@ -84,7 +84,7 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 
 func shownTenant() *v1alpha1.Tenant {
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
-	tenant.Spec.Home, tenant.Spec.Namespaces = home, []string{team}
+	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = home, []string{team}
 	return tenant
 }
 

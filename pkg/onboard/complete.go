@@ -21,10 +21,10 @@ const maxName = 40
 // and what would be rendered in vain.
 func Complete(tenant *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
 	c := tenant.DeepCopy()
-	fillIn(&c.Spec.OnDelete, v1alpha1.OnDeleteKeep)
+	fillIn(&c.Spec.NamespaceReclaimPolicy, v1alpha1.NamespaceReclaimPolicyRetain)
 	fillIn(&c.Spec.Isolation.PodSecurity, v1alpha1.PodSecurityRestricted)
 	fillIn(&c.Spec.Isolation.Network, v1alpha1.NetworkIsolationDeny)
-	fillIn(&c.Spec.Verification.Decides, v1alpha1.DecidesNamespace)
+	fillIn(&c.Spec.Verification.PolicyLevel, v1alpha1.PolicyLevelNamespace)
 	if reconciler := c.Spec.Reconciler; reconciler != nil {
 		fillIn(&reconciler.ClusterRole, RoleReconciler)
 		fillIn(&reconciler.Path, "./")
@@ -57,7 +57,7 @@ func checkNames(t *v1alpha1.Tenant) error {
 	if len(t.Name) > maxName || !isLabel(t.Name) {
 		return fmt.Errorf("metadata.name: use at most %d lower-case letters, digits and dashes, beginning and ending with a letter or digit", maxName)
 	}
-	if err := checkNamespace("spec.home", t.Spec.Home); err != nil {
+	if err := checkNamespace("spec.homeNamespace", t.Spec.HomeNamespace); err != nil {
 		return err
 	}
 	for i, namespace := range t.Spec.Namespaces {
@@ -100,19 +100,19 @@ func systemNamespaces() []string {
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 func checkPeople(t *v1alpha1.Tenant) error {
-	people := t.Spec.People
+	people := t.Spec.Access
 	for _, list := range []struct {
 		field  string
 		people []v1alpha1.TenantSubject
 	}{{"admins", people.Admins}, {"developers", people.Developers}, {"viewers", people.Viewers}} {
 		for i, person := range list.people {
 			if err := checkSubject(person); err != nil {
-				return fmt.Errorf("spec.people.%s[%d]: %w", list.field, i, err)
+				return fmt.Errorf("spec.access.%s[%d]: %w", list.field, i, err)
 			}
 		}
 	}
 	if alone(t) && len(people.Developers)+len(people.Viewers) > 0 {
-		return fmt.Errorf("spec.people: developers and viewers have no rights in home %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.Home)
+		return fmt.Errorf("spec.access: developers and viewers have no rights in home %s, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix", t.Spec.HomeNamespace)
 	}
 	return nil
 }
@@ -184,10 +184,10 @@ func checkChoices(t *v1alpha1.Tenant) error {
 		field, value string
 		allowed      []string
 	}{
-		{"spec.onDelete", string(t.Spec.OnDelete), []string{"Keep", "DeleteMade"}},
+		{"spec.namespaceReclaimPolicy", string(t.Spec.NamespaceReclaimPolicy), []string{"Retain", "DeleteCreated"}},
 		{"spec.isolation.podSecurity", string(t.Spec.Isolation.PodSecurity), []string{"Restricted", "Baseline", "Privileged"}},
 		{"spec.isolation.network", string(t.Spec.Isolation.Network), []string{"Deny", "Open"}},
-		{"spec.verification.decides", string(t.Spec.Verification.Decides), []string{"Namespace", "Tenant", "Cluster"}},
+		{"spec.verification.policyLevel", string(t.Spec.Verification.PolicyLevel), []string{"Namespace", "Tenant", "Cluster"}},
 	} {
 		if !slices.Contains(choice.allowed, choice.value) {
 			return fmt.Errorf("%s: %q is unknown; use %s", choice.field, choice.value, either(choice.allowed))

@@ -62,7 +62,7 @@ func checkForm(t *v1alpha1.Tenant) error {
 // bindingName is that of the binding of the team's account.
 func (r *rendering) bindingName() string {
 	if isDemo(r.Tenant) {
-		return r.Spec.Home + "-reconciler"
+		return r.Spec.HomeNamespace + "-reconciler"
 	}
 	return r.Name + "-reconciler"
 }
@@ -83,7 +83,7 @@ func (r *rendering) demo() {
 	}
 	r.flux(fluxKustomize, "Kustomization", demoKustomization, map[string]any{
 		"force": false, "interval": demoInterval, "path": r.Spec.Reconciler.Path, "prune": true,
-		"serviceAccountName": accountName(r.Tenant), "sourceRef": sourceRef, "targetNamespace": r.Spec.Home, "postBuild": build,
+		"serviceAccountName": accountName(r.Tenant), "sourceRef": sourceRef, "targetNamespace": r.Spec.HomeNamespace, "postBuild": build,
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 // demoTenant is what `tenant add --tenant-namespace foo --tenant-name sometenant` asks for.
 func demoTenant(form string) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: "foo",
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "foo",
 		Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "foo", Path: DemoPath, Variables: DemoVariables("sometenant")}}}
 	tenant.Name, tenant.Annotations = "sometenant", map[string]string{v1alpha1.AnnotationForm: form}
 	if form == FormDemo {

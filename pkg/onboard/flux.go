@@ -46,8 +46,8 @@ func Flux(tenant *v1alpha1.Tenant, o FluxOptions) ([]byte, error) {
 	labels := texts(o.Labels)
 	labels[v1alpha1.LabelFluxTenant] = tenant.Name
 	var text bytes.Buffer
-	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.Home })
-	for _, namespace := range append([]string{tenant.Spec.Home}, others...) {
+	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	for _, namespace := range append([]string{tenant.Spec.HomeNamespace}, others...) {
 		meta := func(name string) map[string]any {
 			return map[string]any{"name": name, "namespace": namespace, "labels": labels}
 		}

@@ -34,7 +34,7 @@ func TestExportEqualsFlux(t *testing.T) {
 			want: strings.ReplaceAll(namespace+rest("dev-team", "cluster-admin"), "  labels:\n", "  labels:\n    environment: dev\n")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{Home: "apps", Namespaces: c.namespaces, Reconciler: c.reconciler}}
+			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "apps", Namespaces: c.namespaces, Reconciler: c.reconciler}}
 			want := ""
 			for _, namespace := range append([]string{"apps"}, c.namespaces...) {
 				want += strings.ReplaceAll(c.want, "NS", namespace)
@@ -47,8 +47,8 @@ func TestExportEqualsFlux(t *testing.T) {
 }
 
 func TestFluxRefusesWhatItsNamesWouldBreak(t *testing.T) {
-	_, err := Flux(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{Home: "kube-system"}}, FluxOptions{})
-	require.ErrorContains(t, err, "spec.home: kube-system is a namespace of the system")
-	_, err = Flux(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{Home: "apps"}}, FluxOptions{Labels: map[string]string{"a b": "c"}})
+	_, err := Flux(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "kube-system"}}, FluxOptions{})
+	require.ErrorContains(t, err, "spec.homeNamespace: kube-system is a namespace of the system")
+	_, err = Flux(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "dev-team"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "apps"}}, FluxOptions{Labels: map[string]string{"a b": "c"}})
 	require.ErrorContains(t, err, "a b=c is not a label")
 }

@@ -56,7 +56,7 @@ func (r *rendering) namespace(name string) {
 		podSecurity + "warn":            level,
 		podSecurity + "warn-version":    "latest",
 	})
-	if name == r.Spec.Home && !alone(r.Tenant) {
+	if name == r.Spec.HomeNamespace && !alone(r.Tenant) {
 		labels[LabelHome] = r.Name
 	}
 	if isDemo(r.Tenant) {
@@ -73,7 +73,7 @@ func (r *rendering) networkPolicies(namespace string) {
 	}
 	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
 	r.networkPolicy(namespace, "default-deny", networkingv1.NetworkPolicySpec{PolicyTypes: both})
-	if namespace == r.Spec.Home && !alone(r.Tenant) {
+	if namespace == r.Spec.HomeNamespace && !alone(r.Tenant) {
 		return
 	}
 	udp, tcp, port := corev1.ProtocolUDP, corev1.ProtocolTCP, intstr.FromInt32(dnsPort)
@@ -109,7 +109,7 @@ func (r *rendering) quota(namespace string) {
 	for _, name := range CountedResources() {
 		hard[name] = apiresource.MustParse(maxOfKind)
 	}
-	if namespace != r.Spec.Home || alone(r.Tenant) {
+	if namespace != r.Spec.HomeNamespace || alone(r.Tenant) {
 		maps.Copy(hard, r.Spec.Isolation.Quota)
 	}
 	r.add(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"},
@@ -145,7 +145,7 @@ func (r *rendering) variables(namespace string) {
 // summary tells the team about its Tenant, which it cannot read: Tenants show the names
 // of other teams.
 func (r *rendering) summary() {
-	r.configMap(r.Spec.Home, SummaryName, map[string]string{"tenant": r.Name, "home": r.Spec.Home, "namespaces": strings.Join(r.members, "\n")})
+	r.configMap(r.Spec.HomeNamespace, SummaryName, map[string]string{"tenant": r.Name, "homeNamespace": r.Spec.HomeNamespace, "namespaces": strings.Join(r.members, "\n")})
 }
 
 // registries limits the team's pods, and their ephemeral containers, to its own

@@ -117,8 +117,8 @@ func Members(tenant *v1alpha1.Tenant, members []string) []string {
 	if members == nil {
 		members = tenant.Spec.Namespaces
 	}
-	others := slices.DeleteFunc(slices.Sorted(slices.Values(members)), func(n string) bool { return n == tenant.Spec.Home })
-	return append([]string{tenant.Spec.Home}, slices.Compact(others)...)
+	others := slices.DeleteFunc(slices.Sorted(slices.Values(members)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	return append([]string{tenant.Spec.HomeNamespace}, slices.Compact(others)...)
 }
 
 // alone reports whether home is the only namespace that the Tenant can have.

@@ -58,7 +58,7 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 		for _, namespace := range s.namespaces {
 			served[namespace] = true
 		}
-		if s.namespace == s.tenant.Spec.Home {
+		if s.namespace == s.tenant.Spec.HomeNamespace {
 			scoped = append(scoped, m.Tenant(s.tenant, s.namespaces)...)
 		} else {
 			scoped = append(scoped, m.Namespace(s.tenant, s.namespace)...)
@@ -87,7 +87,7 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 func sets(namespaces []Pinning, exempt []string) []set {
 	homes := map[string]bool{}
 	for _, n := range namespaces {
-		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.Home && n.Tenant.Spec.Verification.Decides != v1alpha1.DecidesCluster {
+		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.HomeNamespace && n.Tenant.Spec.Verification.PolicyLevel != v1alpha1.PolicyLevelCluster {
 			homes[n.Namespace] = true
 		}
 	}
@@ -96,10 +96,10 @@ func sets(namespaces []Pinning, exempt []string) []set {
 		if n.Tenant == nil || !n.Pin || slices.Contains(exempt, n.Namespace) {
 			continue
 		}
-		home, decides := n.Tenant.Spec.Home, n.Tenant.Spec.Verification.Decides
+		home, decides := n.Tenant.Spec.HomeNamespace, n.Tenant.Spec.Verification.PolicyLevel
 		source := ""
 		switch {
-		case n.Stores && n.Namespace != home && (decides == "" || decides == v1alpha1.DecidesNamespace):
+		case n.Stores && n.Namespace != home && (decides == "" || decides == v1alpha1.PolicyLevelNamespace):
 			source = n.Namespace
 		case homes[home]:
 			source = home
@@ -129,7 +129,7 @@ func sets(namespaces []Pinning, exempt []string) []set {
 
 // rank puts home first.
 func (s set) rank() int {
-	if s.namespace == s.tenant.Spec.Home {
+	if s.namespace == s.tenant.Spec.HomeNamespace {
 		return 0
 	}
 	return 1

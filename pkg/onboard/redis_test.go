@@ -27,7 +27,7 @@ func TestRedisRulesNameEachNamespaceOfATenant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: c.tenant},
-				Spec: v1alpha1.TenantSpec{Home: "iris-green", Namespaces: []string{"greenhouse"}, NamespacePrefix: "iris-green-"}}
+				Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green", Namespaces: []string{"greenhouse"}, NamespacePrefix: "iris-green-"}}
 			require.Equal(t, []string{c.want}, RedisACL(tenant, c.members))
 		})
 	}
@@ -36,7 +36,7 @@ func TestRedisRulesNameEachNamespaceOfATenant(t *testing.T) {
 func TestNoTwoTenantsShareAUserInRedis(t *testing.T) {
 	users := map[string]string{"default": "the default user", "landwaiter": "Landwaiter's own"}
 	for _, name := range []string{"default", "landwaiter", "tenant-default", "tenant-landwaiter", "iris-green"} {
-		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: "iris-green"}}
+		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green"}}
 		user := strings.Fields(RedisACL(tenant, nil)[0])[2]
 		require.NotContains(t, users, user, "%s is also %s", name, users[user])
 		users[user] = name

@@ -14,7 +14,7 @@ func (r *rendering) account() {
 	if r.Spec.Reconciler == nil {
 		return
 	}
-	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.Home, accountName(r.Tenant))})
+	r.add(&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: r.meta(r.Spec.HomeNamespace, accountName(r.Tenant))})
 }
 
 // bindings gives rights in one namespace. Nobody but the team's admins and its account
@@ -23,13 +23,13 @@ func (r *rendering) bindings(namespace string) {
 	if r.Spec.Reconciler != nil {
 		r.bind(namespace, r.bindingName(), r.Spec.Reconciler.ClusterRole, r.reconciler())
 	}
-	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.People.Admins)...)
-	if namespace == r.Spec.Home {
+	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.Access.Admins)...)
+	if namespace == r.Spec.HomeNamespace {
 		r.bind(namespace, RoleMaterial, RoleMaterial, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.landwaiter.Namespace, Name: r.landwaiter.Name})
 		return
 	}
-	r.bind(namespace, r.Name+"-developers", "edit", subjects(r.Spec.People.Developers)...)
-	r.bind(namespace, r.Name+"-viewers", "view", subjects(r.Spec.People.Viewers)...)
+	r.bind(namespace, r.Name+"-developers", "edit", subjects(r.Spec.Access.Developers)...)
+	r.bind(namespace, r.Name+"-viewers", "view", subjects(r.Spec.Access.Viewers)...)
 }
 
 // NamespaceMaker returns the name of the ClusterRoleBinding of spec.reconciler.createNamespaces.
@@ -45,7 +45,7 @@ func (r *rendering) namespaceMaker() {
 }
 
 func (r *rendering) reconciler() rbacv1.Subject {
-	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Spec.Home, Name: accountName(r.Tenant)}
+	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.Spec.HomeNamespace, Name: accountName(r.Tenant)}
 }
 
 // bind makes no binding without subjects.

@@ -42,7 +42,7 @@ func (r *rendering) sync() {
 		spec["postBuild"] = map[string]any{"substituteFrom": substituteFrom()}
 	}
 	if alone(r.Tenant) {
-		spec["targetNamespace"] = r.Spec.Home
+		spec["targetNamespace"] = r.Spec.HomeNamespace
 	}
 	if r.Spec.Reconciler.CreateNamespaces {
 		spec["patches"] = []any{map[string]any{"patch": r.forceLabels(), "target": map[string]any{"kind": "Namespace", "version": "v1"}}}
@@ -84,7 +84,7 @@ func isArtifact(source *v1alpha1.TenantSource) bool { return strings.HasPrefix(s
 func (r *rendering) flux(version, kind, name string, spec map[string]any) {
 	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version, "kind": kind,
-		"metadata": map[string]any{"namespace": r.Spec.Home, "name": name, "labels": texts(r.owned())},
+		"metadata": map[string]any{"namespace": r.Spec.HomeNamespace, "name": name, "labels": texts(r.owned())},
 		"spec":     spec,
 	}})
 }

@@ -181,7 +181,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 
 // trust finds trust that developers can change. In home there are none.
 func (c *checker) trust(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
-	if namespace == tenant.Spec.Home {
+	if namespace == tenant.Spec.HomeNamespace {
 		return nil
 	}
 	var trust v1alpha1.TrustStoreList
@@ -286,7 +286,7 @@ func deniesByDefault(p networkingv1.NetworkPolicy) bool {
 
 // pods finds workloads in a home that is kept for trust and credentials.
 func (c *checker) pods(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
-	if namespace != tenant.Spec.Home || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
+	if namespace != tenant.Spec.HomeNamespace || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
 		return nil
 	}
 	list := &metav1.PartialObjectMetadataList{}

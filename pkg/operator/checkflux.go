@@ -58,7 +58,7 @@ func (c *checker) applier(tenant *v1alpha1.Tenant, object *unstructured.Unstruct
 	}
 	want := cmp.Or(onboard.Account(tenant), tenant.Name)
 	_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")
-	account, home := text("serviceAccountName"), object.GetNamespace() == tenant.Spec.Home
+	account, home := text("serviceAccountName"), object.GetNamespace() == tenant.Spec.HomeNamespace
 	switch {
 	case remote:
 		c.add(tenant.Name, findingOtherAccount, where, "acts with the credentials of spec.kubeConfig, which no rule of the Tenant bounds: remove them")
@@ -67,6 +67,6 @@ func (c *checker) applier(tenant *v1alpha1.Tenant, object *unstructured.Unstruct
 	case account != want && home:
 		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s and not as the team's: set spec.serviceAccountName to %s", account, want)
 	case account != want:
-		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s, which whoever may edit the namespace may use: move it to home %s, where it acts as %s", account, tenant.Spec.Home, want)
+		c.add(tenant.Name, findingOtherAccount, where, "acts as ServiceAccount %s, which whoever may edit the namespace may use: move it to home %s, where it acts as %s", account, tenant.Spec.HomeNamespace, want)
 	}
 }

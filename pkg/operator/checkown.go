@@ -17,8 +17,8 @@ import (
 func (e *Engine) CheckOwn(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) (found []Finding, skipped []string, err error) {
 	c := &checker{Engine: e, world: &world{all: []*v1alpha1.Tenant{tenant}, tenants: resource.NewTenants([]*v1alpha1.Tenant{tenant})}, roles: map[rbacv1.RoleRef][]rights.Rule{}}
 	skipped = []string{"guardrails, conflicts with other Tenants, namespaces without a Tenant, and differences from what the Tenant says: they need the right to list Tenants and namespaces"}
-	namespaces := []string{tenant.Spec.Home}
-	if namespace != tenant.Spec.Home {
+	namespaces := []string{tenant.Spec.HomeNamespace}
+	if namespace != tenant.Spec.HomeNamespace {
 		namespaces = append(namespaces, namespace)
 	}
 	for _, namespace := range namespaces {

@@ -31,7 +31,7 @@ func TestATeamsOwnCheckRunsWhatItMayAndNamesWhatItSkips(t *testing.T) {
 		},
 	}).Build()
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
-	tenant.Spec.Home, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
+	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
 	found, skipped, err := New(c, Options{}).CheckOwn(t.Context(), tenant, "iris-web")
 	require.NoError(t, err)
 	require.Len(t, found, 2, "neither namespace has a default-deny")

@@ -46,7 +46,7 @@ func (e *Engine) Delete(ctx context.Context, tenant *v1alpha1.Tenant) (*Deletion
 	doomed := map[string]bool{}
 	for i := range namespaces.Items {
 		namespace := &namespaces.Items[i]
-		doomed[namespace.Name] = namespace.DeletionTimestamp != nil || tenant.Spec.OnDelete == v1alpha1.OnDeleteDeleteMade && made(namespace, tenant.Name)
+		doomed[namespace.Name] = namespace.DeletionTimestamp != nil || tenant.Spec.NamespaceReclaimPolicy == v1alpha1.NamespaceReclaimPolicyDeleteCreated && made(namespace, tenant.Name)
 	}
 	for _, flux := range []bool{true, false} {
 		for _, found := range existing.items {
@@ -93,7 +93,7 @@ func (e *Engine) endMaker(ctx context.Context, tenant *v1alpha1.Tenant, report *
 
 // take removes one object. One of Flux is pending until its finalizers have ended.
 func (e *Engine) take(ctx context.Context, tenant *v1alpha1.Tenant, found *item, deletion *Deletion) error {
-	if found.kind.Kind == kindKustomization && tenant.Spec.OnDelete != v1alpha1.OnDeleteDeleteMade && !e.options.DryRun && found.DeletionTimestamp == nil {
+	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1alpha1.NamespaceReclaimPolicyDeleteCreated && !e.options.DryRun && found.DeletionTimestamp == nil {
 		object := found.DeepCopy()
 		if err := e.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(orphan)), client.FieldOwner(FieldManager)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("make Flux leave alone what %s applied: %w", refOf(found), err)
@@ -125,7 +125,7 @@ func (e *Engine) leave(ctx context.Context, tenant *v1alpha1.Tenant, namespace *
 			return nil
 		}
 		return e.drop(ctx, &item{PartialObjectMetadata: metadata(namespace)}, false, &deletion.Report)
-	case namespace.Annotations[v1alpha1.AnnotationMade] == "":
+	case namespace.Annotations[v1alpha1.AnnotationCreated] == "":
 		deletion.Adopted = append(deletion.Adopted, namespace.Name)
 	default:
 		deletion.Kept = append(deletion.Kept, namespace.Name)

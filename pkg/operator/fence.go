@@ -88,10 +88,10 @@ func stray(tenant *v1alpha1.Tenant) *corev1.Namespace {
 	if strings.HasPrefix(name, tenant.Spec.NamespacePrefix) && tenant.Spec.NamespacePrefix != "" {
 		name = "b" + name
 	}
-	for name == tenant.Spec.Home || slices.Contains(tenant.Spec.Namespaces, name) {
+	for name == tenant.Spec.HomeNamespace || slices.Contains(tenant.Spec.Namespaces, name) {
 		name += "x"
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationMade: tenant.Name},
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationCreated: tenant.Name},
 		Labels: map[string]string{v1alpha1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
 }
 

@@ -94,7 +94,7 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 				}
 				asked = namespace.Name
 				require.Equal(t, c.tenant.Name, namespace.Labels[v1alpha1.LabelTenant])
-				require.Equal(t, c.tenant.Name, namespace.Annotations[v1alpha1.AnnotationMade], "the other policy would refuse it, which proves nothing")
+				require.Equal(t, c.tenant.Name, namespace.Annotations[v1alpha1.AnnotationCreated], "the other policy would refuse it, which proves nothing")
 				return c.answer
 			}}, objects...)}
 			err := f.Prove(t.Context())

@@ -15,11 +15,11 @@ import (
 
 // Row is one Tenant of a list.
 type Row struct {
-	Name       string
-	Home       string
-	Namespaces int // besides home
-	Decides    string
-	Reconciler string // namespace/name of its account, "" if it has none
+	Name        string
+	Home        string
+	Namespaces  int // besides home
+	PolicyLevel string
+	Reconciler  string // namespace/name of its account, "" if it has none
 	// Ready and Provisioned are statuses of conditions, with the reason unless True.
 	Ready, Provisioned string
 }
@@ -40,15 +40,15 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 	}
 	var rows []Row
 	for _, tenant := range w.all {
-		row := Row{Name: tenant.Name, Home: tenant.Spec.Home, Decides: string(tenant.Spec.Verification.Decides),
+		row := Row{Name: tenant.Name, Home: tenant.Spec.HomeNamespace, PolicyLevel: string(tenant.Spec.Verification.PolicyLevel),
 			Ready: conditionText(tenant, v1alpha1.ConditionReady), Provisioned: conditionText(tenant, v1alpha1.ConditionProvisioned)}
 		for _, member := range w.tenants.Members(tenant, w.namespaces) {
-			if member != tenant.Spec.Home {
+			if member != tenant.Spec.HomeNamespace {
 				row.Namespaces++
 			}
 		}
 		if account := onboard.Account(tenant); account != "" {
-			row.Reconciler = tenant.Spec.Home + "/" + account
+			row.Reconciler = tenant.Spec.HomeNamespace + "/" + account
 		}
 		rows = append(rows, row)
 	}

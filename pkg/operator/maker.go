@@ -46,7 +46,7 @@ func maker(tenant *v1alpha1.Tenant) *rbacv1.Subject {
 	if tenant == nil || tenant.Spec.Reconciler == nil || !tenant.Spec.Reconciler.CreateNamespaces {
 		return nil
 	}
-	return &rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: tenant.Spec.Home, Name: onboard.Account(tenant)}
+	return &rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: tenant.Spec.HomeNamespace, Name: onboard.Account(tenant)}
 }
 
 // makerOf returns the ClusterRoleBinding of a Tenant's account to [onboard.RoleNamespaceMaker],
@@ -143,7 +143,7 @@ func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, nam
 func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1alpha1.Tenant {
 	var named *v1alpha1.Tenant
 	for _, t := range c.all {
-		if home := homeOf(s); home != "" && home == t.Spec.Home {
+		if home := homeOf(s); home != "" && home == t.Spec.HomeNamespace {
 			return t
 		}
 		if account := maker(t); onboard.NamespaceMaker(t.Name) == binding.Name || account != nil && len(strangers(binding, account)) < len(binding.Subjects) {

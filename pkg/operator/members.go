@@ -33,7 +33,7 @@ func (e *Engine) members(ctx context.Context, w *world, tenant *v1alpha1.Tenant,
 		if err != nil {
 			return nil, err
 		}
-		if m == nil && namespace.Name == tenant.Spec.Home {
+		if m == nil && namespace.Name == tenant.Spec.HomeNamespace {
 			return nil, nil
 		}
 		if m != nil {
@@ -123,11 +123,11 @@ func (m *member) mark(rendered client.Object, tenant string) {
 	}
 	switch {
 	case m.existing == nil:
-		annotations[v1alpha1.AnnotationMade] = tenant
+		annotations[v1alpha1.AnnotationCreated] = tenant
 	case m.adopt:
 		annotations[v1alpha1.AnnotationAdopted] = tenant
 	default:
-		for _, name := range []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted} {
+		for _, name := range []string{v1alpha1.AnnotationCreated, v1alpha1.AnnotationAdopted} {
 			if value, ok := m.existing.Annotations[name]; ok && owns(m.existing, "f:annotations", name) {
 				annotations[name] = value
 			}
@@ -147,7 +147,7 @@ func (m *member) mark(rendered client.Object, tenant string) {
 
 // made reports whether a namespace was made for a Tenant, and may go with it.
 func made(namespace client.Object, tenant string) bool {
-	return namespace.GetAnnotations()[v1alpha1.AnnotationMade] == tenant && namespace.GetLabels()[v1alpha1.LabelTenant] == tenant
+	return namespace.GetAnnotations()[v1alpha1.AnnotationCreated] == tenant && namespace.GetLabels()[v1alpha1.LabelTenant] == tenant
 }
 
 // owns reports whether a label or annotation was applied by [FieldManager].

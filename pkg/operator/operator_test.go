@@ -34,7 +34,7 @@ func fakeClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 }
 
 func team(name string, namespaces ...string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}, Spec: v1alpha1.TenantSpec{Home: name, Namespaces: namespaces}}
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}, Spec: v1alpha1.TenantSpec{HomeNamespace: name, Namespaces: namespaces}}
 }
 
 func namespaceOf(tenant, name string) *corev1.Namespace {
@@ -134,17 +134,17 @@ func TestANamespaceKeepsAStricterPodSecurityOfOthers(t *testing.T) {
 
 func TestANamespaceSaysHowItCameToItsTenant(t *testing.T) {
 	old := namespaceOf("green", "web")
-	old.Annotations = map[string]string{v1alpha1.AnnotationMade: "green"}
+	old.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green"}
 	mine := old.DeepCopy()
 	mine.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
-		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:landwaiter.dev/made":{}}}}`)}}
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:landwaiter.dev/created":{}}}}`)}}
 	for about, c := range map[string]struct {
 		member member
 		want   map[string]string
 	}{
-		"made":                         {member{}, map[string]string{v1alpha1.AnnotationMade: "green"}},
+		"made":                         {member{}, map[string]string{v1alpha1.AnnotationCreated: "green"}},
 		"adopted":                      {member{existing: namespaceOf("", "web"), adopt: true}, map[string]string{v1alpha1.AnnotationAdopted: "green"}},
-		"made before":                  {member{existing: mine}, map[string]string{v1alpha1.AnnotationMade: "green"}},
+		"made before":                  {member{existing: mine}, map[string]string{v1alpha1.AnnotationCreated: "green"}},
 		"somebody else says it was so": {member{existing: old}, map[string]string{}},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -190,21 +190,21 @@ func TestWhatIsRefusedForGoodIsAProblemAndWhatIsNotIsAnError(t *testing.T) {
 func TestFlagsAddToWhatATenantHas(t *testing.T) {
 	live := team("green", "a")
 	live.Spec.Isolation.PodSecurity = v1alpha1.PodSecurityBaseline
-	live.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "x"}}
+	live.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "x"}}
 	live.Spec.Reconciler = &v1alpha1.TenantReconciler{ClusterRole: "edit", Variables: map[string]v1alpha1.Variable{"A": "1", "B": "2"}}
 	e := New(fakeClient(t, interceptor.Funcs{}, live), Options{})
 	asked := team("green", "b", "a")
-	asked.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "y"}}
+	asked.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "y"}}
 	asked.Spec.Reconciler = &v1alpha1.TenantReconciler{Variables: map[string]v1alpha1.Variable{"B": "3"}}
 	merged, before, err := e.Merge(t.Context(), asked)
 	require.NoError(t, err)
 	require.Equal(t, "green", before.Name)
 	require.Equal(t, []string{"a", "b"}, merged.Spec.Namespaces)
 	require.Equal(t, v1alpha1.PodSecurityBaseline, merged.Spec.Isolation.PodSecurity)
-	require.Len(t, merged.Spec.People.Admins, 2)
+	require.Len(t, merged.Spec.Access.Admins, 2)
 	require.Equal(t, &v1alpha1.TenantReconciler{ClusterRole: "edit", Variables: map[string]v1alpha1.Variable{"A": "1", "B": "3"}}, merged.Spec.Reconciler)
 
-	asked.Spec.Home = "elsewhere"
+	asked.Spec.HomeNamespace = "elsewhere"
 	_, _, err = e.Merge(t.Context(), asked)
 	require.ErrorContains(t, err, "the home of Tenant green is green, and cannot be changed to elsewhere")
 }
@@ -235,7 +235,7 @@ func TestWhatAFileNoLongerSaysIsTakenOffTheTenant(t *testing.T) {
 	require.Nil(t, saved.Spec.Reconciler)
 	require.Equal(t, live.Labels, saved.Labels)
 
-	saved.Spec.Verification.Decides = v1alpha1.DecidesNamespace
+	saved.Spec.Verification.PolicyLevel = v1alpha1.PolicyLevelNamespace
 	_, result, err = e.Save(t.Context(), team("green", "a"), saved)
 	require.NoError(t, err)
 	require.Equal(t, Unchanged, result, "what the API server filled in is no difference")
@@ -279,12 +279,12 @@ func TestListsNamespacesWithTheNameThatTheirTenantHasThere(t *testing.T) {
 
 func TestObjectsOfFluxGoFirstAndNamespacesThatWereAdoptedNever(t *testing.T) {
 	made := namespaceOf("green", "made")
-	made.Annotations = map[string]string{v1alpha1.AnnotationMade: "green"}
+	made.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green"}
 	forOther := namespaceOf("green", "for-other")
-	forOther.Annotations = map[string]string{v1alpha1.AnnotationMade: "other"}
+	forOther.Annotations = map[string]string{v1alpha1.AnnotationCreated: "other"}
 	adopted := namespaceOf("green", "adopted")
 	tenant := team("green")
-	tenant.Spec.OnDelete = v1alpha1.OnDeleteDeleteMade
+	tenant.Spec.NamespaceReclaimPolicy = v1alpha1.NamespaceReclaimPolicyDeleteCreated
 	c := fakeClient(t, interceptor.Funcs{}, made, forOther, adopted)
 	deletion, err := New(c, Options{}).Delete(t.Context(), tenant)
 	require.NoError(t, err)

@@ -87,7 +87,7 @@ func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespa
 			labels = append(labels, name)
 		}
 	}
-	return e.release(ctx, namespace, []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted}, report, labels...)
+	return e.release(ctx, namespace, []string{v1alpha1.AnnotationCreated, v1alpha1.AnnotationAdopted}, report, labels...)
 }
 
 // release takes labels and annotations off an object that stays.

@@ -32,7 +32,7 @@ func crowded(name string, labels, annotations map[string]string) metav1.ObjectMe
 
 func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
 	labels := map[string]string{v1alpha1.LabelTenant: "iris", onboard.LabelHome: "iris", onboard.LabelDemo: "iris", v1alpha1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
-	annotations := map[string]string{v1alpha1.AnnotationMade: "iris", v1alpha1.AnnotationAdopted: "iris"}
+	annotations := map[string]string{v1alpha1.AnnotationCreated: "iris", v1alpha1.AnnotationAdopted: "iris"}
 	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: "1", ResourceVersion: "7", Labels: labels, Annotations: annotations,
@@ -54,7 +54,7 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, made))
 		require.Equal(t, "green", made.Name)
 		made.Labels[v1alpha1.LabelHome], made.Labels[onboard.LabelDemo] = "green", "green"
-		made.Annotations = map[string]string{v1alpha1.AnnotationMade: "green", v1alpha1.AnnotationAdopted: "green"}
+		made.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green", v1alpha1.AnnotationAdopted: "green"}
 		return made
 	}
 	want, large := namespace(), namespace()
@@ -86,10 +86,10 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, large.Size(), 4<<10)
 	require.Equal(t, want.Labels, large.Labels, "all that the platform sets")
-	require.Equal(t, "green", large.Annotations[v1alpha1.AnnotationMade])
+	require.Equal(t, "green", large.Annotations[v1alpha1.AnnotationCreated])
 	require.NotEqual(t, "green", large.Annotations[v1alpha1.AnnotationAdopted], "what is cut is nobody's name")
 	require.True(t, owns(large, "f:labels", podSecurity+"enforce"))
-	require.True(t, owns(large, "f:annotations", v1alpha1.AnnotationMade))
+	require.True(t, owns(large, "f:annotations", v1alpha1.AnnotationCreated))
 	again := large.DeepCopy()
 	_, err = reduce(again)
 	require.NoError(t, err)

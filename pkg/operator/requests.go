@@ -108,7 +108,7 @@ func saidLabelNames() []string {
 }
 
 func saidAnnotationNames() []string {
-	return []string{v1alpha1.AnnotationMade, v1alpha1.AnnotationAdopted}
+	return []string{v1alpha1.AnnotationCreated, v1alpha1.AnnotationAdopted}
 }
 
 // saidLabels returns the labels by which the platform says what a namespace is.
@@ -235,11 +235,11 @@ func (r *reconciler) tenants() handler.Funcs {
 // rivals reports whether two Tenants may claim one namespace.
 func rivals(a, b *v1alpha1.Tenant) bool {
 	claims := func(t *v1alpha1.Tenant, namespace string) bool {
-		return namespace == t.Spec.Home || slices.Contains(t.Spec.Namespaces, namespace) || t.Spec.NamespacePrefix != "" && strings.HasPrefix(namespace, t.Spec.NamespacePrefix)
+		return namespace == t.Spec.HomeNamespace || slices.Contains(t.Spec.Namespaces, namespace) || t.Spec.NamespacePrefix != "" && strings.HasPrefix(namespace, t.Spec.NamespacePrefix)
 	}
 	for _, pair := range [][2]*v1alpha1.Tenant{{a, b}, {b, a}} {
 		one, other := pair[0], pair[1]
-		if slices.ContainsFunc(append([]string{one.Spec.Home}, one.Spec.Namespaces...), func(n string) bool { return claims(other, n) }) ||
+		if slices.ContainsFunc(append([]string{one.Spec.HomeNamespace}, one.Spec.Namespaces...), func(n string) bool { return claims(other, n) }) ||
 			one.Spec.NamespacePrefix != "" && other.Spec.NamespacePrefix != "" && strings.HasPrefix(one.Spec.NamespacePrefix, other.Spec.NamespacePrefix) {
 			return true
 		}

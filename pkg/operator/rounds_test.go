@@ -40,7 +40,7 @@ func newOperated(t *testing.T, namespaces ...string) *operated {
 	o := &operated{}
 	tenant := team("green", namespaces...)
 	tenant.Finalizers = []string{Finalizer}
-	tenant.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
+	tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
 	objects := []client.Object{tenant, namespaceOf("green", "green")}
 	for _, name := range namespaces {
 		objects = append(objects, namespaceOf("green", name))

@@ -39,12 +39,12 @@ func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, liv
 // Combine returns a Tenant with what is asked for added to it: lists grow, other values are
 // replaced, and what nobody mentions stays.
 func Combine(live, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
-	if asked.Spec.Home == asked.Name { // what a command fills in if nobody says which
+	if asked.Spec.HomeNamespace == asked.Name { // what a command fills in if nobody says which
 		asked = asked.DeepCopy()
-		asked.Spec.Home = live.Spec.Home
+		asked.Spec.HomeNamespace = live.Spec.HomeNamespace
 	}
-	if asked.Spec.Home != live.Spec.Home {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home, or make another Tenant", live.Name, live.Spec.Home, asked.Spec.Home))
+	if asked.Spec.HomeNamespace != live.Spec.HomeNamespace {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the home of Tenant %s is %s, and cannot be changed to %s: leave out --home-namespace, or make another Tenant", live.Name, live.Spec.HomeNamespace, asked.Spec.HomeNamespace))
 	}
 	convert := runtime.DefaultUnstructuredConverter
 	base, err := convert.ToUnstructured(live)

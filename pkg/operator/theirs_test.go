@@ -38,7 +38,7 @@ func TestOnlyWhatThePlatformSaysOnANamespaceMakesWork(t *testing.T) {
 		"the Tenant is taken off":  {func(n *corev1.Namespace) { delete(n.Labels, v1alpha1.LabelTenant) }, true},
 		"what Flux's tools set":    {func(n *corev1.Namespace) { n.Labels[v1alpha1.LabelFluxTenant] = "blue" }, true},
 		"pod security":             {func(n *corev1.Namespace) { n.Labels["pod-security.kubernetes.io/enforce"] = "privileged" }, true},
-		"how it came to be":        {func(n *corev1.Namespace) { n.Annotations = map[string]string{v1alpha1.AnnotationMade: "green"} }, true},
+		"how it came to be":        {func(n *corev1.Namespace) { n.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green"} }, true},
 		"its end":                  {func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{} }, true},
 		"another one of that name": {func(n *corev1.Namespace) { n.UID = "2" }, true},
 	} {

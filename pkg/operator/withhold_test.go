@@ -64,8 +64,8 @@ func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			tenant := team("green", "web")
-			tenant.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
-			tenant.Spec.People.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "devs"}}
+			tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
+			tenant.Spec.Access.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "devs"}}
 			tenant.Spec.Isolation.Registries = []string{"registry.example.com/green/"}
 			tenant.Spec.Isolation.Quota = quotaOf("5")
 			var applied []string
@@ -94,7 +94,7 @@ func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 func TestWhoLosesRightsLosesThemThoughARestrictionFails(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "networkpolicies"}, "default-deny", errors.New("no"))
 	tenant := team("green", "web")
-	tenant.Spec.People.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "those who stay"}}
+	tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "those who stay"}}
 	there := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "green-admins",
 		Labels: map[string]string{v1alpha1.LabelTenant: "green", v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}}}
 	var applied []string

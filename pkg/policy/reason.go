@@ -46,12 +46,12 @@ const (
 
 // Reasons of the condition ExpiresSoon.
 const (
-	ReasonEndsSoon  Reason = "EndsSoon"  // something in the resource ends within its notice
-	ReasonEnded     Reason = "Ended"     // something in the resource has ended and is still there
-	ReasonLasts     Reason = "Lasts"     // nothing in the resource ends within its notice
-	ReasonNeverEnds Reason = "NeverEnds" // nothing in the resource has an end
-	// ReasonEndUnknown says that the material, or what it says of its end, cannot be read.
-	ReasonEndUnknown Reason = "EndUnknown"
+	ReasonExpiring    Reason = "Expiring"    // something in the resource ends within its notice
+	ReasonExpired     Reason = "Expired"     // something in the resource has ended and is still there
+	ReasonNotExpiring Reason = "NotExpiring" // nothing in the resource ends within its notice
+	ReasonNoExpiry    Reason = "NoExpiry"    // nothing in the resource has an end
+	// ReasonExpiryUnknown says that the material, or what it says of its end, cannot be read.
+	ReasonExpiryUnknown Reason = "ExpiryUnknown"
 )
 
 // Reasons of failures to read evidence.

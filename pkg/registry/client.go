@@ -81,9 +81,9 @@ type Store struct {
 	// Mirrors are read in place of Registries, the first that has the image.
 	Mirrors []Mirror
 	// Evidence lists repositories that are searched for signatures and attestations too,
-	// or instead of all others if EvidenceOnly is set.
-	Evidence     []Location
-	EvidenceOnly bool
+	// or instead of all others if EvidenceExclusive is set.
+	Evidence          []Location
+	EvidenceExclusive bool
 	// Broken, if set, says why the store is unusable: every call for its registries
 	// then fails permanently. Without registries it applies to all hosts.
 	Broken string

@@ -64,7 +64,7 @@ func (s *session) Places(ref image.Reference) verify.Places {
 	if origin {
 		places.Content = add(places.Content, own)
 	}
-	if !store.EvidenceOnly {
+	if !store.EvidenceExclusive {
 		places.Evidence = slices.Clone(places.Content)
 	}
 	for _, location := range store.Evidence {

@@ -63,7 +63,7 @@ func TestARepositoryThatDoesNotExistHoldsNothingUnlessItIsTheImagesOwn(t *testin
 				client := registry.NewClient(registry.Options{})
 				t.Cleanup(client.Close)
 				access := registry.Access{Namespace: "team-a", Hosts: plain(h.Host()), Stores: []registry.Store{{
-					Registries: []string{h.Host()}, Evidence: []registry.Location{{Template: template}}, EvidenceOnly: true}}}
+					Registries: []string{h.Host()}, Evidence: []registry.Location{{Template: template}}, EvidenceExclusive: true}}}
 				own := access
 				own.Stores = nil
 				if repository != "" {

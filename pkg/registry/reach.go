@@ -28,8 +28,8 @@ type Proxy struct {
 	// Own replaces the proxy of the environment, but for the hosts of Bypass.
 	Own    *egress.Proxy
 	Bypass egress.Bypass
-	// AlsoFor are hosts that registries lead to and that are reached the same way.
-	AlsoFor []image.HostPattern
+	// AdditionalHosts are hosts that registries lead to and that are reached the same way.
+	AdditionalHosts []image.HostPattern
 	// Broken, if set, says why the proxy cannot be used. Its hosts are then not reached.
 	Broken string
 	// Hidden says that Broken is about what whoever asks may not read.
@@ -47,7 +47,7 @@ func (s Store) takesAll() bool { return s.Broken != "" && len(s.Registries)+len(
 // WithoutPlaces returns the store without mirrors and evidence repositories: how its
 // registries are reached, and nothing else.
 func (s Store) WithoutPlaces() Store {
-	s.Mirrors, s.Evidence, s.EvidenceOnly = nil, nil, false
+	s.Mirrors, s.Evidence, s.EvidenceExclusive = nil, nil, false
 	return s
 }
 
@@ -125,7 +125,7 @@ func (c *Client) proxy(a Access, origin, host, address string) (*egress.Proxy, e
 	rule, listed := a.rule(host)
 	if !listed {
 		of, _ := a.rule(origin)
-		if of.Proxy == nil || !slices.ContainsFunc(of.Proxy.AlsoFor, func(p image.HostPattern) bool { return p.Match(host) }) {
+		if of.Proxy == nil || !slices.ContainsFunc(of.Proxy.AdditionalHosts, func(p image.HostPattern) bool { return p.Match(host) }) {
 			return nil, nil //nolint:nilnil // direct
 		}
 		rule.Proxy = of.Proxy

@@ -25,11 +25,11 @@ func pattern(t *testing.T, text string) image.HostPattern {
 
 func TestOnlyListedHostsAndThoseThatTheirStoreAddsUseAProxy(t *testing.T) {
 	environment := &egress.Environment{Proxy: &egress.Proxy{Address: "environment:3128"}, Bypass: egress.NewBypass(".direct.example")}
-	own := &Proxy{Own: &egress.Proxy{Address: "own:3128"}, Bypass: egress.NewBypass("near.example.com"), AlsoFor: []image.HostPattern{pattern(t, "*.cdn.example.net")}}
+	own := &Proxy{Own: &egress.Proxy{Address: "own:3128"}, Bypass: egress.NewBypass("near.example.com"), AdditionalHosts: []image.HostPattern{pattern(t, "*.cdn.example.net")}}
 	access := Access{Hosts: map[string]HostRule{
 		"plain.example.com": {Private: true}, "own.example.com": {Private: true, Proxy: own}, "near.example.com": {Proxy: own}, "a.direct.example": {},
 		"http.example.com": {PlainHTTP: true}, "broken.example.com": {Proxy: &Proxy{Broken: "ClusterStore corp cannot be used"}},
-		"more.example.com": {Proxy: &Proxy{AlsoFor: []image.HostPattern{pattern(t, "tokens.example.net")}}}, "docker.io": {}},
+		"more.example.com": {Proxy: &Proxy{AdditionalHosts: []image.HostPattern{pattern(t, "tokens.example.net")}}}, "docker.io": {}},
 		Patterns: []PatternRule{{Hosts: pattern(t, "*.corp.example.com"), Rule: HostRule{Private: true, Proxy: own}}}}
 	for _, c := range []struct{ origin, host, want string }{
 		{"plain.example.com", "plain.example.com", "environment:3128"},

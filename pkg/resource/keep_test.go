@@ -112,7 +112,7 @@ func TestATenantKeepsAllButManagedFields(t *testing.T) {
 
 // A Tenant that counts as unreadable denies every image whose namespace may be its own.
 func TestNobodyForgesTheSizeOfATenant(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"landwaiter.dev/spec-bytes": "1000000"}}, Spec: v1alpha1.TenantSpec{Home: "iris"}}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"landwaiter.dev/spec-bytes": "1000000"}}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris"}}
 	require.NoError(t, resource.Keep(tenant))
 	require.NoError(t, resource.Oversized(tenant))
 }

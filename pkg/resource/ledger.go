@@ -159,7 +159,7 @@ func (l *Ledger) know(tenant *v1alpha1.Tenant) {
 func membership(tenant *v1alpha1.Tenant) *v1alpha1.Tenant {
 	is := &v1alpha1.Tenant{}
 	is.Name, is.CreationTimestamp = tenant.Name, tenant.CreationTimestamp
-	is.Spec.Home, is.Spec.Namespaces, is.Spec.NamespacePrefix = tenant.Spec.Home, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix
+	is.Spec.HomeNamespace, is.Spec.Namespaces, is.Spec.NamespacePrefix = tenant.Spec.HomeNamespace, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix
 	return is
 }
 

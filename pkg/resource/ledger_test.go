@@ -161,7 +161,7 @@ func namesOf(prefix string, n int) (names []string) {
 
 func tenantWith(name string, members ...string) *v1alpha1.Tenant {
 	tenant := &v1alpha1.Tenant{}
-	tenant.Name, tenant.Spec.Home, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, name, members, name+"-"
+	tenant.Name, tenant.Spec.HomeNamespace, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, name, members, name+"-"
 	return tenant
 }
 

@@ -73,8 +73,8 @@ func olderFirst(x, y *v1alpha1.Tenant) int {
 
 // listedBy returns the namespaces that a Tenant names itself: home, then the others.
 func listedBy(tenant *v1alpha1.Tenant) []string {
-	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.Home })
-	return append([]string{tenant.Spec.Home}, others...)
+	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	return append([]string{tenant.Spec.HomeNamespace}, others...)
 }
 
 // overlapping returns the oldest Tenant whose prefix begins with the given one, or the
@@ -137,13 +137,13 @@ func (t *Tenants) Namespaces(tenant *v1alpha1.Tenant, existing []corev1.Namespac
 		switch {
 		case namespace.DeletionTimestamp != nil:
 			states[namespace.Name] = v1alpha1.NamespaceTerminating
-		case namespace.Name == tenant.Spec.Home:
+		case namespace.Name == tenant.Spec.HomeNamespace:
 			states[namespace.Name] = v1alpha1.NamespaceHome
 		}
 	}
 	var found []v1alpha1.TenantNamespace
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(n string) bool { return n == tenant.Spec.Home })
-	for _, name := range append([]string{tenant.Spec.Home}, names...) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
+	for _, name := range append([]string{tenant.Spec.HomeNamespace}, names...) {
 		if t.Holder(name) != tenant {
 			states[name] = v1alpha1.NamespaceConflict
 		}

@@ -13,7 +13,7 @@ import (
 
 // made is a Tenant that was created in a year.
 func made(year int, name, home, prefix string, namespaces ...string) *v1alpha1.Tenant {
-	t := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: home, NamespacePrefix: prefix, Namespaces: namespaces}}
+	t := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: home, NamespacePrefix: prefix, Namespaces: namespaces}}
 	t.Name, t.CreationTimestamp = name, metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 	return t
 }

@@ -45,11 +45,11 @@ func (team Team) inClusters(p Platform, t *Tree) error {
 		lists := []list{{"tenant.yaml", set.tenant}, {"namespace.yaml", set.namespaces}, {"rbac.yaml", set.rights}, {"sync.yaml", set.sync}}
 		var patches []object
 		if !app.Shared {
-			source, release := app.release(team.Tenant.Spec.Home, team.Tenant.Name+"-"+app.Name)
+			source, release := app.release(team.Tenant.Spec.HomeNamespace, team.Tenant.Name+"-"+app.Name)
 			release["spec"].(object)["serviceAccountName"] = account
 			team.target(release["spec"].(object))
 			lists = append(lists, list{app.Name + ".yaml", []object{source, release}})
-			patches = ownValues(t, folder, named(team.Tenant.Spec.Home, app.Name), object{"replicaCount": 1})
+			patches = ownValues(t, folder, named(team.Tenant.Spec.HomeNamespace, app.Name), object{"replicaCount": 1})
 		}
 		resources := team.files(t, folder, lists)
 		if app.Shared {
@@ -135,6 +135,6 @@ func (team Team) shared(t *Tree, folder, account string) []object {
 	values := ownValues(t, folder, object{"name": team.App.Name}, object{"replicaCount": 1})
 	return append([]object{{"path": file}}, append(values, object{
 		"target": object{"kind": "(HelmRelease|HelmRepository|OCIRepository|GitRepository)"},
-		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.Home}}),
+		"patch":  encode([]object{{"op": "add", "path": "/metadata/namespace", "value": team.Tenant.Spec.HomeNamespace}}),
 	})...)
 }

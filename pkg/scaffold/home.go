@@ -15,7 +15,7 @@ type HomeError struct{ File, Tenant, Before, After string }
 
 // Error says what to do.
 func (e *HomeError) Error() string {
-	return fmt.Sprintf("%s: the home of Tenant %s is %s, and cannot be changed to %s: set spec.home back, or remove the team and add it with another name",
+	return fmt.Sprintf("%s: the home of Tenant %s is %s, and cannot be changed to %s: set spec.homeNamespace back, or remove the team and add it with another name",
 		e.File, e.Tenant, e.Before, e.After)
 }
 
@@ -45,8 +45,8 @@ func (team Team) KeepsHome(dir string, tree Tree) error {
 			if textOf(document, "kind") != "RoleBinding" || metadata == nil || textOf(metadata, "name") != onboard.RoleMaterial {
 				continue
 			}
-			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.Home {
-				return &HomeError{File: file.Path, Tenant: team.Tenant.Name, Before: before, After: team.Tenant.Spec.Home}
+			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.HomeNamespace {
+				return &HomeError{File: file.Path, Tenant: team.Tenant.Name, Before: before, After: team.Tenant.Spec.HomeNamespace}
 			}
 		}
 	}

@@ -111,7 +111,9 @@ func (c *checker) beyond(all *closure, tenant *v1alpha1.Tenant, holders *resourc
 	}
 	for _, o := range all.objects {
 		binding, ok := bindingOf(o.Unstructured)
-		if !ok || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return isAccount(s, binding.Namespace, tenant.Spec.Home, account) }) {
+		if !ok || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool {
+			return isAccount(s, binding.Namespace, tenant.Spec.HomeNamespace, account)
+		}) {
 			continue
 		}
 		where, own := "in namespace "+binding.Namespace, false

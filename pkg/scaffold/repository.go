@@ -93,7 +93,7 @@ func (r Repository) workloads() string {
 
 // flux adds a base and a folder for each environment.
 func (r Repository) flux(t *Tree) {
-	home := r.Tenant.Spec.Home
+	home := r.Tenant.Spec.HomeNamespace
 	source, release := r.App.release(home, "")
 	spec := release["spec"].(object)
 	spec["serviceAccountName"] = onboard.Account(r.Tenant)
@@ -170,7 +170,7 @@ func (r Repository) arc(t *Tree) {
 // verification adds the team's own rules for its images, in home.
 func (r Repository) verification(t *Tree) {
 	resource := func(kind, name string, spec object) object {
-		return object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.Home, name), "spec": spec}
+		return object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}
 	}
 	t.add("verification/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
 	t.add("verification/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",

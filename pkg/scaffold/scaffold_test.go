@@ -23,7 +23,7 @@ const recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8
 // team is a Tenant with a repository and a namespace for its workloads.
 func team(name string, change func(*v1alpha1.TenantSpec)) *v1alpha1.Tenant {
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{
-		Home: name, Namespaces: []string{name + "-web"}, NamespacePrefix: name + "-",
+		HomeNamespace: name, Namespaces: []string{name + "-web"}, NamespacePrefix: name + "-",
 		Reconciler: &v1alpha1.TenantReconciler{CreateNamespaces: true, Source: &v1alpha1.TenantSource{URL: "https://github.com/example/" + name}}}}
 	if change != nil {
 		change(&tenant.Spec)
@@ -34,7 +34,7 @@ func team(name string, change func(*v1alpha1.TenantSpec)) *v1alpha1.Tenant {
 // alone is a Tenant whose home is its only namespace, with an account for its charts.
 func alone(name string) *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.TenantSpec{Home: name, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: name}}}
+		Spec: v1alpha1.TenantSpec{HomeNamespace: name, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: name}}}
 }
 
 func web(shared bool) App {
@@ -361,7 +361,7 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 // Without its form, an operator would give the objects other names than the tree does.
 func TestATenantOfTheDemoKeepsItsForm(t *testing.T) {
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "sometenant", Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}},
-		Spec: v1alpha1.TenantSpec{Home: "foo", Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "foo", Source: &v1alpha1.TenantSource{URL: "https://github.com/example/demo"}}}}
+		Spec: v1alpha1.TenantSpec{HomeNamespace: "foo", Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "foo", Source: &v1alpha1.TenantSource{URL: "https://github.com/example/demo"}}}}
 	tree, err := NewTeam(Platform{Layout: LayoutFlux}, Team{Tenant: tenant})
 	require.NoError(t, err)
 	files := map[string]string{}

@@ -143,9 +143,9 @@ func limitsRegistries() bool {
 }
 
 // keepNamespaces keeps Flux from deleting the namespaces, and all that is in them, with the
-// files of a Tenant that says onDelete: Keep.
+// files of a Tenant that says namespaceReclaimPolicy: Retain.
 func (team Team) keepNamespaces() []object {
-	if team.Tenant.Spec.OnDelete == v1alpha1.OnDeleteDeleteMade {
+	if team.Tenant.Spec.NamespaceReclaimPolicy == v1alpha1.NamespaceReclaimPolicyDeleteCreated {
 		return nil
 	}
 	return []object{{
@@ -195,7 +195,7 @@ func (team Team) overlay(p Platform, place string) string {
 		"spec": object{"reconciler": object{"path": folder}}}}
 	if !p.Operator {
 		objects = append(objects, object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
-			"metadata": named(team.Tenant.Spec.Home, team.Tenant.Name), "spec": object{"path": folder}})
+			"metadata": named(team.Tenant.Spec.HomeNamespace, team.Tenant.Name), "spec": object{"path": folder}})
 	}
 	return document("", objects...)
 }

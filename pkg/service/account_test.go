@@ -73,8 +73,8 @@ func ofTwoTenants(t *testing.T, host string, more ...v1alpha1.Object) resource.O
 	signed := &v1alpha1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "signed"}}
 	signed.Spec.Type = v1alpha1.VerifierTypeCosign
 	signed.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{Home: "iris-0", NamespacePrefix: "iris-"}}
-	lily := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "lily"}, Spec: v1alpha1.TenantSpec{Home: "lily"}}
+	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-0", NamespacePrefix: "iris-"}}
+	lily := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "lily"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "lily"}}
 	o := resource.Objects{Resources: append([]v1alpha1.Object{store, keys, signed, iris, lily}, more...)}
 	for i := range members {
 		o.Namespaces = append(o.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("iris-%d", i), UID: types.UID(fmt.Sprint(i))}})

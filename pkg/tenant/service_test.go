@@ -157,7 +157,7 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 	set := &tenant.Set{}
 	service := tenant.NewService(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
 	require.Equal(t, verify.Namespace("iris-dev-1").Account(), service.Account("iris-dev-1"), "nothing is known yet")
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1alpha1.TenantSpec{Home: "iris", NamespacePrefix: "iris-dev-"}}
+	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
 	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1alpha1.Object{iris}}, nil, outside())
 	set.Swap(snapshot)
 	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose", verify.Cluster: "namespace/-"} {

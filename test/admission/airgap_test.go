@@ -127,7 +127,7 @@ func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 	section("Trust")
 	w.apply(t, policy(ns, "images", `{rules: [{images: ["`+w.Registry.Host()+`/airgap/keyless"], require: [{anyOf: [release]}]}, {images: ["**"], require: [{anyOf: [notation]}]}]}`))
 	w.admitted(t, ns, byIdentity)
-	said := w.conditionOf(t, v1alpha1.ConditionExpiresSoon, &v1alpha1.ClusterTrustStore{}, "", "company", metav1.ConditionTrue, "EndsSoon")
+	said := w.conditionOf(t, v1alpha1.ConditionExpiresSoon, &v1alpha1.ClusterTrustStore{}, "", "company", metav1.ConditionTrue, "Expiring")
 	require.Contains(t, said.Message, "TUF role targets, version 1 ends at")
 
 	section("Revocation lists")

@@ -71,7 +71,7 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 	}
 	w.denied(t, ns, w.unsigned)
 	require.False(t, time.Now().Before(until), "it was denied before the exception ended")
-	w.effective(t, &v1alpha1.ClusterException{}, "", "e2e-legacy", metav1.ConditionFalse, "Ended")
+	w.effective(t, &v1alpha1.ClusterException{}, "", "e2e-legacy", metav1.ConditionFalse, "Expired")
 }
 
 func TestATeamsExceptionCountsAsFarAsItIsDelegated(t *testing.T) {

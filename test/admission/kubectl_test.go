@@ -42,7 +42,7 @@ func (w *world) everyKind(ns string) string {
 		"\n---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterQuota, metadata: {name: e2e-columns}, spec: {namespaces: [" + ns + "], tenants: [e2e-columns], maxInFlight: 64}}\n" +
 		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Exception, metadata: {name: x, namespace: %s}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a]}}\n", ns, until) +
 		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterException, metadata: {name: e2e-columns}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a], namespaces: [%s]}}\n", until, ns) +
-		"---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: e2e-columns}, spec: {home: " + ns + "}}\n"
+		"---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: e2e-columns}, spec: {homeNamespace: " + ns + "}}\n"
 }
 
 // table asks for the columns that kubectl shows.

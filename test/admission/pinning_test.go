@@ -34,5 +34,5 @@ func (w *world) mutation(t *testing.T) onboard.Mutation {
 }
 
 func tenantOf(name, home string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: home}}
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: home}}
 }

@@ -23,7 +23,7 @@ import (
 func (w *world) team(t *testing.T, spec string, home string, others ...string) string {
 	t.Helper()
 	name := "team-" + home
-	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: %s}, spec: {home: %s, namespaces: [%s]%s}}", name, home, strings.Join(others, ", "), spec))
+	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s]%s}}", name, home, strings.Join(others, ", "), spec))
 	t.Cleanup(func() { w.release(t, name) })
 	return name
 }

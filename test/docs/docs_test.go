@@ -216,7 +216,7 @@ func TestEveryReasonOfAConditionIsExplained(t *testing.T) {
 			delete(explained, reason)
 		}
 		delete(explained, string(policy.ReasonPending)) // of both conditions
-		delete(explained, string(policy.ReasonEnded))   // of ExpiresSoon, and of exceptions that are no longer Effective
+		delete(explained, string(policy.ReasonExpired)) // of ExpiresSoon, and of exceptions that are no longer Effective
 		require.Empty(t, explained, "%s has no such reasons", condition)
 	}
 }

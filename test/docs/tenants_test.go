@@ -66,7 +66,7 @@ func TestTheSchemaOfTheTenantChartIsUpToDate(t *testing.T) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	require.NoError(t, yaml.Unmarshal(text, &definition))
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-	spec.Required = append(slices.DeleteFunc(spec.Required, func(field string) bool { return field == "home" }), "name")
+	spec.Required = append(slices.DeleteFunc(spec.Required, func(field string) bool { return field == "homeNamespace" }), "name")
 	length := int64(40)
 	spec.Properties["name"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: &length, Pattern: `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, Description: "Name of the Tenant."}
 

@@ -102,7 +102,7 @@ func TestRedirectsGoThroughTheProxyOnlyToHostsThatTheClusterStoreAdds(t *testing
 	s := serve(t, map[string]string{"cluster": store("", "corp", []string{"registry.corp.example"}, authority), "team-a": rules("team-a", key)}, "https_proxy="+p.url())
 	s.requireVerdict(t, undecided, "team-a", "registry.corp.example"+r.image, "cannot fetch")
 	p.requireOnly(t, "registry.corp.example:443")
-	s.write(t, "cluster", store("", "corp", []string{"registry.corp.example"}, authority, `proxy: {alsoFor: ["*.example.net"]}`))
+	s.write(t, "cluster", store("", "corp", []string{"registry.corp.example"}, authority, `proxy: {additionalHosts: ["*.example.net"]}`))
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", "registry.corp.example"+r.image)
 	s.requireVerdict(t, undecided, "team-a", "cdn.example.net"+r.image) // an image of that host is nobody's
 	p.requireOnly(t, "registry.corp.example:443", "cdn.example.net:443")

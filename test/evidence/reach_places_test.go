@@ -48,7 +48,7 @@ func mirrors(fallback string, hosts ...string) string {
 }
 
 func evidence(only bool, repositories ...string) string {
-	return fmt.Sprintf("evidence: {only: %t, repositories: [{repository: '%s'}]}", only, strings.Join(repositories, "'}, {repository: '"))
+	return fmt.Sprintf("evidence: {exclusive: %t, repositories: [{repository: '%s'}]}", only, strings.Join(repositories, "'}, {repository: '"))
 }
 
 func TestAMirrorThatIsBehindDeniesUnlessTheOriginMayFillIn(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // team makes a Tenant whose home has the Tenant's name, and home's Namespace.
 func team(name string, namespaces ...string) func(*resource.Objects) {
 	return func(o *resource.Objects) {
-		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: name, Namespaces: namespaces, NamespacePrefix: name + "-dev-"}}
+		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: name, Namespaces: namespaces, NamespacePrefix: name + "-dev-"}}
 		tenant.Name = name
 		home := corev1.Namespace{}
 		home.Name = name

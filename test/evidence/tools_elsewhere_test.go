@@ -54,7 +54,7 @@ func (e elsewhere) decide(t *testing.T, verifier v1alpha1.VerifierSpec, ref imag
 
 // withEvidence returns e with a repository of evidence.
 func (e elsewhere) withEvidence(repository string, only bool) elsewhere {
-	e.store.Evidence = &v1alpha1.Evidence{Repositories: []v1alpha1.EvidenceRepository{{Repository: repository}}, Only: only}
+	e.store.Evidence = &v1alpha1.Evidence{Repositories: []v1alpha1.EvidenceRepository{{Repository: repository}}, Exclusive: only}
 	return e
 }
 

@@ -80,7 +80,7 @@ func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
 	w := guarded(t)
 	lime, kiwi := fresh("lime"), fresh("kiwi")
 	w.program.Must(t, "tenant", "add", lime, "--namespace", lime+"-web")
-	w.add(t, "metadata: {name: %s}\nspec: {home: %[1]s, namespaces: [%[1]s-web], reconciler: {}}\n", kiwi)
+	w.add(t, "metadata: {name: %s}\nspec: {homeNamespace: %[1]s, namespaces: [%[1]s-web], reconciler: {}}\n", kiwi)
 	files := func(namespace string) map[string]string {
 		return map[string]string{"kustomization.yaml": "resources: [own.yaml, other.yaml]\n", "own.yaml": configMap(kiwi+"-web", "own"), "other.yaml": configMap(namespace, "other")}
 	}
@@ -100,7 +100,7 @@ func TestWithoutControllersATenantsAccountStaysInItsNamespaces(t *testing.T) {
 func TestWithoutControllersTheDemoIsTheSeeds(t *testing.T) {
 	w := guarded(t)
 	foo, tenant := fresh("foo"), fresh("sometenant")
-	w.add(t, "metadata: {name: %s}\nspec: {home: %s, reconciler: {serviceAccount: %[2]s}}\n", tenant, foo)
+	w.add(t, "metadata: {name: %s}\nspec: {homeNamespace: %s, reconciler: {serviceAccount: %[2]s}}\n", tenant, foo)
 	k := kustomization{world: w, namespace: foo, account: foo, path: "kustomizations/per-tenant", target: foo,
 		variables: map[string]string{"SUBST_LITERAL": tenant, "PER_TENANT_SUBST": fmt.Sprintf("This tenant name is %q", tenant)}}
 	suite.Eventually(t, func(context.Context) error { return k.reconcile(t, demo()) }) // once bindings are known

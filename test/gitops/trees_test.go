@@ -26,7 +26,7 @@ import (
 
 // member is a Tenant with a repository, and with namespaces besides home if asked for.
 func member(name string, others bool) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{Home: name,
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: name,
 		Reconciler: &v1alpha1.TenantReconciler{Source: &v1alpha1.TenantSource{URL: "https://github.com/example/" + name}}}}
 	if others {
 		tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = []string{name + "-web"}, name+"-"

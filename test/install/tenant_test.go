@@ -107,12 +107,12 @@ func TestTheTenantChartRefusesWhatTheRendererRefuses(t *testing.T) {
 		"a field that is none":                  {one(map[string]any{"homes": "web"}), "homes"},
 		"a Tenant twice":                        {append(one(map[string]any{}), one(map[string]any{})...), "web is there twice"},
 		"a namespace of two Tenants":            {append(one(map[string]any{}), map[string]any{"name": "other", "namespaces": []any{"web"}}), "web and other both have namespace web"},
-		"a home of the system":                  {one(map[string]any{"home": "kube-system"}), "kube-system is a namespace of the system"},
+		"a home of the system":                  {one(map[string]any{"homeNamespace": "kube-system"}), "kube-system is a namespace of the system"},
 		"a prefix of the system":                {one(map[string]any{"namespacePrefix": "kube-"}), "is a namespace of the system"},
 		"a prefix of Flux's namespace":          {one(map[string]any{"namespacePrefix": "flux-"}), "covers namespaces of the system"},
-		"a group of the system":                 {one(map[string]any{"people": map[string]any{"admins": []any{map[string]any{"kind": "Group", "name": "system:masters"}}}}), "belong to the system"},
-		"an account without a namespace":        {one(map[string]any{"people": map[string]any{"admins": []any{map[string]any{"kind": "ServiceAccount", "name": "bot"}}}}), "set namespace for a ServiceAccount"},
-		"developers with no place to work":      {one(map[string]any{"people": map[string]any{"developers": developer}}), "developers and viewers have no rights in home web"},
+		"a group of the system":                 {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "Group", "name": "system:masters"}}}}), "belong to the system"},
+		"an account without a namespace":        {one(map[string]any{"access": map[string]any{"admins": []any{map[string]any{"kind": "ServiceAccount", "name": "bot"}}}}), "set namespace for a ServiceAccount"},
+		"developers with no place to work":      {one(map[string]any{"access": map[string]any{"developers": developer}}), "developers and viewers have no rights in home web"},
 		"namespaces to make without a prefix":   {one(map[string]any{"reconciler": map[string]any{"createNamespaces": true}}), "needs namespacePrefix"},
 		"a variable that Flux would not take":   {one(map[string]any{"reconciler": map[string]any{"variables": map[string]any{"a-b": "x"}}}), "is not the name of a variable"},
 		"a URL with credentials":                {one(map[string]any{"reconciler": map[string]any{"source": map[string]any{"url": "https://me@example.com/x"}}}), "begin the URL with"},
@@ -155,7 +155,7 @@ func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
 	const bundle = "-----BEGIN CERTIFICATE-----\n"
 	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.tenantNamespaces={team-a},tls.rotate=false,tls.caBundle=x", "--set-string", "tls.caBundle="+bundle)
 	m := onboard.Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte(bundle)}
-	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: "team-a"}}
+	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "team-a"}}
 	tenant.Name = "team-a"
 	for name, objects := range map[string][]*unstructured.Unstructured{
 		"landwaiter":        m.Everywhere([]string{"kube-system", "gatekeeper-system", "landwaiter-system", "team-a"}),

@@ -31,7 +31,7 @@ func TestTheFluxObjectsOfATenantPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: c.spec}
-			tenant.Spec.Home = "iris-green"
+			tenant.Spec.HomeNamespace = "iris-green"
 			if c.form != "" {
 				tenant.Annotations = map[string]string{v1alpha1.AnnotationForm: c.form}
 			}

@@ -80,7 +80,7 @@ func BenchmarkFloodOfATenant(b *testing.B) {
 	const namespaces = 50
 	c := newCrowd(b, func(host, key string, _ int) resource.Objects {
 		o := resources(host, key, 2) // the two homes
-		mine, theirs := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: string(team(0))}}, &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{Home: string(team(1)), NamespacePrefix: "flood-"}}
+		mine, theirs := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: string(team(0))}}, &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: string(team(1)), NamespacePrefix: "flood-"}}
 		mine.Name, theirs.Name = "mine", "theirs"
 		o.Resources = append(o.Resources, mine, theirs)
 		for i := range namespaces {

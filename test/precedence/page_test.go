@@ -17,8 +17,8 @@ func mutants() map[string][2]string {
 	return map[string][2]string{
 		"Resources come from three levels: the namespace, the home of its [Tenant](tenants.md), and the cluster; the nearest level comes first.": {"return []Level{own, home, w.Cluster}", "return []Level{home, own, w.Cluster}"},
 		"A namespace without a Tenant has two levels: itself and the cluster.":                                                                   {"return []Level{own, w.Cluster}", "return []Level{w.Cluster}"},
-		"If the Tenant says `decides: Tenant`, the namespace's own resources do not count.":                                                      {`case tenant.PolicyLevel == "Tenant", namespace`, "case namespace"},
-		"If the Tenant says `decides: Cluster`, only resources of the cluster count.":                                                            {`case tenant.PolicyLevel == "Cluster":`, "case false:"},
+		"If the Tenant says `policyLevel: Tenant`, the namespace's own resources do not count.":                                                  {`case tenant.PolicyLevel == "Tenant", namespace`, "case namespace"},
+		"If the Tenant says `policyLevel: Cluster`, only resources of the cluster count.":                                                        {`case tenant.PolicyLevel == "Cluster":`, "case false:"},
 		"A request without a namespace is judged by the resources of the cluster.":                                                               {"return []Level{w.Cluster}, Tenant{}", "return nil, Tenant{}"},
 		"If several Tenants list a namespace, the oldest one has it.":                                                                            {"for _, t := range w.Tenants {", "for _, t := range slices.Backward(w.Tenants) {"},
 		"A Tenant that lists a namespace comes before one that only has its prefix.":                                                             {"			found = t\n", "			return t, known\n"},

@@ -35,8 +35,8 @@ func (w World) objectsWith(spec func(Verifier) v1alpha1.VerifierSpec) resource.O
 	for i, t := range w.Tenants {
 		made := &v1alpha1.Tenant{ObjectMeta: o.meta("", t.Name)}
 		made.CreationTimestamp = metav1.NewTime(w.Now.Add(time.Duration(i-100) * time.Hour))
-		made.Spec.Home, made.Spec.Namespaces, made.Spec.NamespacePrefix = t.HomeNamespace, t.Namespaces, t.Prefix
-		made.Spec.Verification.Decides = v1alpha1.DecidingLevel(t.PolicyLevel)
+		made.Spec.HomeNamespace, made.Spec.Namespaces, made.Spec.NamespacePrefix = t.HomeNamespace, t.Namespaces, t.Prefix
+		made.Spec.Verification.PolicyLevel = v1alpha1.PolicyLevel(t.PolicyLevel)
 		o.add(made, t.Unreadable)
 	}
 	return o.Objects
@@ -107,7 +107,7 @@ func (o *resources) level(l Level) {
 			cluster.Spec.ImagePullSecrets = []v1alpha1.ClusterSecretRef{{Namespace: home, Name: "missing"}}
 		}
 		if s.Evidence != "" {
-			named.Spec.Evidence = &v1alpha1.Evidence{Only: true, Repositories: []v1alpha1.EvidenceRepository{{Repository: hostA + "/" + s.Evidence}}}
+			named.Spec.Evidence = &v1alpha1.Evidence{Exclusive: true, Repositories: []v1alpha1.EvidenceRepository{{Repository: hostA + "/" + s.Evidence}}}
 			cluster.Spec.Evidence = named.Spec.Evidence
 		}
 		o.add(twin(named, cluster), s.Host == "")

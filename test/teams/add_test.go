@@ -77,8 +77,8 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	}
 
 	// A file says all of it: repair-old is off the Tenant, and has no prefix any more.
-	text := `{"apiVersion":"landwaiter.dev/v1alpha1","kind":"Tenant","metadata":{"name":"repair"},"spec":{"home":"repair","namespaces":["repair-web"],
-		"people":{"developers":[{"kind":"Group","name":"repair-devs"}]}}}`
+	text := `{"apiVersion":"landwaiter.dev/v1alpha1","kind":"Tenant","metadata":{"name":"repair"},"spec":{"homeNamespace":"repair","namespaces":["repair-web"],
+		"access":{"developers":[{"kind":"Group","name":"repair-devs"}]}}}`
 	r := w.program.Run(t, text, "tenant", "add", "-f", "-", "-o", "json")
 	require.Equal(t, 0, r.Code, r.Stderr)
 	after := w.objectsOf(t, "repair")
@@ -113,7 +113,7 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	require.Equal(t, "web", namespace.Labels[v1alpha1.LabelTenant])
 	require.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"], "the stricter one stays")
 	require.Equal(t, "web", namespace.Annotations[v1alpha1.AnnotationAdopted])
-	require.NotContains(t, namespace.Annotations, v1alpha1.AnnotationMade)
+	require.NotContains(t, namespace.Annotations, v1alpha1.AnnotationCreated)
 	again := w.add(t, "web", "--namespace", "payments")
 	require.Zero(t, again.Changed+again.Created)
 

@@ -27,12 +27,12 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 	w.allRefuse(t)
 	const team = "landwaiter.dev/tenant: iris-green, toolkit.fluxcd.io/tenant: iris-green"
 	const security = "pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/enforce-version: latest, pod-security.kubernetes.io/warn: restricted, pod-security.kubernetes.io/warn-version: latest"
-	const made = "{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s, " + security + "}, annotations: {landwaiter.dev/made: iris-green}}}"
+	const made = "{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s, " + security + "}, annotations: {landwaiter.dev/created: iris-green}}}"
 	// Somebody took the label off its namespace.
 	w.planted(t, suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: payments, name: iris-red-admins, labels: {landwaiter.dev/owner: platform, landwaiter.dev/tenant: iris-red}}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}"),
 		suite.Object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: payments, name: default-deny, labels: {landwaiter.dev/owner: platform, landwaiter.dev/tenant: iris-red}}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}"))
 	// It has left its Tenant, and so has what restricts it.
-	w.planted(t, suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: red-left, labels: {landwaiter.dev/tenant: iris-red, toolkit.fluxcd.io/tenant: iris-red, pod-security.kubernetes.io/enforce: restricted}, annotations: {landwaiter.dev/made: iris-red}}}"),
+	w.planted(t, suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: red-left, labels: {landwaiter.dev/tenant: iris-red, toolkit.fluxcd.io/tenant: iris-red, pod-security.kubernetes.io/enforce: restricted}, annotations: {landwaiter.dev/created: iris-red}}}"),
 		suite.Object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {namespace: red-left, name: default-deny, labels: {landwaiter.dev/owner: platform, landwaiter.dev/tenant: iris-red}}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}"))
 	const kustomization = "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {namespace: %s, name: x}, spec: {path: ./, serviceAccountName: %s}}"
 	clusterAdmin := persona{"clara", []string{"platform"}}
@@ -63,7 +63,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"who has Landwaiter's role for admins changes Tenants":  {clusterAdmin, change("Tenant", "", "iris-green", `{"spec":{"namespaces":["green-shop","another"]}}`)},
 		"the operator makes a namespace":                        {operator(), create(made, "iris-green-new", team)},
 		"the operator takes a Tenant's labels off a namespace that left it": {operator(), change("Namespace", "", "red-left",
-			`{"metadata":{"labels":{"landwaiter.dev/tenant":null,"landwaiter.dev/home":null,"toolkit.fluxcd.io/tenant":null},"annotations":{"landwaiter.dev/made":null,"landwaiter.dev/adopted":null}}}`)},
+			`{"metadata":{"labels":{"landwaiter.dev/tenant":null,"landwaiter.dev/home":null,"toolkit.fluxcd.io/tenant":null},"annotations":{"landwaiter.dev/created":null,"landwaiter.dev/adopted":null}}}`)},
 		"the operator leaves a network policy there":              {operator(), change("NetworkPolicy", "red-left", "default-deny", `{"metadata":{"labels":{"landwaiter.dev/owner":null,"landwaiter.dev/tenant":null}}}`)},
 		"the operator deletes a network policy there":             {operator(), remove("NetworkPolicy", "red-left", "default-deny")},
 		"the operator marks a home":                               {operator(), change("Namespace", "", "iris-green", label("landwaiter.dev/home", `"iris-green"`))},
@@ -73,7 +73,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"the operator releases what lost its namespace's label":   {operator(), change("NetworkPolicy", "payments", "default-deny", `{"metadata":{"labels":{"landwaiter.dev/owner":null,"landwaiter.dev/tenant":null}}}`)},
 		"the operator lets Flux leave alone what ends":            {operator(), change("Kustomization", "past", "past", `{"spec":{"suspend":true,"deletionPolicy":"Orphan"}}`)},
 		"the operator deletes what Flux leaves alone":             {operator(), remove("Kustomization", "past", "left")},
-		"the operator lets go of a namespace of what ends":        {operator(), change("Namespace", "", "past", `{"metadata":{"labels":{"landwaiter.dev/tenant":null},"annotations":{"landwaiter.dev/made":null}}}`)},
+		"the operator lets go of a namespace of what ends":        {operator(), change("Namespace", "", "past", `{"metadata":{"labels":{"landwaiter.dev/tenant":null},"annotations":{"landwaiter.dev/created":null}}}`)},
 		"the operator lets a Tenant go that Landwaiter says ends": {operator(), change("Tenant", "", "iris-past", `{"metadata":{"finalizers":null}}`)},
 		"the operator writes its condition":                       {operator(), changeBelow("status", "Tenant", "", "iris-green", `{"status":{"conditions":[{"type":"Provisioned","status":"False","reason":"X","message":"x","observedGeneration":1,"lastTransitionTime":"2026-01-01T00:00:00Z"},`+pending+`]}}`)},
 		"the operator binds the admins":                           {operator(), subjectsOf("iris-green-web", "iris-green-admins", `{"kind":"Group","name":"green-admins"}`)},
@@ -81,7 +81,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"the operator binds the account":                          {operator(), subjectsOf("iris-green-web", "iris-green-reconciler", `{"kind":"ServiceAccount","namespace":"iris-green","name":"iris-green"}`)},
 		"the operator takes a binding away":                       {operator(), remove("RoleBinding", "iris-green-web", "iris-green-admins")},
 		"the operator lets Landwaiter read what is in home":       {operator(), create(bound, "iris-green", "landwaiter-material", ofGreen, "landwaiter-material", "{kind: ServiceAccount, namespace: landwaiter-system, name: landwaiter}")},
-		"the operator tells the team":                             {operator(), change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"tenant":"iris-green","home":"iris-green","namespaces":"iris-green\ngreen-shop\niris-green-web"}}`)},
+		"the operator tells the team":                             {operator(), change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"tenant":"iris-green","homeNamespace":"iris-green","namespaces":"iris-green\ngreen-shop\niris-green-web"}}`)},
 		"the operator repairs a network policy":                   {operator(), change("NetworkPolicy", "iris-green-web", "default-deny", `{"spec":{"podSelector":{},"policyTypes":["Ingress","Egress"]}}`)},
 		"the operator limits the registries of a Tenant": {operator(), change("TenantAllowedRegistries", "", "iris-green",
 			`{"spec":{"enforcementAction":"deny","match":{"kinds":[{"apiGroups":[""],"kinds":["Pod"]}],"namespaceSelector":{"matchLabels":{"landwaiter.dev/tenant":"iris-green"}}},"parameters":{"prefixes":["registry.example.com/green/"]}}}`)},

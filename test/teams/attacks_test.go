@@ -24,7 +24,7 @@ func attacksOnLabels() []attack {
 		{"take pod security off", red(), rule, "", "pod-security.kubernetes.io/enforce", change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce", "null"))},
 		{"pin pod security to an old version", red(), rule, "", "enforce-version", change("Namespace", "", "iris-red-web", label("pod-security.kubernetes.io/enforce-version", `"v1.0"`))},
 		{"let pods into home", red(), rule, "", "landwaiter.dev/home", change("Namespace", "", "iris-red", label("landwaiter.dev/home", "null"))},
-		{"have an adopted namespace deleted with the Tenant", red(), rule, "", "landwaiter.dev/made", change("Namespace", "", "iris-red-web", `{"metadata":{"annotations":{"landwaiter.dev/made":"true"}}}`)},
+		{"have an adopted namespace deleted with the Tenant", red(), rule, "", "landwaiter.dev/created", change("Namespace", "", "iris-red-web", `{"metadata":{"annotations":{"landwaiter.dev/created":"true"}}}`)},
 		{"break the glass", red(), rule, "", "landwaiter.dev/break-glass-until", change("Namespace", "", "iris-red-web", note("until"))},
 		{"prepare to break it", red(), rule, "", "landwaiter.dev/break-glass-reason", change("Namespace", "", "iris-red-web", note("reason"))},
 		{"have it begin earlier", red(), rule, "", "landwaiter.dev/break-glass-from", change("Namespace", "", "iris-red-web", note("from"))},

@@ -33,7 +33,7 @@ func TestDeletingATeamKeepsItsNamespacesUnlessItSaysOtherwise(t *testing.T) {
 	require.NotEmpty(t, w.objectsOf(t, "kept"))
 
 	out := w.program.Must(t, "tenant", "delete", "kept", "--yes")
-	require.Contains(t, out, "2 namespaces kept (onDelete: Keep), 1 adopted one untouched\n")
+	require.Contains(t, out, "2 namespaces kept (namespaceReclaimPolicy: Retain), 1 adopted one untouched\n")
 	require.Empty(t, w.objectsOf(t, "kept"), "nothing says that it is the team's")
 	require.Equal(t, others, resourceVersions(w.objectsOf(t, "kept-not")), "another team is not touched")
 	for _, namespace := range []string{"kept", "kept-web", "kept-adopted"} {

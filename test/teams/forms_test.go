@@ -26,17 +26,17 @@ func forms() map[string]*v1alpha1.Tenant {
 	group := []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "people"}}
 	variables := map[string]v1alpha1.Variable{"REGION": "eu"}
 	made := map[string]*v1alpha1.Tenant{
-		"alone": {Spec: v1alpha1.TenantSpec{People: v1alpha1.TenantPeople{Admins: group}, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: variables, Source: source("oci://example.com/x")},
+		"alone": {Spec: v1alpha1.TenantSpec{Access: v1alpha1.TenantAccess{Admins: group}, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: variables, Source: source("oci://example.com/x")},
 			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityBaseline, Quota: corev1.ResourceList{"pods": resource.MustParse("5"), "limits.cpu": resource.MustParse("1500m")}}}},
-		"prefixed": {Spec: v1alpha1.TenantSpec{NamespacePrefix: "form-prefixed-", Namespaces: []string{"form-prefixed-a", "form-other"}, People: v1alpha1.TenantPeople{Admins: group, Developers: group, Viewers: group},
+		"prefixed": {Spec: v1alpha1.TenantSpec{NamespacePrefix: "form-prefixed-", Namespaces: []string{"form-prefixed-a", "form-other"}, Access: v1alpha1.TenantAccess{Admins: group, Developers: group, Viewers: group},
 			Reconciler: &v1alpha1.TenantReconciler{CreateNamespaces: true, Path: "./apps", Source: source("ssh://git@example.com/x")}, Isolation: v1alpha1.TenantIsolation{Quota: corev1.ResourceList{"requests.memory": resource.MustParse("2048Mi")}}}},
-		"open": {Spec: v1alpha1.TenantSpec{Namespaces: []string{"form-open-a"}, People: v1alpha1.TenantPeople{Viewers: group},
+		"open": {Spec: v1alpha1.TenantSpec{Namespaces: []string{"form-open-a"}, Access: v1alpha1.TenantAccess{Viewers: group},
 			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityPrivileged, Network: v1alpha1.NetworkIsolationOpen}}},
 		"demo":   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}}, Spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Variables: variables, Source: source("https://example.com/x")}}},
 		"shared": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemoShared}}, Spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Path: onboard.DemoPath}}},
 	}
 	for name, tenant := range made {
-		tenant.Name, tenant.Spec.Home = "form-"+name, "form-"+name
+		tenant.Name, tenant.Spec.HomeNamespace = "form-"+name, "form-"+name
 		if source := tenant.Spec.Reconciler; source != nil && source.Source != nil {
 			source.Source.Interval = &metav1.Duration{Duration: 90e9}
 		}
@@ -58,7 +58,7 @@ func TestTheFenceLetsEveryFormOfATenantPass(t *testing.T) {
 			require.NoError(t, w.Client.Create(suite.Within(t), tenant))
 			t.Cleanup(func() { require.NoError(t, w.Client.Delete(suite.Within(t), tenant)) })
 			suite.Eventually(t, func(ctx context.Context) error { // the fence knows the Tenant
-				free := suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: %s}, annotations: {landwaiter.dev/made: %s}}}", tenant.Name, tenant.Name)
+				free := suite.Object("{apiVersion: v1, kind: Namespace, metadata: {name: free, labels: {landwaiter.dev/tenant: %s}, annotations: {landwaiter.dev/created: %s}}}", tenant.Name, tenant.Name)
 				if err := as.Create(ctx, free, client.DryRunAll); !refusedBy(err, "operator-tenants") {
 					return fmt.Errorf("not refused: %w", err)
 				}
@@ -68,7 +68,7 @@ func TestTheFenceLetsEveryFormOfATenantPass(t *testing.T) {
 				for _, object := range objects {
 					applied := object.DeepCopy()
 					if object.GetKind() == "Namespace" {
-						applied.SetAnnotations(map[string]string{v1alpha1.AnnotationMade: tenant.Name})
+						applied.SetAnnotations(map[string]string{v1alpha1.AnnotationCreated: tenant.Name})
 					}
 					require.NoError(t, as.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("landwaiter-tenant")), "%s %s", object.GetKind(), object.GetName())
 				}

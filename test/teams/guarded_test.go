@@ -27,8 +27,8 @@ import (
 func blue(t *testing.T) (*v1alpha1.Tenant, []*unstructured.Unstructured) {
 	t.Helper()
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-blue"}, Spec: v1alpha1.TenantSpec{
-		Home: "iris-blue", Namespaces: []string{"iris-blue-web"},
-		People: v1alpha1.TenantPeople{
+		HomeNamespace: "iris-blue", Namespaces: []string{"iris-blue-web"},
+		Access: v1alpha1.TenantAccess{
 			Admins:     []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "blue-admins"}},
 			Developers: []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "bea"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}},
 			Viewers:    []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "blue-viewers"}},
@@ -57,14 +57,14 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	as := w.as(t, operator())
 	for _, object := range objects {
 		if object.GetKind() == "Namespace" {
-			object.SetAnnotations(map[string]string{v1alpha1.AnnotationMade: tenant.Name})
+			object.SetAnnotations(map[string]string{v1alpha1.AnnotationCreated: tenant.Name})
 		}
 		suite.Eventually(t, func(ctx context.Context) error { // the Tenant may not be known yet
 			return as.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("landwaiter-tenant"))
 		})
 	}
 	// And for what pins tags, whatever has to be shortened.
-	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1alpha1.TenantSpec{Home: "iris-green"}}
+	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green"}}
 	m := onboard.Mutation{CABundle: []byte("x"), Labels: map[string]string{"app.kubernetes.io/managed-by": "landwaiter-operator"}}
 	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}), m.Tenant(owner, []string{"iris-green", "iris-green-web"}))
 	for _, namespace := range []string{"iris-green-web", "iris-green-" + strings.Repeat("x", 30), "iris-green-" + strings.Repeat("x", 40) + "--" + strings.Repeat("x", 10)} {
@@ -97,7 +97,7 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	t.Logf("%d objects, %d requests of a namespace's cluster-admin refused", len(objects), guarded)
 	// What restricts goes no sooner than the Tenant: in the order of a deletion.
 	require.True(t, refusedBy(as.Delete(suite.Within(t), named("NetworkPolicy", "iris-blue-web", "default-deny"), client.DryRunAll), "operator-tenants"))
-	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"onDelete":"DeleteMade"}}`)), managerOf("Tenant")))
+	require.NoError(t, w.Client.Patch(suite.Within(t), tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":["landwaiter.dev/operator"]},"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`)), managerOf("Tenant")))
 	require.NoError(t, w.Client.Delete(suite.Within(t), tenant))
 	suite.Eventually(t, func(ctx context.Context) error {
 		return as.Delete(ctx, named(onboard.KindRegistries, "", tenant.Name), client.DryRunAll)

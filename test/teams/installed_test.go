@@ -206,7 +206,7 @@ func (w *installation) endTeam(ctx context.Context, name string) error {
 	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
-	tenant.Spec.OnDelete = v1alpha1.OnDeleteDeleteMade
+	tenant.Spec.NamespaceReclaimPolicy = v1alpha1.NamespaceReclaimPolicyDeleteCreated
 	deletion, err := engine.New(w.Client, engine.Options{ClusterBindings: true}).Delete(ctx, tenant)
 	if err == nil && len(deletion.Pending)+len(deletion.Problems) > 0 {
 		err = fmt.Errorf("left are %v, %v", deletion.Pending, deletion.Problems)

@@ -59,7 +59,7 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	w.vacant(t, "listed")
 	require.NoError(t, w.list(suite.Within(t), ""))
 	w.operate(t)
-	w.tenant(t, "metadata: {name: listed}\nspec: {home: listed, people: {admins: [{kind: Group, name: a}]}}")
+	w.tenant(t, "metadata: {name: listed}\nspec: {homeNamespace: listed, access: {admins: [{kind: Group, name: a}]}}")
 	require.Contains(t, w.provisioned(t, "listed", metav1.ConditionFalse, "Unfinished"), "waits until Landwaiter has listed the Tenant")
 	require.False(t, w.exists(t, "listed"))
 

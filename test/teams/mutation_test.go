@@ -21,7 +21,7 @@ import (
 // pinning makes a team that pins tags, with a Store of its own in home.
 func (w *installation) pinning(t *testing.T, name string) {
 	t.Helper()
-	w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {home: %s, namespaces: [%s-web]}", name, name, name))
+	w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {homeNamespace: %s, namespaces: [%s-web]}", name, name, name))
 	w.follows(t, name, func(objects map[string]*unstructured.Unstructured) bool {
 		return objects["Namespace /"+name+"-web"] != nil
 	})

@@ -87,7 +87,7 @@ func TestRightsFollowATenantAndItsNamespaces(t *testing.T) {
 	w.gone(t, "follow")
 	w.vacant(t, "other-b")
 	w.operate(t)
-	w.tenant(t, "metadata: {name: follow}\nspec: {home: follow, namespaces: [follow-a], namespacePrefix: follow-, people: {developers: [{kind: Group, name: devs}]}, reconciler: {}, isolation: {quota: {pods: 5}}}")
+	w.tenant(t, "metadata: {name: follow}\nspec: {homeNamespace: follow, namespaces: [follow-a], namespacePrefix: follow-, access: {developers: [{kind: Group, name: devs}]}, reconciler: {}, isolation: {quota: {pods: 5}}}")
 	require.Contains(t, w.provisioned(t, "follow", metav1.ConditionTrue, "Provisioned"), "in 2 namespaces")
 	equipped := func(namespace string) func(map[string]*unstructured.Unstructured) bool {
 		return func(objects map[string]*unstructured.Unstructured) bool {
@@ -145,12 +145,12 @@ func TestTheOperatorDeletesAsTheTenantSays(t *testing.T) {
 	w := installed(t)
 	w.operate(t)
 	for _, c := range []struct {
-		name, onDelete string
-		stays          bool
-	}{{"op-keep", "Keep", true}, {"op-made", "DeleteMade", false}} {
-		t.Run(c.onDelete, func(t *testing.T) {
+		name, namespaceReclaimPolicy string
+		stays                        bool
+	}{{"op-keep", "Retain", true}, {"op-made", "DeleteCreated", false}} {
+		t.Run(c.namespaceReclaimPolicy, func(t *testing.T) {
 			w.vacant(t, c.name, c.name+"-web")
-			made := w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {home: %s, namespaces: [%s-web], onDelete: %s, reconciler: {source: {url: 'https://github.com/example/it'}}}", c.name, c.name, c.name, c.onDelete))
+			made := w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {homeNamespace: %s, namespaces: [%s-web], namespaceReclaimPolicy: %s, reconciler: {source: {url: 'https://github.com/example/it'}}}", c.name, c.name, c.name, c.namespaceReclaimPolicy))
 			w.provisioned(t, c.name, metav1.ConditionTrue, "Provisioned")
 			kustomization := w.objectsOf(t, c.name)["Kustomization "+c.name+"/"+c.name]
 			kustomization.SetFinalizers([]string{"finalizers.fluxcd.io"})
@@ -169,7 +169,7 @@ func TestTheOperatorDeletesAsTheTenantSays(t *testing.T) {
 					return errors.New("the Tenant is still there")
 				}
 				if w.exists(t, c.name+"-web") != c.stays {
-					return errors.New("its namespace is not as onDelete says")
+					return errors.New("its namespace is not as namespaceReclaimPolicy says")
 				}
 				return nil
 			})
@@ -272,7 +272,7 @@ func TestAReservedNamespaceIsNobodys(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "greedy")
 	w.operate(t, "--reserved-namespace=monitoring")
-	w.tenant(t, "metadata: {name: greedy}\nspec: {home: greedy, namespaces: [monitoring]}")
+	w.tenant(t, "metadata: {name: greedy}\nspec: {homeNamespace: greedy, namespaces: [monitoring]}")
 	require.Contains(t, w.provisioned(t, "greedy", metav1.ConditionFalse, "Reserved"), "namespace monitoring is reserved: take it off Tenant greedy")
 	require.True(t, w.exists(t, "greedy"))
 	require.False(t, w.exists(t, "monitoring"))

@@ -61,7 +61,7 @@ func TestTheFirstResourceOfATeamIsAcceptedOnceItIsProvisioned(t *testing.T) {
 	for i := range 3 {
 		name := fmt.Sprintf("first-%d", i)
 		w.gone(t, name)
-		w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {home: %s, namespaces: [%s-web]}", name, name, name))
+		w.tenant(t, fmt.Sprintf("metadata: {name: %s}\nspec: {homeNamespace: %s, namespaces: [%s-web]}", name, name, name))
 		w.provisioned(t, name, metav1.ConditionTrue, "Provisioned")
 		for _, namespace := range []string{name, name + "-web"} {
 			require.NoError(t, w.Client.Create(suite.Within(t), storeIn(namespace, 0)))

@@ -59,7 +59,7 @@ func TestTheRegistriesOfATenantAreLimitedOnceTheTemplateIsThere(t *testing.T) {
 		require.NotContains(t, name, "RoleBinding", "nobody has rights before the limit is in force")
 	}
 	w.operate(t)
-	w.tenant(t, "metadata: {name: limited}\nspec: {home: limited, people: {admins: [{kind: Group, name: a}]}, isolation: {registries: [registry.example.com/limited/, docker.io/library/]}}")
+	w.tenant(t, "metadata: {name: limited}\nspec: {homeNamespace: limited, access: {admins: [{kind: Group, name: a}]}, isolation: {registries: [registry.example.com/limited/, docker.io/library/]}}")
 	require.Contains(t, w.provisioned(t, "limited", metav1.ConditionFalse, "NotInstalled"), "install its template")
 	require.NotContains(t, w.objectsOf(t, "limited"), "RoleBinding limited/limited-admins")
 

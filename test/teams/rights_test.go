@@ -81,7 +81,7 @@ func targets() (namespaced, clusterWide []target) {
 		{"cluster", in(ours, "v1alpha1", "clusterquotas"), "ClusterQuota", mine, "spec: {namespaces: [x], maxInFlight: 64}"},
 		{"cluster", in(ours, "v1alpha1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
 		{"cluster-policy", in(ours, "v1alpha1", "clusterverificationpolicies"), "ClusterVerificationPolicy", mine, deny},
-		{"tenants", in(ours, "v1alpha1", "tenants"), "Tenant", "iris-green", "spec: {home: fresh}"},
+		{"tenants", in(ours, "v1alpha1", "tenants"), "Tenant", "iris-green", "spec: {homeNamespace: fresh}"},
 		{"fence", in("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"), "ValidatingAdmissionPolicy", "landwaiter-operator-fence",
 			"spec: {matchConstraints: {resourceRules: [{apiGroups: [x], apiVersions: [v1], operations: [CREATE], resources: [x]}]}, validations: [{expression: 'true'}]}"},
 		{"system", in(rbacv1.GroupName, "v1", "clusterrolebindings"), "ClusterRoleBinding", "platform", roleRef + "view}"},

@@ -50,13 +50,13 @@ func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "maker")
 	w.operate(t)
-	made := w.tenant(t, "metadata: {name: maker}\nspec: {home: maker, namespacePrefix: maker-, reconciler: {createNamespaces: true}}")
+	made := w.tenant(t, "metadata: {name: maker}\nspec: {homeNamespace: maker, namespacePrefix: maker-, reconciler: {createNamespaces: true}}")
 	require.Contains(t, w.provisioned(t, "maker", metav1.ConditionFalse, "AccessDenied"), "kubectl create clusterrolebinding maker-namespace-maker")
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "maker-namespace-maker"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-namespace-maker"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "maker", Name: "maker"}}}
 	require.NoError(t, w.Client.Create(suite.Within(t), binding))
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(made), made))
-	w.patch(t, made, `{"spec":{"onDelete":"DeleteMade"}}`)
+	w.patch(t, made, `{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`)
 	w.provisioned(t, "maker", metav1.ConditionTrue, "Provisioned")
 
 	w.patch(t, made, `{"spec":{"reconciler":{"serviceAccount":"other"}}}`)

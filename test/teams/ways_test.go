@@ -26,8 +26,8 @@ const ways = `
 home: NAME
 namespaces: [NAME-web, NAME-db]
 namespacePrefix: NAME-
-onDelete: DeleteMade
-people:
+namespaceReclaimPolicy: DeleteCreated
+access:
   admins: [{kind: Group, name: ways-admins}]
   developers: [{kind: Group, name: ways-devs}, {kind: User, name: jo}]
   viewers: [{kind: ServiceAccount, name: dashboard, namespace: monitoring}]

@@ -63,7 +63,7 @@ spec:
   expression: "object != null ? object.metadata.name : oldObject.metadata.name"
 - name: account
   expression: >-
-    'system:serviceaccount:' + params.spec.home + ':' +
+    'system:serviceaccount:' + params.spec.homeNamespace + ':' +
     (has(params.spec.reconciler) && has(params.spec.reconciler.serviceAccount) ? params.spec.reconciler.serviceAccount : params.metadata.name)
 - name: byAccount
   expression: "has(params.spec.reconciler) && request.userInfo.username == variables.account"
@@ -71,12 +71,12 @@ spec:
   expression: "has(params.spec.namespacePrefix) && variables.name.startsWith(params.spec.namespacePrefix)"
 - name: claimed
   expression: >-
-    variables.prefixed || variables.name == params.spec.home ||
+    variables.prefixed || variables.name == params.spec.homeNamespace ||
     (has(params.spec.namespaces) && variables.name in params.spec.namespaces)
 # What the account may make and delete itself. A home in the range of the prefix stays the platform's.
 - name: selfService
   expression: >-
-    variables.byAccount && variables.prefixed && variables.name != params.spec.home &&
+    variables.byAccount && variables.prefixed && variables.name != params.spec.homeNamespace &&
     has(params.spec.reconciler.createNamespaces) && params.spec.reconciler.createNamespaces
 - name: platform
   expression: {{ include "landwaiter.platform" . | quote }}

@@ -13,7 +13,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- fail (printf "tenants: %s: namespacePrefix %s covers namespaces of the system; choose one of the team" $t.name $tenant.namespacePrefix) }}
 {{- end }}
 {{- end }}
-{{- range $person := concat (default list $t.people.admins) (default list $t.people.developers) (default list $t.people.viewers) }}
+{{- range $person := concat (default list $t.access.admins) (default list $t.access.developers) (default list $t.access.viewers) }}
 {{- if hasPrefix "system:" $person.name }}
 {{- fail (printf "tenants: %s: %s: names that begin with system: belong to the system; name users and groups of the team" $t.name $person.name) }}
 {{- end }}
@@ -21,7 +21,7 @@ what would be rendered in vain. Takes a list: context, tenant. */}}
 {{- fail (printf "tenants: %s: %s %s: set namespace for a ServiceAccount, and remove it for a User or a Group" $t.name $person.kind $person.name) }}
 {{- end }}
 {{- end }}
-{{- if and $t.alone (or $t.people.developers $t.people.viewers) }}
+{{- if and $t.alone (or $t.access.developers $t.access.viewers) }}
 {{- fail (printf "tenants: %s: developers and viewers have no rights in home %s, and there is no other namespace; list one in namespaces, or set namespacePrefix" $t.name $t.home) }}
 {{- end }}
 {{- if and $t.reconciler.createNamespaces (not $tenant.namespacePrefix) }}

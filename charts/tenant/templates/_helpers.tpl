@@ -4,7 +4,7 @@
 {{- define "tenant.context" -}}
 {{- $root := index . 0 }}
 {{- $tenant := index . 1 }}
-{{- $home := default $tenant.name $tenant.home }}
+{{- $home := default $tenant.name $tenant.homeNamespace }}
 {{- $others := without (default list $tenant.namespaces) $home | uniq | sortAlpha }}
 {{- $reconciler := default dict $tenant.reconciler }}
 {{- $isolation := default dict $tenant.isolation }}
@@ -13,7 +13,7 @@
   "home" $home
   "members" (prepend $others $home)
   "alone" (and (empty $others) (empty $tenant.namespacePrefix))
-  "people" (default dict $tenant.people)
+  "access" (default dict $tenant.access)
   "isolation" $isolation
   "level" (default "Restricted" $isolation.podSecurity | lower)
   "denied" (ne (default "Deny" $isolation.network) "Open")

@@ -149,8 +149,8 @@ func constants() map[string][]string {
 		"Tenant kind":                          texts(v1alpha1.SubjectUser, v1alpha1.SubjectGroup, v1alpha1.SubjectServiceAccount),
 		"Tenant podSecurity":                   texts(v1alpha1.PodSecurityRestricted, v1alpha1.PodSecurityBaseline, v1alpha1.PodSecurityPrivileged),
 		"Tenant network":                       texts(v1alpha1.NetworkIsolationDeny, v1alpha1.NetworkIsolationOpen),
-		"Tenant policyLevel":                       texts(v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster),
-		"VerificationPolicy scope":             texts(v1alpha1.PolicyScopeFallback, v1alpha1.PolicyScopeFloor),
+		"Tenant policyLevel":                   texts(v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster),
+		"VerificationPolicy scope":             texts(v1alpha1.PolicyScopeFallback, v1alpha1.PolicyScopeMandatory),
 	}
 }
 

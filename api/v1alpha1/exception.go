@@ -16,8 +16,8 @@ const (
 	AnnotationBreakGlassUntil = "landwaiter.dev/break-glass-until"
 	// AnnotationBreakGlassReason says why.
 	AnnotationBreakGlassReason = "landwaiter.dev/break-glass-reason"
-	// AnnotationBreakGlassFloors is "true" if Floors are not asked either.
-	AnnotationBreakGlassFloors = "landwaiter.dev/break-glass-floors"
+	// AnnotationBreakGlassOverrideMandatory is "true" if mandatory policies are not asked either.
+	AnnotationBreakGlassOverrideMandatory = "landwaiter.dev/break-glass-override-mandatory"
 )
 
 // ExceptionTerms are what every exception says of itself.
@@ -64,7 +64,7 @@ type ExceptionSpec struct {
 // delegates that.
 // +kubebuilder:validation:ExactlyOneOf=images;delegate
 // +kubebuilder:validation:XValidation:rule="has(self.images) == has(self.namespaces)",message="images need spec.namespaces (\"*\" for every namespace), and a delegation names its namespaces in spec.delegate"
-// +kubebuilder:validation:XValidation:rule="!has(self.floors) || !self.floors || has(self.images)",message="floors: true is for images: nobody can delegate what Floors deny"
+// +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
 type ClusterExceptionSpec struct {
 	ExceptionTerms `json:",inline"`
@@ -88,9 +88,9 @@ type ClusterExceptionSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// Floors lets the images in even if a Floor denies them.
+	// OverrideMandatory lets the images in even if a mandatory policy denies them.
 	// +optional
-	Floors bool `json:"floors,omitempty"`
+	OverrideMandatory bool `json:"overrideMandatory,omitempty"`
 
 	// Delegate lets namespaces write Exceptions of their own. It lets no image in itself.
 	// +optional
@@ -140,7 +140,7 @@ type ExceptionStatus struct {
 }
 
 // Exception lets images into its namespace for a time although policies deny them, within
-// what a ClusterException delegates to the namespace, and never past a Floor.
+// what a ClusterException delegates to the namespace, and never past a mandatory policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=landwaiter,shortName=lwex

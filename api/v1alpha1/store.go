@@ -161,7 +161,7 @@ type StoreList struct {
 }
 
 // ClusterStore gives access to registries: to namespaces without a Store that lists the
-// registry, and to floors.
+// registry, and to mandatory policies.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcs

@@ -47,13 +47,13 @@ const (
 )
 
 // PolicyScope selects the namespaces that a cluster policy applies to.
-// +kubebuilder:validation:Enum=Fallback;Floor
+// +kubebuilder:validation:Enum=Fallback;Mandatory
 type PolicyScope string
 
 // The scopes.
 const (
-	PolicyScopeFallback PolicyScope = "Fallback"
-	PolicyScopeFloor    PolicyScope = "Floor"
+	PolicyScopeFallback  PolicyScope = "Fallback"
+	PolicyScopeMandatory PolicyScope = "Mandatory"
 )
 
 // TagAction says what happens to the tags of pods' images.
@@ -171,7 +171,7 @@ type Requirement struct {
 type ClusterVerificationPolicySpec struct {
 	VerificationPolicySpec `json:",inline"`
 
-	// Scope is Fallback, for namespaces without their own policy, or Floor, for every
+	// Scope is Fallback, for namespaces without their own policy, or Mandatory, for every
 	// namespace in addition to its own policy.
 	// +optional
 	// +kubebuilder:default=Fallback
@@ -214,7 +214,7 @@ type VerificationPolicyList struct {
 }
 
 // ClusterVerificationPolicy decides for namespaces without their own policy or, as a
-// floor, for every namespace in addition to its own policy.
+// mandatory policy, for every namespace in addition to its own policy.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcvp

@@ -116,7 +116,7 @@ type VerifierList struct {
 }
 
 // ClusterVerifier checks one kind of evidence in namespaces that have no
-// Verifier, and for floors.
+// Verifier, and for mandatory policies.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcv

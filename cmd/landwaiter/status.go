@@ -34,8 +34,8 @@ type printedNamespace struct {
 	Exceptions []printedExcused   `json:"exceptions"`
 	Resources  []printedAttention `json:"resources"`
 	Rules      []printedChoice    `json:"rules"`
-	Floors     []string           `json:"floors"`
-	// Hidden are kinds that the person may not read, so that rules and floors are incomplete.
+	Mandatory  []string           `json:"mandatory"`
+	// Hidden are kinds that the person may not read, so that rules and mandatory policies are incomplete.
 	Hidden []string `json:"hidden"`
 }
 
@@ -201,7 +201,7 @@ func printableStatus(s live.Status) printedStatus {
 func printableNamespace(n live.NamespaceStatus) printedNamespace {
 	same := func(s string) string { return s }
 	printed := printedNamespace{
-		Namespace: string(n.Namespace), Counts: n.Counts, Floors: n.Floors, Hidden: mapped(n.Hidden, same), Resources: mapped(n.Resources, printableAttention),
+		Namespace: string(n.Namespace), Counts: n.Counts, Mandatory: n.Mandatory, Hidden: mapped(n.Hidden, same), Resources: mapped(n.Resources, printableAttention),
 		Running: mapped(n.Running, func(r live.Running) printedRunning {
 			return printedRunning{Workload: r.Workload, Container: r.Container, Image: r.Image, Digest: r.Digest, Result: r.Result, Policy: r.Policy, Reason: r.Reason, Remediation: r.Remediation, Since: written(r.Since)}
 		}),
@@ -301,11 +301,11 @@ func (n printedNamespace) show(s *screen) {
 	if len(unknown) > 0 {
 		s.row("not known", strings.Join(unknown, ", ")+": you may not read all that may apply")
 	}
-	floors := cmp.Or(strings.Join(n.Floors, ", "), "-")
+	mandatory := cmp.Or(strings.Join(n.Mandatory, ", "), "-")
 	if slices.Contains(n.Hidden, v1alpha1.KindClusterVerificationPolicy) {
-		floors = "not known"
+		mandatory = "not known"
 	}
-	s.row("floors", floors)
+	s.row("mandatory", mandatory)
 	n.showImages(s)
 	if len(n.Exceptions) > 0 {
 		s.line("")

@@ -29,7 +29,7 @@ func breakGlassAnnotations(all map[string]string) map[string]string {
 
 // BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
 func BreakGlassAnnotations() []string {
-	return []string{v1alpha1.AnnotationBreakGlassFrom, v1alpha1.AnnotationBreakGlassUntil, v1alpha1.AnnotationBreakGlassReason, v1alpha1.AnnotationBreakGlassFloors}
+	return []string{v1alpha1.AnnotationBreakGlassFrom, v1alpha1.AnnotationBreakGlassUntil, v1alpha1.AnnotationBreakGlassReason, v1alpha1.AnnotationBreakGlassOverrideMandatory}
 }
 
 // breakGlass compiles break-glass of a namespace. While something is wrong with it, it
@@ -60,18 +60,18 @@ func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most t
 		return nil, err
 	}
 	reason := strings.TrimSpace(annotations[v1alpha1.AnnotationBreakGlassReason])
-	floors := annotations[v1alpha1.AnnotationBreakGlassFloors]
+	mandatory := annotations[v1alpha1.AnnotationBreakGlassOverrideMandatory]
 	switch {
 	case reason == "":
 		return nil, fmt.Errorf("annotation %s is missing; say why", v1alpha1.AnnotationBreakGlassReason)
-	case floors != "" && floors != "true" && floors != "false":
-		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1alpha1.AnnotationBreakGlassFloors, floors)
+	case mandatory != "" && mandatory != "true" && mandatory != "false":
+		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1alpha1.AnnotationBreakGlassOverrideMandatory, mandatory)
 	case !from.Before(until):
 		return nil, fmt.Errorf("it ends at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
 	case until.Sub(from) > most:
 		return nil, resource.Reasoned(policy.ReasonTooLong, fmt.Errorf("it lasts %s, and --max-break-glass is %s; let it end earlier", until.Sub(from), most))
 	}
-	return &verify.Exception{Source: source, Why: cutTo(reason, maxExceptionReason), From: from, Until: until, Floors: floors == "true"}, nil
+	return &verify.Exception{Source: source, Why: cutTo(reason, maxExceptionReason), From: from, Until: until, OverrideMandatory: mandatory == "true"}, nil
 }
 
 func moment(annotations map[string]string, key string) (time.Time, error) {

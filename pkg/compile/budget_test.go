@@ -77,14 +77,14 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterStore", Name: "shared"}), "the cluster resources take about")
 	require.Contains(t, messageOf(t, problems, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "large-00"}), "the limit is 32768 KiB")
 	require.Empty(t, snapshot.For("team-a").Layers[0].Broken, "it has its own")
-	require.Len(t, snapshot.For("team-a").Layers, 1, "a policy of scope Fallback is no floor")
+	require.Len(t, snapshot.For("team-a").Layers, 1, "a policy of scope Fallback is no mandatory policy")
 	require.NotEmpty(t, snapshot.For("team-b").Layers[0].Broken)
 
-	floor := append(large("ClusterVerificationPolicy", "", 70, ""), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+policySpec("{types: [Cosign]}")))
-	snapshot, _ = compiled(objects(t, append(sound(t, "team-a"), floor...)...))
+	mandatory := append(large("ClusterVerificationPolicy", "", 70, ""), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{types: [Cosign]}")))
+	snapshot, _ = compiled(objects(t, append(sound(t, "team-a"), mandatory...)...))
 	layers := snapshot.For("team-a").Layers
 	require.Len(t, layers, 2)
-	require.Contains(t, layers[1].Broken, "ClusterVerificationPolicy floor cannot be used")
+	require.Contains(t, layers[1].Broken, "ClusterVerificationPolicy mandatory cannot be used")
 }
 
 // What a ClusterTrustStore holds weighs in the namespaces that name it.
@@ -151,7 +151,7 @@ func TestVerifiersWithoutAPolicyAreBoundedToo(t *testing.T) {
 }
 
 func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
-	for name, more := range map[string]string{"fallback": "spec:", "floor": "spec:\n  scope: Floor"} {
+	for name, more := range map[string]string{"fallback": "spec:", "mandatory": "spec:\n  scope: Mandatory"} {
 		snapshot, problems := compiled(objects(t, append(sound(t, "team-a"), namespace("team-b", "2"), strings.Replace(costly("ClusterVerificationPolicy", "", "costly", 4), "spec:", more, 1))...))
 		require.Len(t, problems, 1, name)
 		require.Contains(t, problems[0].Message, "the limit is 50000", name)
@@ -161,7 +161,7 @@ func TestCostlyPoliciesOfTheClusterDenyWhereTheyApply(t *testing.T) {
 				denied[namespace] = denied[namespace] || layer.Broken != ""
 			}
 		}
-		require.Equal(t, map[verify.Namespace]bool{"team-a": name == "floor", "team-b": true}, denied, name)
+		require.Equal(t, map[verify.Namespace]bool{"team-a": name == "mandatory", "team-b": true}, denied, name)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func TestAChangeOfOneNamespaceIsAsIfEverythingWereCompiled(t *testing.T) {
 	keys, others := inlineKey(string(newKey(t).PEM)), inlineKey(string(newKey(t).PEM))
 	cluster := []string{object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "shared", cosignVerifier),
-		object("ClusterVerificationPolicy", "", "floor", "scope: Floor\ndefaultAction: Allow")}
+		object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Allow")}
 	before := []string{namespace("team-a", "1"), object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "own", cosignVerifier)}
 	other := []string{namespace("team-b", "2"), object("TrustStore", "team-b", "keys", keys), object("Verifier", "team-b", "own", cosignVerifier)}
 	for name, after := range map[string][]string{

@@ -152,13 +152,13 @@ func (l *level) fingerprintOf(name string) string {
 // level of s and was.
 func (s *Snapshot) affects(v *view, was *level) bool {
 	is := s.cluster
-	floors := len(is.floors)+len(was.floors) > 0
+	mandatory := len(is.mandatory)+len(was.mandatory) > 0
 	changed := func(part func(shared) string) bool { return part(is.shared) != part(was.shared) }
 	return changed(func(s shared) string { return s.hosts }) ||
-		changed(func(s shared) string { return s.floors }) ||
+		changed(func(s shared) string { return s.mandatory }) ||
 		changed(func(s shared) string { return s.exceptions }) ||
 		changed(func(s shared) string { return s.stores + s.credentials }) || // any may list a host that no nearer level lists
-		(floors || v.some(func(a *applicable) bool { return a.from >= v.last() })) && changed(func(s shared) string { return s.verifiers }) ||
+		(mandatory || v.some(func(a *applicable) bool { return a.from >= v.last() })) && changed(func(s shared) string { return s.verifiers }) ||
 		v.some(func(a *applicable) bool { return a.deciding.at == v.last() }) && changed(func(s shared) string { return s.policies })
 }
 
@@ -209,8 +209,8 @@ func (c *compiler) level(l, cluster *level, past excess) *level {
 	}
 	for _, e := range o.policies {
 		p, err := compilePolicy(e)
-		if p.floor {
-			l.floors = append(l.floors, p)
+		if p.mandatory {
+			l.mandatory = append(l.mandatory, p)
 		} else {
 			l.policies = append(l.policies, p)
 		}
@@ -286,7 +286,7 @@ func sharedFingerprints(l *level) shared {
 		verifiers: digestOf(mapSlice(l.verifiers, func(v verifier) string { return v.fingerprint })),
 		stores:    digestOf(mapSlice(l.stores, func(s store) string { return s.fingerprint })),
 		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
-		floors:    digestOf(mapSlice(l.floors, func(p compiledPolicy) string { return p.fingerprint })),
+		mandatory: digestOf(mapSlice(l.mandatory, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
 		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1alpha1.ClusterExceptionSpec]) string {
 			return fingerprint(e.source, e.spec, []byte(e.created.String()), e.err())

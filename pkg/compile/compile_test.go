@@ -108,12 +108,12 @@ func TestPoliciesAreConcatenatedByNameAndDenyPrevails(t *testing.T) {
 	require.Equal(t, policy.Allowed, both.For("team-a").Layers[0].Default)
 }
 
-func TestFloorsApplyEverywhereWithClusterResources(t *testing.T) {
+func TestMandatoryPoliciesApplyEverywhereWithClusterResources(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
 	snapshot, problems := compiled(objects(t,
 		object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "base", cosignVerifier),
 		object("ClusterStore", "", "shared", "registries: [shared.example.com]"),
-		object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+policySpec("{anyOf: [base]}")),
+		object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{anyOf: [base]}")),
 		object("VerificationPolicy", "team-a", "lax", "defaultAction: Allow"),
 		object("TrustStore", "team-a", "keys", keys), object("Verifier", "team-a", "base", cosignVerifier),
 		object("Store", "team-a", "own", "registries: [own.example.com]"),
@@ -122,13 +122,13 @@ func TestFloorsApplyEverywhereWithClusterResources(t *testing.T) {
 	for _, ns := range []verify.Namespace{"team-a", "team-without-resources", verify.Cluster} {
 		layers := snapshot.For(ns).Layers
 		require.Len(t, layers, 2, ns)
-		floor := layers[1]
-		require.Equal(t, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "floor"}, floor.Source)
-		require.Equal(t, "ClusterVerifier base", floor.Verifiers[0].Source.String(), "a tenant's verifier of the same name does not stand in")
-		require.Equal(t, "shared", floor.Registry.(*noRegistry).access.Stores[0].Source.Name)
+		mandatory := layers[1]
+		require.Equal(t, policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "mandatory"}, mandatory.Source)
+		require.Equal(t, "ClusterVerifier base", mandatory.Verifiers[0].Source.String(), "a tenant's verifier of the same name does not stand in")
+		require.Equal(t, "shared", mandatory.Registry.(*noRegistry).access.Stores[0].Source.Name)
 	}
 	require.Equal(t, []string{"own", "shared"}, storesOf(snapshot.For("team-a").Layers[0]), "the namespace's Store leaves the other hosts to the cluster's")
-	require.True(t, snapshot.For("team-b").Layers[0].RequireMatching, "a floor only adds: without another policy all verifiers must still pass")
+	require.True(t, snapshot.For("team-b").Layers[0].RequireMatching, "a mandatory policy only adds: without another policy all verifiers must still pass")
 }
 
 func TestBrokenResourcesDenyWhereTheyApplyAndNowhereElse(t *testing.T) {
@@ -289,7 +289,7 @@ func TestObjectsThatCouldNotBeReadKeepTheirPlace(t *testing.T) {
 			require.Contains(t, whyUnusable(snapshot.For("team-a")), kind+" team-a/x cannot be read")
 		})
 	}
-	t.Run("a cluster policy may have been a floor", func(t *testing.T) {
+	t.Run("a cluster policy may have been a mandatory policy", func(t *testing.T) {
 		o := objects(t, object("VerificationPolicy", "team-a", "lax", "defaultAction: Allow"))
 		o.Broken = []resource.Broken{{Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "x"}, Err: unreadable}}
 		snapshot, _ := compiled(o)
@@ -371,7 +371,7 @@ func TestGenerationsFollowWhatApplies(t *testing.T) {
 	require.Equal(t, before, generation("team-a", append(documents(one), secret("team-a", "other", "k", "v"))...), "a Secret that nothing uses")
 	require.Equal(t, before, generation("team-a", append(documents(one), object("ClusterVerifier", "", "more", cosignVerifier))...), "a cluster verifier that does not apply")
 	require.NotEqual(t, generation("team-b", documents(one)...), generation("team-b", append(documents(one), object("ClusterVerifier", "", "more", cosignVerifier))...))
-	require.NotEqual(t, before, generation("team-a", append(documents(one), object("ClusterVerificationPolicy", "", "f", "scope: Floor\ndefaultAction: Allow"))...), "a floor")
+	require.NotEqual(t, before, generation("team-a", append(documents(one), object("ClusterVerificationPolicy", "", "f", "scope: Mandatory\ndefaultAction: Allow"))...), "a mandatory policy")
 	require.NotEqual(t, before, generation("team-a", append(documents(one), object("Store", "team-a", "s", "registries: [r.example.com]"))...), "a store")
 }
 

@@ -103,11 +103,11 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 	if !c.usage.applies[source] {
 		return c.overridden(source)
 	}
-	all := slices.Concat(c.own.policies, c.own.floors)
+	all := slices.Concat(c.own.policies, c.own.mandatory)
 	p := all[slices.IndexFunc(all, func(p compiledPolicy) bool { return p.source == source })]
 	message := c.scope(source, c.hidden(func(l *level) []policy.ObjectRef { return mapSlice(l.policies, sourceOf) }))
-	if p.floor {
-		message = "a floor: must hold in every namespace, in addition to the namespace's own policy"
+	if p.mandatory {
+		message = "a mandatory policy: must hold in every namespace, in addition to the namespace's own policy"
 	} else if order := deciding(c.own.policies); len(order) > 1 {
 		message += "; the rules of several policies are tried in the order of names: " + joinNames(order)
 	}
@@ -119,7 +119,7 @@ func (c conditions) policy(source policy.ObjectRef, broken bool) Condition {
 		return inForce(true, "")
 	}
 	why := c.usage.unmet[p.source]
-	if p.floor {
+	if p.mandatory {
 		why = unsatisfiable(p, c.snapshot.cluster.verifiers)
 	}
 	if why != "" {
@@ -168,8 +168,8 @@ func (c conditions) onlyWarns(p compiledPolicy) string {
 	if p.broken != "" {
 		return "it cannot be used, so it adds a warning for every image and denies nothing; see the condition Ready"
 	}
-	if p.floor {
-		return "a floor that only warns: it denies nothing until its enforcementAction is Deny"
+	if p.mandatory {
+		return "a mandatory policy that only warns: it denies nothing until its enforcementAction is Deny"
 	}
 	if c.own != c.snapshot.cluster && c.view.denies() && c.view.chain[c.view.deciding.at].level != c.own {
 		return fmt.Sprintf("it adds warnings and denies nothing until its enforcementAction is Deny; as if it did not exist, %s decides%s",

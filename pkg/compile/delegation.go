@@ -31,8 +31,8 @@ func (x *exception) delegate(spec v1alpha1.ClusterExceptionSpec, limits Exceptio
 	switch {
 	case x.source.Namespace != "":
 		return errors.New("spec.delegate is for a ClusterException")
-	case spec.Floors:
-		return errors.New("spec.floors is for images: nobody can delegate what Floors deny; remove it")
+	case spec.OverrideMandatory:
+		return errors.New("spec.overrideMandatory is for images: nobody can delegate what mandatory policies deny; remove it")
 	case len(spec.Namespaces) > 0:
 		return errors.New("spec.namespaces is for images; name the namespaces of a delegation in spec.delegate")
 	case len(d.namespaces) == 0 && len(d.tenants) == 0:

@@ -32,16 +32,16 @@ func (l ExceptionLimits) max() time.Duration { return cmp.Or(l.Max, DefaultMaxEx
 
 // exception is a compiled Exception or ClusterException that is sound.
 type exception struct {
-	source     policy.ObjectRef
-	created    time.Time
-	until      time.Time
-	why        string
-	images     *verify.Excepted
-	exact      []image.Reference // what images has, if none of them is a wildcard
-	everywhere bool
-	namespaces []string
-	floors     bool
-	delegates  *delegation // set instead of images
+	source            policy.ObjectRef
+	created           time.Time
+	until             time.Time
+	why               string
+	images            *verify.Excepted
+	exact             []image.Reference // what images has, if none of them is a wildcard
+	everywhere        bool
+	namespaces        []string
+	overrideMandatory bool
+	delegates         *delegation // set instead of images
 }
 
 // exceptions compiles the exceptions of l. A broken one allows nothing and has no other
@@ -103,7 +103,7 @@ func weightOf(spec v1alpha1.ClusterExceptionSpec) int {
 }
 
 func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLimits) (*exception, error) {
-	x := &exception{source: e.source, created: e.created, floors: e.spec.Floors}
+	x := &exception{source: e.source, created: e.created, overrideMandatory: e.spec.OverrideMandatory}
 	spec := e.spec
 	switch {
 	case e.err() != nil:
@@ -277,20 +277,20 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 
 // granted returns x as the Engine weighs it; grants are nil if it needs none.
 func (x *exception) granted(grants *verify.Grants) verify.Exception {
-	return verify.Exception{Source: x.source, Created: x.created, Why: x.why, Until: x.until, Images: x.images, Grants: grants, Floors: x.floors}
+	return verify.Exception{Source: x.source, Created: x.created, Why: x.why, Until: x.until, Images: x.images, Grants: grants, OverrideMandatory: x.overrideMandatory}
 }
 
-// floorsOf returns the layers of v that exceptions do not lift, as a configuration of their
-// own, nil if there are none. Its generation only changes with the floors, so that what they
+// mandatoryOf returns the layers of v that exceptions do not lift, as a configuration of their
+// own, nil if there are none. Its generation only changes with the mandatory policies, so that what they
 // say is cached whatever the namespace changes.
-func (s *Snapshot) floorsOf(v *view, floors []verify.Layer) *verify.Config {
-	if len(floors) == 0 {
+func (s *Snapshot) mandatoryOf(v *view, mandatory []verify.Layer) *verify.Config {
+	if len(mandatory) == 0 {
 		return nil
 	}
 	shared := s.cluster.shared
 	config := *v.config
-	config.Layers, config.Exceptions, config.BreakGlass = floors, nil, nil
-	config.Generation = digestOf(append([]string{"floors alone", shared.floors, shared.verifiers, shared.stores, "hosts", shared.hosts},
+	config.Layers, config.Exceptions, config.BreakGlass = mandatory, nil, nil
+	config.Generation = digestOf(append([]string{"mandatory policies alone", shared.mandatory, shared.verifiers, shared.stores, "hosts", shared.hosts},
 		mapSlice(v.stores, func(s store) string { return s.fingerprint })...))
 	return &config
 }

@@ -81,7 +81,7 @@ func TestAClusterExceptionIsForItsNamespacesAlone(t *testing.T) {
 	require.Empty(t, by(t, s, "shop", "r.example.com/app:1", born.Add(time.Hour)))
 	report := reportOn(t, s, "ClusterException named")
 	require.True(t, report.Ready.True)
-	require.Equal(t, compile.Condition{True: true, Reason: policy.ReasonInForce, Message: "it allows its images until 2026-11-22T13:00:00Z in shop; Floors hold"}, report.EffectiveAt(soon))
+	require.Equal(t, compile.Condition{True: true, Reason: policy.ReasonInForce, Message: "it allows its images until 2026-11-22T13:00:00Z in shop; mandatory policies hold"}, report.EffectiveAt(soon))
 	require.Equal(t, compile.Condition{Reason: policy.ReasonExpired, Message: "it ended at 2026-11-22T13:00:00Z and allows nothing; delete it"}, report.EffectiveAt(born.Add(time.Hour)))
 	require.Empty(t, s.Ended(soon))
 	require.Len(t, s.Ended(born.Add(time.Hour)), 2)
@@ -103,7 +103,7 @@ func TestAnExceptionCountsOnlyAsFarAsItIsDelegated(t *testing.T) {
 		"a digest":              {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['r.example.com/app@sha256:"+strings.Repeat("0", 64)+"'], namespaces: [shop]}"))}, false, policy.ReasonValid, policy.ReasonInForce},
 		"for a shorter time":    {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 59m}"))}, false, policy.ReasonTooLong, policy.ReasonNotInForce},
 		"for long enough":       {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 1h}"))}, true, policy.ReasonValid, policy.ReasonInForce},
-		"by one that is broken": {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop]}\nfloors: true"))}, false, policy.ReasonNotDelegated, policy.ReasonNotInForce},
+		"by one that is broken": {[]string{object("ClusterException", "", "d", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop]}\noverrideMandatory: true"))}, false, policy.ReasonNotDelegated, policy.ReasonNotInForce},
 		"by one of several": {[]string{object("ClusterException", "", "a", terms(time.Hour, "delegate: {images: ['**'], namespaces: [shop], maxDuration: 59m}")),
 			object("ClusterException", "", "b", terms(time.Hour, delegates))}, true, policy.ReasonValid, policy.ReasonInForce},
 		"by a ClusterException that is none": {[]string{object("ClusterException", "", "d", terms(time.Hour, "images: [r.example.com/x]\nnamespaces: [shop]"))}, false, policy.ReasonNotDelegated, policy.ReasonNotInForce},
@@ -133,11 +133,11 @@ func TestAnExceptionInAHomeCountsWhereHomeDecidesAndTheTenantIsNamed(t *testing.
 		in                []verify.Namespace
 		says              string
 	}{
-		"the Tenant": {"tenants: [iris]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "as far as ClusterException d delegates them, in the namespaces of Tenant iris; Floors hold"},
+		"the Tenant": {"tenants: [iris]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "as far as ClusterException d delegates them, in the namespaces of Tenant iris; mandatory policies hold"},
 		"home alone": {"namespaces: [iris]", "Namespace", []verify.Namespace{"iris"}, "delegates them, in iris; nothing is delegated to the other namespaces of Tenant iris (1), " +
-			"so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants; Floors hold"},
+			"so it does not count there: ask a cluster admin to name the Tenant in delegate.tenants; mandatory policies hold"},
 		"a member alone":              {"namespaces: [iris-web]", "Namespace", nil, "it allows nothing"},
-		"home and a member":           {"namespaces: [iris, iris-web, rose, gone]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "delegates them, in iris, iris-web; Floors hold"},
+		"home and a member":           {"namespaces: [iris, iris-web, rose, gone]", "Namespace", []verify.Namespace{"iris", "iris-web"}, "delegates them, in iris, iris-web; mandatory policies hold"},
 		"the Tenant, home decides":    {"tenants: [iris]", "Tenant", []verify.Namespace{"iris", "iris-web"}, "in the namespaces of Tenant iris"},
 		"the Tenant, cluster decides": {"tenants: [iris]", "Cluster", nil, "leaves decisions to the cluster"},
 		"another Tenant":              {"tenants: [rose]", "Namespace", nil, "it allows nothing"},
@@ -209,14 +209,14 @@ func TestABrokenExceptionAllowsNothingAndDisturbsNothing(t *testing.T) {
 }
 
 func TestExceptionsChangeNoGenerationSoNothingOfThemIsCached(t *testing.T) {
-	fixed := []string{namespace("shop", "1"), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+denies), object("VerificationPolicy", "shop", "p", denies)}
+	fixed := []string{namespace("shop", "1"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+denies), object("VerificationPolicy", "shop", "p", denies)}
 	was, _ := compiled(objects(t, fixed...))
 	s, _ := compiled(aged(objects(t, append(fixed, object("ClusterException", "", "x", terms(time.Hour, inShop)))...)))
 	require.Equal(t, was.For("shop").Generation, s.For("shop").Generation)
-	require.NotEqual(t, s.For("shop").Generation, s.For("shop").Floors.Generation, "Floors alone are another question")
-	require.Len(t, s.For("shop").Floors.Layers, 1)
-	require.Empty(t, by(t, s, "shop", "r.example.com/app:1", soon), "the Floor denies")
-	strong, _ := compiled(aged(objects(t, append(fixed, object("ClusterException", "", "x", terms(time.Hour, inShop+"\nfloors: true")))...)))
+	require.NotEqual(t, s.For("shop").Generation, s.For("shop").Mandatory.Generation, "mandatory policies alone are another question")
+	require.Len(t, s.For("shop").Mandatory.Layers, 1)
+	require.Empty(t, by(t, s, "shop", "r.example.com/app:1", soon), "the mandatory policy denies")
+	strong, _ := compiled(aged(objects(t, append(fixed, object("ClusterException", "", "x", terms(time.Hour, inShop+"\noverrideMandatory: true")))...)))
 	require.Equal(t, "ClusterException x", by(t, strong, "shop", "r.example.com/app:1", soon))
 }
 
@@ -272,16 +272,16 @@ func TestBreakGlassIsReadFromAnnotationsThatAreSoundAndNotTooLong(t *testing.T) 
 		allowed     bool
 		says        string
 	}{
-		"sound":            {from + ", " + until + ", " + why, time.Hour, true, ""},
-		"switched off":     {from + ", " + until + ", " + why, 0, false, "serve runs without --break-glass"},
-		"too long":         {from + ", " + until + ", " + why, time.Hour - 1, false, "it lasts 1h0m0s, and --max-break-glass is"},
-		"no reason":        {from + ", " + until, time.Hour, false, "annotation landwaiter.dev/break-glass-reason is missing"},
-		"no beginning":     {until + ", " + why, time.Hour, false, "annotation landwaiter.dev/break-glass-from is missing"},
-		"no end":           {from + ", " + why, time.Hour, false, "annotation landwaiter.dev/break-glass-until is missing"},
-		"malformed":        {from + ", landwaiter.dev/break-glass-until: tomorrow, " + why, time.Hour, false, `is "tomorrow", it must be a time`},
-		"it ends first":    {from + ", landwaiter.dev/break-glass-until: '2026-11-22T12:00:00Z', " + why, time.Hour, false, "before it begins"},
-		"floors malformed": {from + ", " + until + ", " + why + ", landwaiter.dev/break-glass-floors: yes please", time.Hour, false, "it must be true or false"},
-		"a reason alone":   {why, time.Hour, false, "is missing"},
+		"sound":                        {from + ", " + until + ", " + why, time.Hour, true, ""},
+		"switched off":                 {from + ", " + until + ", " + why, 0, false, "serve runs without --break-glass"},
+		"too long":                     {from + ", " + until + ", " + why, time.Hour - 1, false, "it lasts 1h0m0s, and --max-break-glass is"},
+		"no reason":                    {from + ", " + until, time.Hour, false, "annotation landwaiter.dev/break-glass-reason is missing"},
+		"no beginning":                 {until + ", " + why, time.Hour, false, "annotation landwaiter.dev/break-glass-from is missing"},
+		"no end":                       {from + ", " + why, time.Hour, false, "annotation landwaiter.dev/break-glass-until is missing"},
+		"malformed":                    {from + ", landwaiter.dev/break-glass-until: tomorrow, " + why, time.Hour, false, `is "tomorrow", it must be a time`},
+		"it ends first":                {from + ", landwaiter.dev/break-glass-until: '2026-11-22T12:00:00Z', " + why, time.Hour, false, "before it begins"},
+		"mandatory policies malformed": {from + ", " + until + ", " + why + ", landwaiter.dev/break-glass-override-mandatory: yes please", time.Hour, false, "it must be true or false"},
+		"a reason alone":               {why, time.Hour, false, "is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, problems := compile.New(objects(t, annotated(row.annotations)...), nil, compile.Outside{Registry: func(a registry.Access) verify.Registry { return &noRegistry{access: a} },
@@ -300,6 +300,6 @@ func TestBreakGlassIsReadFromAnnotationsThatAreSoundAndNotTooLong(t *testing.T) 
 			require.Contains(t, problems[0].Message, row.says)
 		})
 	}
-	floors := append(annotated(from+", "+until+", "+why), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+denies))
-	require.Empty(t, by(t, limited(objects(t, floors...), compile.ExceptionLimits{BreakGlass: time.Hour}), "shop", "r.example.com/app:1", soon))
+	mandatory := append(annotated(from+", "+until+", "+why), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+denies))
+	require.Empty(t, by(t, limited(objects(t, mandatory...), compile.ExceptionLimits{BreakGlass: time.Hour}), "shop", "r.example.com/app:1", soon))
 }

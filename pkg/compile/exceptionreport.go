@@ -27,17 +27,17 @@ func (c conditions) exception(source policy.ObjectRef, broken bool) Condition {
 	case source.Namespace == "" && !c.usage.applies[source]:
 		return Condition{Reason: policy.ReasonAppliesNowhere, Message: "none of its namespaces exists"}
 	case source.Namespace == "":
-		floors := "; Floors hold"
-		if x.floors {
-			floors = ", even if a Floor denies them"
+		mandatory := "; mandatory policies hold"
+		if x.overrideMandatory {
+			mandatory = ", even if a mandatory policy denies them"
 		}
 		where := joinNames(x.namespaces)
 		if x.everywhere {
 			where = "every namespace"
 		}
-		return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s in %s%s", until, where, floors)}
+		return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s in %s%s", until, where, mandatory)}
 	}
-	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s%s; Floors hold", until, c.delegators(source), c.members(x))}
+	return Condition{True: true, Reason: policy.ReasonInForce, Message: fmt.Sprintf("it allows its images until %s, as far as %s%s; mandatory policies hold", until, c.delegators(source), c.members(x))}
 }
 
 // members says where an Exception in a Tenant's home counts, "" for one that is elsewhere.

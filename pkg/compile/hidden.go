@@ -27,7 +27,7 @@ func hide(at func(namespace string) *objects, h resource.Hidden) {
 		if _, more := l.hidden[kind]; more {
 			l.known = resource.Known{} // nothing is known for sure of what is hidden twice
 		} else {
-			l.known.Hosts, l.known.Floors = slices.Concat(l.known.Hosts, h.Known.Hosts), l.known.Floors || h.Known.Floors
+			l.known.Hosts, l.known.Mandatory = slices.Concat(l.known.Hosts, h.Known.Hosts), l.known.Mandatory || h.Known.Mandatory
 		}
 		l.hidden[kind] = err
 	}
@@ -39,16 +39,16 @@ func hiddenSource(owner verify.Namespace, kind string) policy.ObjectRef {
 }
 
 // hide makes l say that kinds are hidden, in place of what is known of them: a policy that
-// nobody can judge by, as a floor too, and a store for every host.
+// nobody can judge by, as a mandatory policy too, and a store for every host.
 func (l *level) hide() {
 	owner := l.objects.namespace
 	if err := l.objects.hidden[v1alpha1.KindVerificationPolicy]; err != nil {
 		source := hiddenSource(owner, v1alpha1.KindVerificationPolicy)
 		p := compiledPolicy{source: source, fallback: v1alpha1.DefaultActionDeny, broken: err.Error(), hidden: true, fingerprint: fingerprint(source, "", nil, err)}
 		l.policies = append(l.policies, p)
-		if owner == verify.Cluster && !l.objects.known.Floors {
-			p.floor = true
-			l.floors = append(l.floors, p)
+		if owner == verify.Cluster && !l.objects.known.Mandatory {
+			p.mandatory = true
+			l.mandatory = append(l.mandatory, p)
 		}
 	}
 	if err := l.objects.hidden[v1alpha1.KindStore]; err != nil {

@@ -40,9 +40,9 @@ func TestImagesThatNoRuleMatchesAreLeftToTheNextLevel(t *testing.T) {
 		"Inherit first by name":            {[]string{own("a", "defaultAction: Allow"), own("z", allowingAnd("own.example.com", "Inherit"))}, []string{"own"}, "no rule of VerificationPolicy iris-web/z matches"},
 		"a broken one inherits nothing":    {[]string{own("own", "defaultAction: Inherit\n"+broken), cluster("defaultAction: Allow")}, nil, "cannot be used"},
 		"one that warns decides nothing":   {[]string{own("own", warn+allowingAnd("own.example.com", "Inherit")), cluster(allowing("cluster.example.com"))}, []string{"cluster"}, "no rule of ClusterVerificationPolicy"},
-		"a floor holds":                    {[]string{inherits, cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+allowing("own.example.com"))}, []string{"own"}, "no rule of ClusterVerificationPolicy floor"},
+		"a mandatory policy holds":         {[]string{inherits, cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+allowing("own.example.com"))}, []string{"own"}, "no rule of ClusterVerificationPolicy mandatory"},
 		"not from the cluster":             {[]string{cluster("defaultAction: Inherit")}, nil, "ClusterVerificationPolicy cluster cannot be used"},
-		"not from a floor":                 {[]string{cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "floor", "scope: Floor\ndefaultAction: Inherit")}, nil, "ClusterVerificationPolicy floor cannot be used"},
+		"not from a mandatory policy":      {[]string{cluster("defaultAction: Allow"), object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\ndefaultAction: Inherit")}, nil, "ClusterVerificationPolicy mandatory cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, append(c.documents, object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"))...))
@@ -176,24 +176,24 @@ func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {
 
 func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 	for name, c := range map[string]struct {
-		decides, own, home, cluster, floor string
-		want                               v1alpha1.TagAction
+		decides, own, home, cluster, mandatory string
+		want                                   v1alpha1.TagAction
 	}{
-		"nobody says":                      {"Namespace", "", "", "", "", "Leave"},
-		"the namespace pins":               {"Namespace", "Pin", "", "", "", "Pin"},
-		"the namespace pins, home leaves":  {"Namespace", "Pin", "Leave", "Leave", "", "Pin"},
-		"the namespace leaves":             {"Namespace", "Leave", "Pin", "Pin", "", "Leave"},
-		"home pins":                        {"Namespace", "", "Pin", "Leave", "", "Pin"},
-		"home leaves":                      {"Namespace", "", "Leave", "Pin", "", "Leave"},
-		"the cluster pins":                 {"Namespace", "", "", "Pin", "", "Pin"},
-		"a floor pins, and nobody leaves":  {"Namespace", "Leave", "Leave", "Leave", "Pin", "Pin"},
-		"a floor leaves":                   {"Namespace", "", "", "", "Leave", "Leave"},
-		"a floor leaves, others pin":       {"Namespace", "Pin", "", "", "Leave", "Pin"},
-		"a floor leaves, the cluster pins": {"Namespace", "", "", "Pin", "Leave", "Pin"},
-		"only home and the cluster count":  {"Tenant", "Leave", "Pin", "", "", "Pin"},
-		"home does not say":                {"Tenant", "Pin", "", "Leave", "", "Leave"},
-		"only the cluster counts":          {"Cluster", "Pin", "Pin", "Leave", "", "Leave"},
-		"the cluster does not say":         {"Cluster", "Pin", "Pin", "", "", "Leave"},
+		"nobody says":                     {"Namespace", "", "", "", "", "Leave"},
+		"the namespace pins":              {"Namespace", "Pin", "", "", "", "Pin"},
+		"the namespace pins, home leaves": {"Namespace", "Pin", "Leave", "Leave", "", "Pin"},
+		"the namespace leaves":            {"Namespace", "Leave", "Pin", "Pin", "", "Leave"},
+		"home pins":                       {"Namespace", "", "Pin", "Leave", "", "Pin"},
+		"home leaves":                     {"Namespace", "", "Leave", "Pin", "", "Leave"},
+		"the cluster pins":                {"Namespace", "", "", "Pin", "", "Pin"},
+		"a mandatory policy pins, and nobody leaves":  {"Namespace", "Leave", "Leave", "Leave", "Pin", "Pin"},
+		"a mandatory policy leaves":                   {"Namespace", "", "", "", "Leave", "Leave"},
+		"a mandatory policy leaves, others pin":       {"Namespace", "Pin", "", "", "Leave", "Pin"},
+		"a mandatory policy leaves, the cluster pins": {"Namespace", "", "", "Pin", "Leave", "Pin"},
+		"only home and the cluster count":             {"Tenant", "Leave", "Pin", "", "", "Pin"},
+		"home does not say":                           {"Tenant", "Pin", "", "Leave", "", "Leave"},
+		"only the cluster counts":                     {"Cluster", "Pin", "Pin", "Leave", "", "Leave"},
+		"the cluster does not say":                    {"Cluster", "Pin", "Pin", "", "", "Leave"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			documents := []string{object("Tenant", "", "iris", iris+"\nverification: {policyLevel: "+c.decides+"}"), namespace("iris", "1"), namespace("iris-web", "2")}
@@ -205,7 +205,7 @@ func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 			add("VerificationPolicy", "iris-web", "own", c.own, "")
 			add("VerificationPolicy", "iris", "home", c.home, "")
 			add("ClusterVerificationPolicy", "", "cluster", c.cluster, "")
-			add("ClusterVerificationPolicy", "", "floor", c.floor, "\nscope: Floor")
+			add("ClusterVerificationPolicy", "", "mandatory", c.mandatory, "\nscope: Mandatory")
 			snapshot, problems := compiled(objects(t, documents...))
 			require.Empty(t, problems)
 			require.Equal(t, c.want, snapshot.Tags("iris-web"))

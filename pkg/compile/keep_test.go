@@ -47,8 +47,8 @@ func TestAResourceThatIsTooLargeToKeepDeniesWhereItApplies(t *testing.T) {
 		"a policy of a namespace": {[]string{object("ClusterVerificationPolicy", "", "lax", lax), object("VerificationPolicy", "shop", "large", lax)},
 			map[verify.Namespace]bool{"shop": true, "other": false}},
 		"the cluster's policy": {[]string{object("ClusterVerificationPolicy", "", "large", lax), object("VerificationPolicy", "shop", "own", lax)},
-			map[verify.Namespace]bool{"shop": true, "other": true}}, // it may have been a Floor
-		"a Floor": {[]string{object("ClusterVerificationPolicy", "", "large", lax+"\nscope: Floor"), object("VerificationPolicy", "shop", "own", lax)},
+			map[verify.Namespace]bool{"shop": true, "other": true}}, // it may have been a mandatory policy
+		"a mandatory policy": {[]string{object("ClusterVerificationPolicy", "", "large", lax+"\nscope: Mandatory"), object("VerificationPolicy", "shop", "own", lax)},
 			map[verify.Namespace]bool{"shop": true, "other": true}},
 		"a policy that only warned": {[]string{object("ClusterVerificationPolicy", "", "lax", lax), object("VerificationPolicy", "shop", "large", lax+"\nenforcementAction: Warn")},
 			map[verify.Namespace]bool{"shop": true, "other": false}},

@@ -239,9 +239,9 @@ type level struct {
 	patterns     []registry.PatternRule              // cluster level only
 	quotas       map[verify.Account]verify.Limits    // cluster level only
 	quotaSources map[verify.Account]policy.ObjectRef // the ClusterQuota of each account in quotas
-	policies     []compiledPolicy                    // without floors
+	policies     []compiledPolicy                    // without mandatory policies
 	rules        []verify.Rule                       // of the policies that decide
-	floors       []compiledPolicy                    // cluster level only
+	mandatory    []compiledPolicy                    // cluster level only
 	exceptions   []*exception                        // those that are sound
 	glass        *verify.Exception                   // break-glass of a namespace, nil if there is none
 	problems     []resource.Problem
@@ -260,7 +260,7 @@ type level struct {
 // shared holds, for each kind, the fingerprint of the cluster's resources that
 // namespaces use.
 type shared struct {
-	verifiers, stores, policies, floors, hosts string
+	verifiers, stores, policies, mandatory, hosts string
 	// exceptions change no generation: they are no part of a cached verdict.
 	exceptions string
 	// credentials also changes with the tokens of an identity and with proxies, which change

@@ -25,7 +25,7 @@ type view struct {
 
 	*applicable               // what judges an image first
 	applies     []*applicable // as [applyAll] returns it, v.applicable first
-	floors      []verify.Layer
+	mandatory   []verify.Layer
 	slow        string // why the view takes too many steps, "" if it does not
 
 	counted sync.Once
@@ -50,7 +50,7 @@ func (s *Snapshot) link(own *level) *view {
 	v.choices = slices.Concat(v.verifierChoices(), v.storeChoices(), v.policyChoices())
 	s.addLayers(v)
 	v.config.Generation = s.generation(v)
-	v.config.Floors = s.floorsOf(v, v.floors)
+	v.config.Mandatory = s.mandatoryOf(v, v.mandatory)
 	exceptional := s.addExceptions(v)
 	v.config.BreakGlass = own.glass
 	v.problems = slices.Concat(own.problems, slow, exceptional)
@@ -105,9 +105,9 @@ func (v *view) noVerifiers(a *applicable) string {
 	return ""
 }
 
-// addLayers makes the layers of v: what decides, the floors, and what warns.
+// addLayers makes the layers of v: what decides, the mandatory policies, and what warns.
 func (s *Snapshot) addLayers(v *view) {
-	attestations := len(s.cluster.floors) > 0 && needAttestations(s.cluster.verifiers)
+	attestations := len(s.cluster.mandatory) > 0 && needAttestations(s.cluster.verifiers)
 	for _, a := range v.applies {
 		attestations = attestations || needAttestations(a.verifiers)
 	}
@@ -124,20 +124,20 @@ func (s *Snapshot) addLayers(v *view) {
 			warnings = append(warnings, v.judging(a, g, true))
 		}
 	}
-	if floors := s.cluster.floors; len(floors) > 0 {
+	if mandatory := s.cluster.mandatory; len(mandatory) > 0 {
 		if v.hasStores() {
 			client = s.outside.Registry(s.access(v, s.cluster.stores, attestations))
 		}
-		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterVerificationPolicy, mapSlice(floors, sourceOf),
-			"a floor is evaluated in every namespace, with cluster Verifiers and Stores"))
-		for _, floor := range floors {
-			layer := v.layer([]compiledPolicy{floor}, s.cluster.verifiers, client)
+		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterVerificationPolicy, mapSlice(mandatory, sourceOf),
+			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
+		for _, p := range mandatory {
+			layer := v.layer([]compiledPolicy{p}, s.cluster.verifiers, client)
 			layer.NoVerifiers = s.cluster.hiddenVerifiers()
 			if layer.Warns {
 				warnings = append(warnings, layer)
 			} else {
 				v.config.Layers = append(v.config.Layers, layer)
-				v.floors = append(v.floors, layer)
+				v.mandatory = append(v.mandatory, layer)
 			}
 		}
 	}
@@ -302,8 +302,8 @@ func (s *Snapshot) generation(v *view) string {
 			parts = append(parts, p.fingerprint)
 		}
 	}
-	if len(s.cluster.floors) > 0 {
-		parts = append(parts, "floors", s.cluster.shared.floors, s.cluster.shared.verifiers, s.cluster.shared.stores)
+	if len(s.cluster.mandatory) > 0 {
+		parts = append(parts, "mandatory", s.cluster.shared.mandatory, s.cluster.shared.verifiers, s.cluster.shared.stores)
 	}
 	return digestOf(append(parts, "hosts", s.cluster.shared.hosts))
 }

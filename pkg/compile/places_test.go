@@ -70,9 +70,9 @@ func TestABrokenStoreOfAPlaceBreaksThePlace(t *testing.T) {
 	require.Contains(t, reached.Broken, "ClusterStore mirror")
 }
 
-func TestFloorsNeverReadThePlacesOfANamespace(t *testing.T) {
-	floor := object("ClusterVerificationPolicy", "", "floor", "scope: Floor\n"+policySpec("{types: [Cosign]}"))
-	snapshot, _ := compiled(objects(t, floor, object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
+func TestMandatoryPoliciesNeverReadThePlacesOfANamespace(t *testing.T) {
+	mandatory := object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\n"+policySpec("{types: [Cosign]}"))
+	snapshot, _ := compiled(objects(t, mandatory, object("Store", "team-a", "hub", hubMirror+"evidence: {repositories: [{repository: e.example.com/sigs}], exclusive: true}"),
 		object("ClusterStore", "", "hub", "registries: [hub.example.com]"), namespace("team-a", "1")))
 	layers := snapshot.For("team-a").Layers
 	require.Len(t, layers, 2)

@@ -16,7 +16,7 @@ type compiledPolicy struct {
 	rules       []verify.Rule
 	fallback    v1alpha1.DefaultAction // for images that no rule matches; empty is Deny
 	tags        v1alpha1.TagAction     // empty if the policy does not say
-	floor       bool
+	mandatory   bool
 	warns       bool // only adds warnings
 	broken      string
 	hidden      bool // broken is about what may not be read
@@ -40,7 +40,7 @@ func compilePolicy(e entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPol
 // read fills p from its spec. It reads scope, enforcement and tags first, so that a policy
 // that is broken otherwise keeps them.
 func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (err error) {
-	if p.floor, err = isFloor(e); err != nil {
+	if p.mandatory, err = isMandatory(e); err != nil {
 		return err
 	}
 	if p.warns, err = warns(e.spec.EnforcementAction); err != nil {
@@ -58,10 +58,10 @@ func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (
 	return errors.Join(err, none)
 }
 
-// isFloor reports whether the policy applies to every namespace. If the scope is
-// unknown, it returns an error, and true for a cluster policy: an unreadable floor
+// isMandatory reports whether the policy applies to every namespace. If the scope is
+// unknown, it returns an error, and true for a cluster policy: an unreadable mandatory policy
 // must not vanish.
-func isFloor(e entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
+func isMandatory(e entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
 	inCluster := e.source.Kind == v1alpha1.KindClusterVerificationPolicy
 	if e.broken != nil {
 		return inCluster, e.broken
@@ -69,10 +69,10 @@ func isFloor(e entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
 	switch e.spec.Scope {
 	case "", v1alpha1.PolicyScopeFallback:
 		return false, nil
-	case v1alpha1.PolicyScopeFloor:
+	case v1alpha1.PolicyScopeMandatory:
 		return true, nil
 	}
-	return inCluster, fmt.Errorf("spec.scope is %q, it must be Fallback or Floor", e.spec.Scope)
+	return inCluster, fmt.Errorf("spec.scope is %q, it must be Fallback or Mandatory", e.spec.Scope)
 }
 
 func warns(action v1alpha1.EnforcementAction) (bool, error) {

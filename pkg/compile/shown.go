@@ -103,7 +103,7 @@ func (s *showing) tenant() {
 // verifiers shows the ClusterVerifiers if they apply, and returns them.
 func (s *showing) verifiers() []entry[v1alpha1.VerifierSpec] {
 	all := s.cluster.objects.verifiers
-	apply := len(s.cluster.floors) > 0 || s.some(func(a *applicable) bool { return a.from >= s.last() })
+	apply := len(s.cluster.mandatory) > 0 || s.some(func(a *applicable) bool { return a.from >= s.last() })
 	if !apply || slices.ContainsFunc(all, func(e entry[v1alpha1.VerifierSpec]) bool { return e.err() != nil }) {
 		s.withhold(v1alpha1.KindClusterVerifier, resource.Known{})
 		return nil
@@ -116,20 +116,20 @@ func (s *showing) verifiers() []entry[v1alpha1.VerifierSpec] {
 	return all
 }
 
-// policies shows the Floors, and the other ClusterVerificationPolicies if they apply. It
+// policies shows the mandatory policies, and the other ClusterVerificationPolicies if they apply. It
 // returns those that are shown.
 func (s *showing) policies() []entry[v1alpha1.ClusterVerificationPolicySpec] {
 	const kind = v1alpha1.KindClusterVerificationPolicy
 	all := s.cluster.objects.policies
 	broken := func(p compiledPolicy) bool { return p.broken != "" }
-	if slices.ContainsFunc(s.cluster.policies, broken) || slices.ContainsFunc(s.cluster.floors, broken) {
+	if slices.ContainsFunc(s.cluster.policies, broken) || slices.ContainsFunc(s.cluster.mandatory, broken) {
 		s.withhold(kind, resource.Known{})
 		return nil
 	}
 	apply := s.some(func(a *applicable) bool { return a.deciding.at == s.last() })
 	var shown []entry[v1alpha1.ClusterVerificationPolicySpec]
 	for _, e := range all {
-		if !apply && e.spec.Scope != v1alpha1.PolicyScopeFloor {
+		if !apply && e.spec.Scope != v1alpha1.PolicyScopeMandatory {
 			continue
 		}
 		made := &v1alpha1.ClusterVerificationPolicy{Spec: e.spec}
@@ -138,7 +138,7 @@ func (s *showing) policies() []entry[v1alpha1.ClusterVerificationPolicySpec] {
 		shown = append(shown, e)
 	}
 	if !apply {
-		s.withhold(kind, resource.Known{Floors: true})
+		s.withhold(kind, resource.Known{Mandatory: true})
 	}
 	return shown
 }

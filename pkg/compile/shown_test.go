@@ -29,7 +29,7 @@ func foreignWorld(t *testing.T) resource.Objects {
 	return objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace(foreign, "3"),
 		object("Tenant", "", "iris", iris+"\naccess: {admins: [{kind: Group, name: zzforeign}]}\nreconciler: {source: {url: 'https://zzforeign.example.com'}}"),
 		object("Tenant", "", foreign, "homeNamespace: zzforeign\nnamespaces: [zzforeign-web]\nnamespacePrefix: zzforeign-dev-"),
-		object("ClusterVerificationPolicy", "", "floor", "scope: Floor\nrules: [{images: ['registry.example.com/**'], require: [{anyOf: [release]}]}]\ndefaultAction: Allow"),
+		object("ClusterVerificationPolicy", "", "mandatory", "scope: Mandatory\nrules: [{images: ['registry.example.com/**'], require: [{anyOf: [release]}]}]\ndefaultAction: Allow"),
 		object("ClusterVerificationPolicy", "", "fallback", "rules: [{images: ['zzforeign.example.com/**'], action: Deny}]"),
 		object("VerificationPolicy", "iris", "own", allowing("registry.example.com")),
 		object("Store", "iris", "own", "registries: [own.example.com, login.example.com]"),
@@ -56,9 +56,9 @@ func TestWhatIsShownIsWhatAppliesAndNamesNobodyElse(t *testing.T) {
 	for _, object := range shown.Resources {
 		names = append(names, resource.RefOf(object).String())
 	}
-	require.ElementsMatch(t, []string{"Tenant iris", "ClusterVerificationPolicy floor", "ClusterVerifier release", "ClusterVerifier kept", "ClusterTrustStore keys", "ClusterStore mixed"}, names)
+	require.ElementsMatch(t, []string{"Tenant iris", "ClusterVerificationPolicy mandatory", "ClusterVerifier release", "ClusterVerifier kept", "ClusterTrustStore keys", "ClusterStore mixed"}, names)
 	require.ElementsMatch(t, []resource.Withheld{{Kind: v1alpha1.KindClusterTrustStore},
-		{Kind: v1alpha1.KindClusterVerificationPolicy, Known: resource.Known{Floors: true}},
+		{Kind: v1alpha1.KindClusterVerificationPolicy, Known: resource.Known{Mandatory: true}},
 		{Kind: v1alpha1.KindClusterStore, Known: resource.Known{Hosts: []string{"own.example.com", "registry.example.com"}}}}, shown.Withheld,
 		"of a host with a login nothing is said, and the fallback does not apply")
 	i := slices.IndexFunc(shown.Resources, func(o v1alpha1.Object) bool { return o.GetName() == "mixed" })

@@ -109,7 +109,7 @@ func (l *level) limitSteps() {
 			return verifier{Verifier: &verify.Verifier{Source: v.Source, Type: v.Type, Broken: why}, uses: v.uses, fingerprint: digestOf([]string{v.fingerprint, why})}
 		})
 	}
-	for _, list := range []*[]compiledPolicy{&l.policies, &l.floors} {
+	for _, list := range []*[]compiledPolicy{&l.policies, &l.mandatory} {
 		if len(*list) == 0 {
 			continue
 		}

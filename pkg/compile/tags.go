@@ -17,17 +17,17 @@ func tags(action v1alpha1.TagAction) (v1alpha1.TagAction, error) {
 }
 
 // Tags returns whether tags of images in a namespace are pinned. The nearest level whose
-// policies say it decides, and Pin wins within a level. A Floor that says Pin holds in
+// policies say it decides, and Pin wins within a level. A mandatory policy that says Pin holds in
 // every namespace. The default is to leave tags as they are.
 func (s *Snapshot) Tags(namespace verify.Namespace) v1alpha1.TagAction {
-	if tagsOf(s.cluster.floors) == v1alpha1.TagActionPin {
+	if tagsOf(s.cluster.mandatory) == v1alpha1.TagActionPin {
 		return v1alpha1.TagActionPin
 	}
 	for _, l := range s.view(namespace).chain {
 		if l.label == LevelCluster {
 			l.level = s.cluster // a view outlives changes of the cluster that do not affect verdicts
 		}
-		if said := tagsOf(slices.Concat(l.policies, l.floors)); said != "" {
+		if said := tagsOf(slices.Concat(l.policies, l.mandatory)); said != "" {
 			return said
 		}
 	}

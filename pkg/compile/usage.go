@@ -34,7 +34,7 @@ func (s *Snapshot) usage(views []*view) usage {
 			u.cannot(source, why)
 		}
 	}
-	if len(s.cluster.floors) > 0 {
+	if len(s.cluster.mandatory) > 0 {
 		for _, v := range s.cluster.verifiers {
 			u.applies[v.Source] = true
 		}

@@ -40,20 +40,20 @@ func TestPoliciesThatWarnOnlyAddWarnings(t *testing.T) {
 		documents []string
 		want      []string
 	}{
-		"a stricter one that sorts first":       {[]string{own("a", warn+spec), own("b", spec)}, []string{"decides b", "warns a"}},
-		"one that sorts last":                   {[]string{own("b", warn+spec), own("a", spec)}, []string{"decides a", "warns b"}},
-		"alone in its namespace":                {[]string{own("a", warn+spec)}, []string{"only warnings", "warns a"}},
-		"beside the cluster's policy":           {[]string{own("a", warn+spec), cluster("c", spec)}, []string{"decides c", "warns a"}},
-		"the cluster's beside the namespace's":  {[]string{own("a", spec), cluster("c", warn+spec)}, []string{"decides a"}},
-		"the cluster's alone":                   {[]string{cluster("c", warn+spec)}, []string{"only warnings", "warns c"}},
-		"in both":                               {[]string{own("a", warn+spec), cluster("c", warn+spec)}, []string{"only warnings", "warns a", "warns c"}},
-		"a floor":                               {[]string{own("a", spec), cluster("f", "scope: Floor\n"+warn+spec)}, []string{"decides a", "warns f"}},
-		"a floor alone":                         {[]string{cluster("f", "scope: Floor\n"+warn+spec)}, []string{"every verifier", "warns f"}},
-		"a floor beside a floor":                {[]string{cluster("e", "scope: Floor\n"+warn+spec), cluster("f", "scope: Floor\n"+spec)}, []string{"every verifier", "decides f", "warns e"}},
-		"broken beside one that decides":        {[]string{own("a", warn+"rules: [{images: []}]"), own("b", spec)}, []string{"decides b", "warns a"}},
-		"broken alone":                          {[]string{own("a", warn+"rules: [{images: []}]")}, []string{"broken a", "warns a"}},
-		"broken beside another that only warns": {[]string{own("a", warn+spec), own("b", warn+"rules: [{images: []}]")}, []string{"broken b", "warns a", "warns b"}},
-		"none at all":                           {nil, []string{"every verifier"}},
+		"a stricter one that sorts first":              {[]string{own("a", warn+spec), own("b", spec)}, []string{"decides b", "warns a"}},
+		"one that sorts last":                          {[]string{own("b", warn+spec), own("a", spec)}, []string{"decides a", "warns b"}},
+		"alone in its namespace":                       {[]string{own("a", warn+spec)}, []string{"only warnings", "warns a"}},
+		"beside the cluster's policy":                  {[]string{own("a", warn+spec), cluster("c", spec)}, []string{"decides c", "warns a"}},
+		"the cluster's beside the namespace's":         {[]string{own("a", spec), cluster("c", warn+spec)}, []string{"decides a"}},
+		"the cluster's alone":                          {[]string{cluster("c", warn+spec)}, []string{"only warnings", "warns c"}},
+		"in both":                                      {[]string{own("a", warn+spec), cluster("c", warn+spec)}, []string{"only warnings", "warns a", "warns c"}},
+		"a mandatory policy":                           {[]string{own("a", spec), cluster("f", "scope: Mandatory\n"+warn+spec)}, []string{"decides a", "warns f"}},
+		"a mandatory policy alone":                     {[]string{cluster("f", "scope: Mandatory\n"+warn+spec)}, []string{"every verifier", "warns f"}},
+		"a mandatory policy beside a mandatory policy": {[]string{cluster("e", "scope: Mandatory\n"+warn+spec), cluster("f", "scope: Mandatory\n"+spec)}, []string{"every verifier", "decides f", "warns e"}},
+		"broken beside one that decides":               {[]string{own("a", warn+"rules: [{images: []}]"), own("b", spec)}, []string{"decides b", "warns a"}},
+		"broken alone":                                 {[]string{own("a", warn+"rules: [{images: []}]")}, []string{"broken a", "warns a"}},
+		"broken beside another that only warns":        {[]string{own("a", warn+spec), own("b", warn+"rules: [{images: []}]")}, []string{"broken b", "warns a", "warns b"}},
+		"none at all":                                  {nil, []string{"every verifier"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, _ := compiled(objects(t, append(c.documents, namespace("team-a", "1"))...))

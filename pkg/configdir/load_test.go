@@ -77,7 +77,7 @@ spec: {defaultAction: Deny}
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
 metadata: {name: p}
-spec: {scope: Floor}
+spec: {scope: Mandatory}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterQuota

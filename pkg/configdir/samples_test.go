@@ -22,12 +22,12 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	snapshot, problems := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }})
 	require.Empty(t, problems)
 	for namespace, layers := range map[verify.Namespace][]string{
-		verify.Cluster: {"signed-by-platform", "platform-floor"},
-		"team-a":       {"releases", "platform-floor"},
-		"team-b":       {"releases", "platform-floor"},
-		"team-c":       {"signed-by-platform", "platform-floor"},
+		verify.Cluster: {"signed-by-platform", "platform-mandatory"},
+		"team-a":       {"releases", "platform-mandatory"},
+		"team-b":       {"releases", "platform-mandatory"},
+		"team-c":       {"signed-by-platform", "platform-mandatory"},
 
-		"iris-green-web": {"releases", "platform-floor"}, "iris-green-dev-1": {"releases", "platform-floor"},
+		"iris-green-web": {"releases", "platform-mandatory"}, "iris-green-dev-1": {"releases", "platform-mandatory"},
 	} {
 		var names []string
 		for _, layer := range snapshot.For(namespace).Layers {

@@ -97,11 +97,11 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	t.Logf("a namespace's change is live %s after its update began", time.Since(began).Round(time.Millisecond))
 	require.Equal(t, theirs, generation(other), "another namespace is not touched")
 
-	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: prefix}}
-	floor.Spec.Scope, floor.Spec.DefaultAction = v1alpha1.PolicyScopeFloor, v1alpha1.DefaultActionAllow
+	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: prefix}}
+	mandatory.Spec.Scope, mandatory.Spec.DefaultAction = v1alpha1.PolicyScopeMandatory, v1alpha1.DefaultActionAllow
 	began = time.Now()
-	require.NoError(t, fast.Create(t.Context(), floor))
-	t.Cleanup(func() { require.NoError(t, fast.Delete(context.WithoutCancel(t.Context()), floor)) })
+	require.NoError(t, fast.Create(t.Context(), mandatory))
+	t.Cleanup(func() { require.NoError(t, fast.Delete(context.WithoutCancel(t.Context()), mandatory)) })
 	eventually(t, func(context.Context) error {
 		if generation(other) == theirs {
 			return errors.New("not live")

@@ -66,13 +66,13 @@ func TestRulesAreShownInTheNamespacesOfTenantsAndWrittenOnlyWhenTheyChange(t *te
 	}
 	require.NoError(t, w.round(t.Context(), b.set.Snapshot(), false))
 	require.Equal(t, 2, writes, "what does not change is not written")
-	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "floor"}}
-	floor.Spec.Scope = v1alpha1.PolicyScopeFloor
-	require.NoError(t, b.api.Create(t.Context(), floor))
+	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}}
+	mandatory.Spec.Scope = v1alpha1.PolicyScopeMandatory
+	require.NoError(t, b.api.Create(t.Context(), mandatory))
 	b.reconcile(t, verify.Cluster)
 	require.NoError(t, w.round(t.Context(), b.set.Snapshot(), false))
 	require.Equal(t, 4, writes)
-	require.Contains(t, b.shownFor(t, "iris").Data[resource.ShownKey], `"name": "floor"`)
+	require.Contains(t, b.shownFor(t, "iris").Data[resource.ShownKey], `"name": "mandatory"`)
 }
 
 func TestRulesAreRemovedWhereNoTenantHoldsTheNamespace(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAConfigMapThatCannotBeAppliedToIsMadeAgain(t *testing.T) {
 
 // A change in the middle of a round is in the rest of it, and then in the next one: the
 // round's waits for its turn to write are no reason for a longer pause.
-func TestAFloorIsShownEverywhereAtThePaceOfWrites(t *testing.T) {
+func TestAMandatoryPolicyIsShownEverywhereAtThePaceOfWrites(t *testing.T) {
 	const many = 120
 	objects, tenant := []client.Object{team("iris")}, iris()
 	tenant.Spec.Namespaces = nil
@@ -163,9 +163,9 @@ func TestAFloorIsShownEverywhereAtThePaceOfWrites(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, append(objects, tenant)...)
 	b.reconcile(t, verify.Cluster)
 	before := b.set.Snapshot()
-	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "floor"}}
-	floor.Spec.Scope = v1alpha1.PolicyScopeFloor
-	require.NoError(t, b.api.Create(t.Context(), floor))
+	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}}
+	mandatory.Spec.Scope = v1alpha1.PolicyScopeMandatory
+	require.NoError(t, b.api.Create(t.Context(), mandatory))
 	b.reconcile(t, verify.Cluster)
 	after := b.set.Snapshot()
 	b.set.Swap(before)
@@ -178,7 +178,7 @@ func TestAFloorIsShownEverywhereAtThePaceOfWrites(t *testing.T) {
 		time.Sleep(many/shownPerSecond*time.Second + 2*shownPause)
 		var without []string
 		for _, namespace := range tenant.Spec.Namespaces {
-			if shown := b.shownFor(t, namespace); shown == nil || !strings.Contains(shown.Data[resource.ShownKey], `"floor"`) {
+			if shown := b.shownFor(t, namespace); shown == nil || !strings.Contains(shown.Data[resource.ShownKey], `"mandatory"`) {
 				without = append(without, namespace)
 			}
 		}

@@ -76,7 +76,7 @@ func TestADutyThatFailsIsBegunAgainUntilTheTermEnds(t *testing.T) {
 		log.SetOutput(&logged)
 		ctx, lose := context.WithCancel(t.Context())
 		calls := 0
-		c := &Controller{log: log, set: &tenant.Set{}, options: Options{Duties: []Duty{{Name: "sweep the floor", Run: func(ctx context.Context) error {
+		c := &Controller{log: log, set: &tenant.Set{}, options: Options{Duties: []Duty{{Name: "sweep the mandatory policy", Run: func(ctx context.Context) error {
 			if calls++; calls < 3 {
 				return errors.New("no broom")
 			}
@@ -90,6 +90,6 @@ func TestADutyThatFailsIsBegunAgainUntilTheTermEnds(t *testing.T) {
 		require.Equal(t, 3, calls)
 		lose()
 		<-ended
-		require.Contains(t, logged.String(), "cannot sweep the floor, will try again")
+		require.Contains(t, logged.String(), "cannot sweep the mandatory policy, will try again")
 	})
 }

@@ -96,7 +96,7 @@ func finalize(t *team, namespace string) (request, bool) {
 
 // breakGlass asks to open a namespace.
 func breakGlass(namespace string) []request {
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1alpha1.AnnotationBreakGlassReason: probeName, v1alpha1.AnnotationBreakGlassFloors: "true"}}}
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1alpha1.AnnotationBreakGlassReason: probeName, v1alpha1.AnnotationBreakGlassOverrideMandatory: "true"}}}
 	one := change("set annotation "+v1alpha1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, annotations(v1alpha1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
 	return guarded("tenant-labels", one, change("break the glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
 }

@@ -156,7 +156,7 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 	if level == "" && rapid.IntRange(0, 3).Draw(t, "exception") == 0 {
 		x := &v1alpha1.ClusterException{ObjectMeta: meta("exception")}
 		x.CreationTimestamp = metav1.NewTime(began())
-		x.Spec.Images, x.Spec.Namespaces, x.Spec.Floors = []string{strings.TrimSuffix(l.images[0], ":v1")}, []string{team}, some("floors")
+		x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = []string{strings.TrimSuffix(l.images[0], ":v1")}, []string{team}, some("mandatory")
 		x.Spec.Reason, x.Spec.Until = "a test", began().Add(time.Hour*48).UTC().Format(time.RFC3339)
 		w.add(x)
 	}
@@ -209,8 +209,8 @@ func (l *lab) drawPolicy(t *rapid.T, w world, meta metav1.ObjectMeta) {
 	if p.Spec.DefaultAction == v1alpha1.DefaultActionInherit {
 		p.Spec.DefaultAction = ""
 	}
-	if rapid.IntRange(0, 2).Draw(t, "floor") == 0 {
-		p.Spec.Scope = v1alpha1.PolicyScopeFloor
+	if rapid.IntRange(0, 2).Draw(t, "mandatory") == 0 {
+		p.Spec.Scope = v1alpha1.PolicyScopeMandatory
 	}
 	w.add(p)
 }

@@ -48,11 +48,11 @@ type NamespaceStatus struct {
 	Exceptions []ExceptionUse
 	// Resources of the namespace that need attention.
 	Resources []Attention
-	// Rules say which level decides about each kind, and Floors hold in any case.
-	Rules  []compile.Choice
-	Floors []string
+	// Rules say which level decides about each kind, and mandatory policies hold in any case.
+	Rules     []compile.Choice
+	Mandatory []string
 	// Hidden are the kinds of which the person may not read all that may apply, so that
-	// Rules and Floors are incomplete.
+	// Rules and mandatory policies are incomplete.
 	Hidden []string
 	// Ignored is how many reports look like Landwaiter's and were changed by others, and
 	// LeftOut how many results its reports had no room for.
@@ -150,7 +150,7 @@ func (p *Person) Status(ctx context.Context, scope Scope, now time.Time) (Status
 			}
 		}
 		n := reports.of(name)
-		n.Resources, n.Rules, n.Floors, n.Hidden = found[name], snapshot.Explain(name), floors(r.objects), hiddenFrom(r.objects, name)
+		n.Resources, n.Rules, n.Mandatory, n.Hidden = found[name], snapshot.Explain(name), mandatory(r.objects), hiddenFrom(r.objects, name)
 		n.finish()
 		s.Namespaces = append(s.Namespaces, *n)
 	}
@@ -194,11 +194,11 @@ func kindOf(object v1alpha1.Object) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// floors names the policies that hold in every namespace.
-func floors(o resource.Objects) []string {
+// mandatory policies names the policies that hold in every namespace.
+func mandatory(o resource.Objects) []string {
 	names := []string{}
 	for _, object := range o.Resources {
-		if p, ok := object.(*v1alpha1.ClusterVerificationPolicy); ok && p.Spec.Scope == v1alpha1.PolicyScopeFloor {
+		if p, ok := object.(*v1alpha1.ClusterVerificationPolicy); ok && p.Spec.Scope == v1alpha1.PolicyScopeMandatory {
 			names = append(names, p.Name)
 		}
 	}

@@ -220,16 +220,16 @@ func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
 	store := func(namespace, name string, s v1alpha1.Status) *v1alpha1.TrustStore {
 		return &v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: v1alpha1.TrustStoreStatus{Status: s}}
 	}
-	floor := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "floor"}, Spec: v1alpha1.ClusterVerificationPolicySpec{Scope: v1alpha1.PolicyScopeFloor}}
-	floor.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
+	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1alpha1.ClusterVerificationPolicySpec{Scope: v1alpha1.PolicyScopeMandatory}}
+	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
 	s := statusOf(t, reads(t, nil, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
-		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "True", "False")), store("other", "theirs", conditions("False", "False", "True")), floor), one("team"))
+		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "True", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))
 	var got []string
 	for _, a := range s.Namespaces[0].Resources {
 		got = append(got, a.Condition+" "+a.Source.String())
 	}
 	require.Equal(t, []string{"Ready TrustStore team/broken", "ExpiresSoon TrustStore team/ends", "Effective TrustStore team/idle"}, got)
-	require.Equal(t, []string{"floor"}, s.Namespaces[0].Floors)
+	require.Equal(t, []string{"mandatory"}, s.Namespaces[0].Mandatory)
 	require.Len(t, s.Resources, 1)
 	require.True(t, s.NeedsAttention())
 }

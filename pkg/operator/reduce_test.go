@@ -108,8 +108,8 @@ func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
 		"Store":  {&v1alpha1.Store{ObjectMeta: identity, Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}}, Status: v1alpha1.StoreStatus{Status: status}}, &v1alpha1.Store{ObjectMeta: identity}},
 		"policy": {&v1alpha1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: v1alpha1.VerificationPolicyStatus{Status: status}}, &v1alpha1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
 		"the cluster's policy": {
-			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: whole, Scope: v1alpha1.PolicyScopeFloor}, Status: v1alpha1.VerificationPolicyStatus{Status: status}},
-			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: said, Scope: v1alpha1.PolicyScopeFloor}}},
+			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: whole, Scope: v1alpha1.PolicyScopeMandatory}, Status: v1alpha1.VerificationPolicyStatus{Status: status}},
+			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: said, Scope: v1alpha1.PolicyScopeMandatory}}},
 	} {
 		reduced, err := reduce(c.object)
 		require.NoError(t, err)

@@ -69,8 +69,8 @@ type Withheld struct {
 type Known struct {
 	// Hosts are registries about which everything that ClusterStores say is known.
 	Hosts []string `json:"hosts,omitempty"`
-	// Floors is set if all ClusterVerificationPolicies with scope Floor are known.
-	Floors bool `json:"floors,omitempty"`
+	// Mandatory says that all mandatory policies are known.
+	Mandatory bool `json:"mandatory,omitempty"`
 }
 
 // Withholds returns what is withheld of a kind, and whether anything is.

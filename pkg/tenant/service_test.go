@@ -116,9 +116,9 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	set := &tenant.Set{}
 	service := tenant.NewService(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), nil)
-	exception := func(pattern string, floors bool) v1alpha1.Object {
+	exception := func(pattern string, mandatory bool) v1alpha1.Object {
 		x := &v1alpha1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
-		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.Floors = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, floors
+		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, mandatory
 		return x
 	}
 	generations := func(annotations map[string]string, resources ...v1alpha1.Object) [2]string {

@@ -22,17 +22,17 @@ func (e *Engine) open(config *Config, asked image.Reference) (Result, bool) {
 		e.verifyLater(config, asked)
 		return glass.allow(result), true
 	}
-	floors, known := e.remembered(config.Floors, asked)
+	mandatory, known := e.remembered(config.Mandatory, asked)
 	if !known {
-		// It takes no turn: the Floors are the platform's, and so is break-glass. If turns are
+		// It takes no turn: the mandatory policies are the platform's, and so is break-glass. If turns are
 		// taken, Verify would ask the registry first.
-		floors, known = config.Floors.follows(asked)
+		mandatory, known = config.Mandatory.follows(asked)
 	}
-	if !known || floors.Verdict.Outcome != policy.Allowed {
-		return Result{}, false // an exception may still lift the Floor, which only Verify knows
+	if !known || mandatory.Verdict.Outcome != policy.Allowed {
+		return Result{}, false // an exception may still lift the mandatory policy, which only Verify knows
 	}
 	e.verifyLater(config, asked)
-	return glass.within(result, floors), true
+	return glass.within(result, mandatory), true
 }
 
 // verifyLater verifies an image in the background at low priority, so that the next answer

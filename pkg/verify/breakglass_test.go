@@ -14,8 +14,8 @@ import (
 )
 
 // glass is break-glass from noon until dusk.
-func glass(floors bool) *verify.Exception {
-	return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, Floors: floors}
+func glass(mandatory bool) *verify.Exception {
+	return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory}
 }
 
 func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
@@ -27,20 +27,20 @@ func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
 	asks := layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
 	pattern, err := image.ParsePattern("other.example.com/**")
 	require.NoError(t, err)
-	harmless := denying(t, "ClusterVerificationPolicy", "floor", pattern)
+	harmless := denying(t, "ClusterVerificationPolicy", "mandatory", pattern)
 	for name, row := range map[string]struct {
 		config *verify.Config
 		glass  *verify.Exception
 		at     time.Time
 		known  bool
 	}{
-		"no Floor":                       {config(asks), glass(false), noon, true},
-		"a Floor that needs no evidence": {withFloors(config(asks), harmless), glass(false), noon, true},
-		"a Floor that needs evidence":    {withFloors(config(asks), asks), glass(false), noon, false},
-		"the same, and it passes Floors": {withFloors(config(asks), asks), glass(true), noon, true},
-		"before it begins":               {config(asks), glass(false), noon.Add(-1), false},
-		"when it ends":                   {config(asks), glass(false), dusk, false},
-		"without it":                     {config(asks), nil, noon, false},
+		"no mandatory policy":                        {config(asks), glass(false), noon, true},
+		"a mandatory policy that needs no evidence":  {withMandatory(config(asks), harmless), glass(false), noon, true},
+		"a mandatory policy that needs evidence":     {withMandatory(config(asks), asks), glass(false), noon, false},
+		"the same, and it passes mandatory policies": {withMandatory(config(asks), asks), glass(true), noon, true},
+		"before it begins":                           {config(asks), glass(false), noon.Add(-1), false},
+		"when it ends":                               {config(asks), glass(false), dusk, false},
+		"without it":                                 {config(asks), nil, noon, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.BreakGlass = row.glass
@@ -58,13 +58,13 @@ func TestBreakGlassWaitsForNoRegistryInAnOutage(t *testing.T) {
 	}
 }
 
-// An exception for the image may pass the Floor although break-glass does not.
+// An exception for the image may pass the mandatory policy although break-glass does not.
 func TestBreakGlassDeniesNothingBeforeExceptionsAreAsked(t *testing.T) {
 	r := newRegistry()
 	asks := layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
-	c := withFloors(config(asks), denying(t, "ClusterVerificationPolicy", "floor"))
+	c := withMandatory(config(asks), denying(t, "ClusterVerificationPolicy", "mandatory"))
 	strong := exception(t, "strong", "**")
-	strong.Floors = true
+	strong.OverrideMandatory = true
 	c.Exceptions, c.BreakGlass = []verify.Exception{strong}, glass(false)
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	if got, known := e.Recall(c, app); known {

@@ -85,13 +85,13 @@ func TestARuleAllowsOrDeniesWithoutEvidence(t *testing.T) {
 	require.Contains(t, ask(verify.Deny).Reason, "a rule of VerificationPolicy team-a/strict denies r.example.com/app")
 	require.Equal(t, policy.Denied, ask(verify.Require).Outcome, "a rule that requires nothing proves nothing")
 	require.Equal(t, policy.Denied, ask(verify.Action(9)).Outcome)
-	floor := verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "floor"}}
-	require.Equal(t, policy.Denied, ask(verify.Allow, floor).Outcome, "a floor is not passed by a rule that allows")
+	mandatory := verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "ClusterVerificationPolicy", Name: "mandatory"}}
+	require.Equal(t, policy.Denied, ask(verify.Allow, mandatory).Outcome, "a mandatory policy is not passed by a rule that allows")
 	lax := verify.Layer{Registry: r, Default: policy.Allowed}
 	require.True(t, ask(verify.Allow, lax).Unverified)
 }
 
-// A namespace with a Store and no Verifier of its own, and a floor: both layers use the
+// A namespace with a Store and no Verifier of its own, and a mandatory policy: both layers use the
 // same verifier, each with its own way to the registry.
 func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
 	v := verifier(t, "a", "k1")
@@ -107,10 +107,10 @@ func TestEvidenceCountsForLayersOfItsRegistryOnly(t *testing.T) {
 		layers  []verify.Layer
 		outcome policy.Outcome
 	}{
-		"a warning's evidence allows nothing":         {[]verify.Layer{layer(t, newRegistry(), anyA, v), warning(layer(t, signed(), anyA, v))}, policy.Denied},
-		"a warning's failure leaves nothing in doubt": {[]verify.Layer{layer(t, signed(), any, v), warning(layer(t, unreachable, anyA, v))}, policy.Allowed},
-		"a floor is not met by another's evidence":    {[]verify.Layer{layer(t, signed(), anyA, v), layer(t, newRegistry(), anyA, v)}, policy.Denied},
-		"nor where its own cannot be read":            {[]verify.Layer{layer(t, signed(), anyA, v), layer(t, unreachable, anyA, v)}, policy.Undecided},
+		"a warning's evidence allows nothing":                 {[]verify.Layer{layer(t, newRegistry(), anyA, v), warning(layer(t, signed(), anyA, v))}, policy.Denied},
+		"a warning's failure leaves nothing in doubt":         {[]verify.Layer{layer(t, signed(), any, v), warning(layer(t, unreachable, anyA, v))}, policy.Allowed},
+		"a mandatory policy is not met by another's evidence": {[]verify.Layer{layer(t, signed(), anyA, v), layer(t, newRegistry(), anyA, v)}, policy.Denied},
+		"nor where its own cannot be read":                    {[]verify.Layer{layer(t, signed(), anyA, v), layer(t, unreachable, anyA, v)}, policy.Undecided},
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdict := engine(newCache(), verify.Options{}).Verify(t.Context(), config(c.layers...), ref(t, "r.example.com/app@"+appDigest.String())).Verdict

@@ -151,24 +151,24 @@ func TestConfigurationsWithoutProofDeny(t *testing.T) {
 		config *verify.Config
 		reason string
 	}{
-		"the zero configuration":               {&verify.Config{}, "no policy is loaded"},
-		"a zero layer":                         {config(verify.Layer{}), "defaultAction is Deny"},
-		"no rule matches":                      {config(verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
-		"a rule that requires nothing":         {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
-		"atLeast zero":                         {config(layer(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
-		"a verifier that does not exist":       {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
-		"a verifier for other images":          {config(layer(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
-		"a broken verifier":                    {config(layer(t, r, anyA, broken)), "Secret team-a/pub is not there"},
-		"a broken verifier of unknown type":    {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
-		"a broken policy":                      {config(brokenLayer), "cannot be used"},
-		"a broken verifier among all of":       {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
-		"no policy and no verifier":            {config(verify.Layer{Registry: r, RequireMatching: true}), "no Verifier applies to r.example.com/app"},
-		"no policy and no matching verifier":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
-		"no policy and a broken verifier":      {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
-		"no verifier of the type":              {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
-		"a lax layer above a floor that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
-		"a lax layer above a broken floor":     {config(lax, brokenLayer), "cannot be used"},
-		"no registry":                          {config(layer(t, nil, anyA, verifier(t, "a", "k1"))), ""},
+		"the zero configuration":                          {&verify.Config{}, "no policy is loaded"},
+		"a zero layer":                                    {config(verify.Layer{}), "defaultAction is Deny"},
+		"no rule matches":                                 {config(verify.Layer{Registry: r, Source: policy.ObjectRef{Kind: "VerificationPolicy", Name: "x"}}), "no rule of"},
+		"a rule that requires nothing":                    {config(layer(t, r, verify.Requirement{}, verifier(t, "a", "k1"))), "it requires a Verifier of type"},
+		"atLeast zero":                                    {config(layer(t, r, verify.Requirement{AnyOf: []string{"a"}}, verifier(t, "a", "k1"))), "must be 1 or more"},
+		"a verifier that does not exist":                  {config(layer(t, r, anyA, verifier(t, "b", "k1"))), "team-a has no Verifier a, and because it has others, no ClusterVerifier applies there"},
+		"a verifier for other images":                     {config(layer(t, r, anyA, elsewhere)), "is not for r.example.com/app"},
+		"a broken verifier":                               {config(layer(t, r, anyA, broken)), "Secret team-a/pub is not there"},
+		"a broken verifier of unknown type":               {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, broken)), "Secret team-a/pub is not there"},
+		"a broken policy":                                 {config(brokenLayer), "cannot be used"},
+		"a broken verifier among all of":                  {config(layer(t, r, verify.Requirement{AllOf: []string{"a", "b"}, AtLeast: 1}, broken, verifier(t, "b", "k1"))), "Secret team-a/pub"},
+		"no policy and no verifier":                       {config(verify.Layer{Registry: r, RequireMatching: true}), "no Verifier applies to r.example.com/app"},
+		"no policy and no matching verifier":              {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{elsewhere}}), "no Verifier applies to r.example.com/app"},
+		"no policy and a broken verifier":                 {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "b", "k1"), broken}}), "Secret team-a/pub"},
+		"no verifier of the type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Notation"}, AtLeast: 1}, verifier(t, "a", "k1"))), "it requires a Verifier of type Notation, and none applies to"},
+		"a lax layer above a mandatory policy that fails": {config(lax, layer(t, r, anyA, verifier(t, "a", "k9"))), "no trusted signature"},
+		"a lax layer above a broken mandatory policy":     {config(lax, brokenLayer), "cannot be used"},
+		"no registry":                                     {config(layer(t, nil, anyA, verifier(t, "a", "k1"))), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,11 +191,11 @@ func TestConfigurationsThatProvePass(t *testing.T) {
 		config *verify.Config
 		calls  int
 	}{
-		"by name":                         {config(layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
-		"by type":                         {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
-		"no policy, all matching pass":    {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
-		"default Allow asks no registry":  {config(lax), 0},
-		"default Allow above a met floor": {config(lax, layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
+		"by name":                        {config(layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
+		"by type":                        {config(layer(t, r, verify.Requirement{Types: []string{"Cosign"}, AtLeast: 1}, verifier(t, "a", "k9"), verifier(t, "b", "k1"))), 1},
+		"no policy, all matching pass":   {config(verify.Layer{Registry: r, RequireMatching: true, Verifiers: []*verify.Verifier{verifier(t, "a", "k1"), verifier(t, "b", "k1")}}), 1},
+		"default Allow asks no registry": {config(lax), 0},
+		"default Allow above a met mandatory policy": {config(lax, layer(t, r, anyA, verifier(t, "a", "k1"))), 1},
 		"two layers on one registry look once": {config(layer(t, r, anyA, verifier(t, "a", "k1")),
 			layer(t, r, verify.Requirement{AnyOf: []string{"f"}, AtLeast: 1}, verifier(t, "f", "k1"))), 1},
 	}

@@ -26,8 +26,8 @@ type Exception struct {
 	// Images are those that it is for. Unless Grants is nil, one of them must have the image too.
 	Images *Excepted
 	Grants *Grants
-	// Floors says that it is enough although a Floor denies.
-	Floors bool
+	// OverrideMandatory says that it is enough although a mandatory policy denies.
+	OverrideMandatory bool
 }
 
 // Grants are what is delegated to a namespace. All exceptions that need them share one list,
@@ -135,13 +135,13 @@ func (c *Config) liftable(verdict policy.Verdict, now time.Time) bool {
 // counts is inForce of an exception that may be nil.
 func (x *Exception) counts(now time.Time) bool { return x != nil && x.inForce(now) }
 
-// enough reports whether x alone allows an image, without a look at the Floors of c.
-func (c *Config) enough(x *Exception) bool { return x.Floors || c.Floors == nil }
+// enough reports whether x alone allows an image, without a look at the mandatory policies of c.
+func (c *Config) enough(x *Exception) bool { return x.OverrideMandatory || c.Mandatory == nil }
 
-// lift returns the exception that allows an image without a look at Floors, or the first
+// lift returns the exception that allows an image without a look at mandatory policies, or the first
 // that does if they allow it; both may be nil. Break-glass comes last, so that an
 // exception that was made for the image is named.
-func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessFloors *Exception) {
+func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessMandatory *Exception) {
 	if c.BreakGlass.counts(now) {
 		matching = append(slices.Clip(matching), c.BreakGlass)
 	}
@@ -151,9 +151,9 @@ func (c *Config) lift(matching []*Exception, now time.Time) (enough, unlessFloor
 		}
 	}
 	if len(matching) > 0 {
-		unlessFloors = matching[0]
+		unlessMandatory = matching[0]
 	}
-	return nil, unlessFloors
+	return nil, unlessMandatory
 }
 
 // errLate is why exceptions could not be looked at.
@@ -179,12 +179,12 @@ func (e *Engine) except(ctx context.Context, config *Config, asked image.Referen
 			return result
 		}
 	}
-	enough, unlessFloors := config.lift(matching, now)
+	enough, unlessMandatory := config.lift(matching, now)
 	switch {
 	case enough != nil:
 		return enough.allow(result)
-	case unlessFloors != nil:
-		return unlessFloors.within(result, e.verify(ctx, config.Floors, result.pinned(asked), how))
+	case unlessMandatory != nil:
+		return unlessMandatory.within(result, e.verify(ctx, config.Mandatory, result.pinned(asked), how))
 	}
 	return config.hint(asked, result, now)
 }
@@ -207,16 +207,16 @@ func (e *Engine) exceptRecalled(config *Config, asked image.Reference, result Re
 		matching = config.matching(asked, now)
 	}
 	turn.Leave()
-	enough, unlessFloors := config.lift(matching, now)
+	enough, unlessMandatory := config.lift(matching, now)
 	switch {
 	case enough != nil:
 		return enough.allow(result), true
-	case unlessFloors != nil:
-		floors, known := e.recall(config.Floors, result.pinned(asked))
+	case unlessMandatory != nil:
+		mandatory, known := e.recall(config.Mandatory, result.pinned(asked))
 		if !known {
 			return Result{}, false
 		}
-		return unlessFloors.within(result, floors), true
+		return unlessMandatory.within(result, mandatory), true
 	}
 	return config.hint(asked, result, now), true
 }
@@ -230,28 +230,28 @@ func (r Result) pinned(asked image.Reference) image.Reference {
 	return r.Reference
 }
 
-// within returns result as x makes it, if the Floors allow the same image.
-func (x *Exception) within(result, floors Result) Result {
+// within returns result as x makes it, if the mandatory policies allow the same image.
+func (x *Exception) within(result, mandatory Result) Result {
 	if result.Digest == "" {
-		result.Reference, result.Digest = floors.Reference, floors.Digest
+		result.Reference, result.Digest = mandatory.Reference, mandatory.Digest
 	}
-	result.Stages = append(slices.Clip(result.Stages), floors.Stages...)
-	result.Overloaded = result.Overloaded || floors.Overloaded
-	result.Cached = result.Cached && floors.Cached
-	switch floors.Verdict.Outcome {
+	result.Stages = append(slices.Clip(result.Stages), mandatory.Stages...)
+	result.Overloaded = result.Overloaded || mandatory.Overloaded
+	result.Cached = result.Cached && mandatory.Cached
+	switch mandatory.Verdict.Outcome {
 	case policy.Allowed:
 		return x.allow(result)
 	case policy.Undecided:
-		result.Verdict = floors.Verdict
+		result.Verdict = mandatory.Verdict
 		return result
 	case policy.Denied:
 	}
-	if result.Verdict.Policy == floors.Verdict.Policy && result.Verdict.Outcome == policy.Denied {
+	if result.Verdict.Policy == mandatory.Verdict.Policy && result.Verdict.Outcome == policy.Denied {
 		return result
 	}
-	result.Findings = append(slices.Clip(result.Findings), floors.Findings...)
-	result.Verdict = policy.Verdict{Policy: floors.Verdict.Policy, Remediation: floors.Verdict.Remediation,
-		Reason: fmt.Sprintf("%s lifts no Floor: %s", x.Source, floors.Verdict.Reason)}
+	result.Findings = append(slices.Clip(result.Findings), mandatory.Findings...)
+	result.Verdict = policy.Verdict{Policy: mandatory.Verdict.Policy, Remediation: mandatory.Verdict.Remediation,
+		Reason: fmt.Sprintf("%s lifts no mandatory policy: %s", x.Source, mandatory.Verdict.Reason)}
 	return result
 }
 

@@ -68,12 +68,12 @@ func denying(t testing.TB, kind, name string, patterns ...image.Pattern) verify.
 	return verify.Layer{Source: source, Default: policy.Allowed, Rules: []verify.Rule{{Source: source, Images: patterns, Action: verify.Deny}}}
 }
 
-// withFloors adds floors to a configuration, as compile does.
-func withFloors(c *verify.Config, floors ...verify.Layer) *verify.Config {
-	c.Layers = append(c.Layers, floors...)
+// withMandatory adds mandatory policies to a configuration, as compile does.
+func withMandatory(c *verify.Config, mandatory ...verify.Layer) *verify.Config {
+	c.Layers = append(c.Layers, mandatory...)
 	own := *c
-	own.Layers, own.Exceptions, own.BreakGlass, own.Generation = floors, nil, nil, c.Generation+" floors"
-	c.Floors = &own
+	own.Layers, own.Exceptions, own.BreakGlass, own.Generation = mandatory, nil, nil, c.Generation+" mandatory policies"
+	c.Mandatory = &own
 	return c
 }
 
@@ -121,7 +121,7 @@ func TestAnExceptionAllowsItsImagesUntilItEndsAndNoOther(t *testing.T) {
 func TestACachedVerdictNeverOutlivesTheEndOfAnException(t *testing.T) {
 	r, clock, kept := newRegistry(), &clock{noon}, newCache()
 	r.tags["1"] = appDigest
-	c := withFloors(config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))),
+	c := withMandatory(config(layer(t, r, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))),
 		layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	r.manifest(t, false, "platform:"+appDigest.String())
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
@@ -151,30 +151,30 @@ func TestACachedVerdictNeverOutlivesTheEndOfAnException(t *testing.T) {
 	}
 }
 
-func TestAFloorHoldsAgainstExceptionsThatDoNotSayFloors(t *testing.T) {
+func TestAMandatoryPolicyHoldsAgainstExceptionsThatDoNotOverrideIt(t *testing.T) {
 	unsigned := digest.FromString("unsigned")
 	r := newRegistry()
 	r.tags["signed"], r.tags["unsigned"] = appDigest, unsigned
 	r.manifest(t, false, "platform:"+appDigest.String())
 	asks := func() *verify.Config {
-		return withFloors(config(denying(t, "VerificationPolicy", "own")), layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+		return withMandatory(config(denying(t, "VerificationPolicy", "own")), layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	}
-	floors, other := exception(t, "floors", "r.example.com/elsewhere/**"), exception(t, "other", "r.example.com/app")
-	floors.Floors = true
+	mandatory, other := exception(t, "mandatory", "r.example.com/elsewhere/**"), exception(t, "other", "r.example.com/app")
+	mandatory.OverrideMandatory = true
 	strong := exception(t, "strong", "r.example.com/app")
-	strong.Floors = true
+	strong.OverrideMandatory = true
 	for name, row := range map[string]struct {
 		exceptions []verify.Exception
 		tag        string
 		want       policy.Outcome
 	}{
-		"what the Floor allows": {[]verify.Exception{other}, "signed", policy.Allowed},
-		"what it denies":        {[]verify.Exception{other}, "unsigned", policy.Denied},
-		"one that matches, and one that passes Floors (combined)": {[]verify.Exception{other, floors}, "unsigned", policy.Denied},
-		"the same in the other order":                             {[]verify.Exception{floors, other}, "unsigned", policy.Denied},
-		"one that matches and passes Floors":                      {[]verify.Exception{strong}, "unsigned", policy.Allowed},
-		"one of several is enough":                                {[]verify.Exception{other, floors, strong}, "unsigned", policy.Allowed},
-		"none":                                                    {nil, "signed", policy.Denied},
+		"what the mandatory policy allows": {[]verify.Exception{other}, "signed", policy.Allowed},
+		"what it denies":                   {[]verify.Exception{other}, "unsigned", policy.Denied},
+		"one that matches, and one that passes mandatory policies (combined)": {[]verify.Exception{other, mandatory}, "unsigned", policy.Denied},
+		"the same in the other order":                                         {[]verify.Exception{mandatory, other}, "unsigned", policy.Denied},
+		"one that matches and passes mandatory policies":                      {[]verify.Exception{strong}, "unsigned", policy.Allowed},
+		"one of several is enough":                                            {[]verify.Exception{other, mandatory, strong}, "unsigned", policy.Allowed},
+		"none":                                                                {nil, "signed", policy.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := asks()
@@ -183,20 +183,20 @@ func TestAFloorHoldsAgainstExceptionsThatDoNotSayFloors(t *testing.T) {
 			got := e.Verify(t.Context(), c, ref(t, "r.example.com/app:"+row.tag))
 			require.Equal(t, row.want, got.Verdict.Outcome, got.Verdict.Reason)
 			if row.want == policy.Denied && len(row.exceptions) > 0 {
-				require.Equal(t, "ClusterException other lifts no Floor: "+"VerificationPolicy team-a/strict", got.Verdict.Reason[:len("ClusterException other lifts no Floor: VerificationPolicy team-a/strict")])
+				require.Equal(t, "ClusterException other lifts no mandatory policy: "+"VerificationPolicy team-a/strict", got.Verdict.Reason[:len("ClusterException other lifts no mandatory policy: VerificationPolicy team-a/strict")])
 			}
 		})
 	}
 }
 
-func TestWhatAFloorCannotDecideStaysUndecidedUnderAnException(t *testing.T) {
+func TestWhatAMandatoryPolicyCannotDecideStaysUndecidedUnderAnException(t *testing.T) {
 	r := newRegistry()
 	r.list = func(context.Context) error { return errors.New("503") }
-	c := withFloors(config(denying(t, "VerificationPolicy", "own")), layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
+	c := withMandatory(config(denying(t, "VerificationPolicy", "own")), layer(t, r, verify.Requirement{AnyOf: []string{"base"}, AtLeast: 1}, verifier(t, "base", "platform")))
 	c.Exceptions = []verify.Exception{exception(t, "x", "**")}
 	e, app := at(newCache(), &clock{noon}), ref(t, "r.example.com/app@"+appDigest.String())
 	_, known := e.Recall(c, app)
-	require.False(t, known, "the Floor has to be asked")
+	require.False(t, known, "the mandatory policy has to be asked")
 	require.Equal(t, policy.Undecided, e.Verify(t.Context(), c, app).Verdict.Outcome)
 }
 
@@ -266,13 +266,13 @@ func TestAnExceptionEndsWithTheGrantThatLetsItCount(t *testing.T) {
 	require.Len(t, revisions, 3, "at noon, after the first grant, and without an exception in force")
 }
 
-func TestBreakGlassAllowsEveryImageOfItsTimeAndFloorsHoldUnlessItSaysSo(t *testing.T) {
+func TestBreakGlassAllowsEveryImageOfItsTimeAndMandatoryPoliciesHoldUnlessItSaysSo(t *testing.T) {
 	down := newRegistry()
 	down.list = func(context.Context) error { return errors.New("503") }
 	undecided := layer(t, down, verify.Requirement{AnyOf: []string{"release"}, AtLeast: 1}, verifier(t, "release", "dev"))
-	floor := denying(t, "ClusterVerificationPolicy", "floor")
-	open := func(floors bool) *verify.Exception {
-		return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, Floors: floors}
+	mandatory := denying(t, "ClusterVerificationPolicy", "mandatory")
+	open := func(mandatory bool) *verify.Exception {
+		return &verify.Exception{Source: policy.ObjectRef{Kind: "Namespace", Name: "team-a"}, Why: "outage", From: noon, Until: dusk, OverrideMandatory: mandatory}
 	}
 	app := ref(t, "r.example.com/app@"+appDigest.String())
 	for name, row := range map[string]struct {
@@ -281,16 +281,16 @@ func TestBreakGlassAllowsEveryImageOfItsTimeAndFloorsHoldUnlessItSaysSo(t *testi
 		at     time.Time
 		want   policy.Outcome
 	}{
-		"denied":                   {config(denying(t, "VerificationPolicy", "own")), open(false), noon, policy.Allowed},
-		"undecided":                {config(undecided), open(false), noon, policy.Allowed},
-		"before it begins":         {config(undecided), open(false), noon.Add(-1), policy.Undecided},
-		"when it ends":             {config(undecided), open(false), dusk, policy.Undecided},
-		"a Floor denies":           {withFloors(config(undecided), floor), open(false), noon, policy.Denied},
-		"a Floor denies, floors":   {withFloors(config(undecided), floor), open(true), noon, policy.Allowed},
-		"a Floor cannot decide":    {withFloors(config(denying(t, "VerificationPolicy", "own")), undecided), open(false), noon, policy.Undecided},
-		"it cannot decide, floors": {withFloors(config(denying(t, "VerificationPolicy", "own")), undecided), open(true), noon, policy.Allowed},
-		"without it":               {config(undecided), nil, noon, policy.Undecided},
-		"no policy loaded":         {&verify.Config{Namespace: "team-a"}, nil, noon, policy.Denied},
+		"denied":                    {config(denying(t, "VerificationPolicy", "own")), open(false), noon, policy.Allowed},
+		"undecided":                 {config(undecided), open(false), noon, policy.Allowed},
+		"before it begins":          {config(undecided), open(false), noon.Add(-1), policy.Undecided},
+		"when it ends":              {config(undecided), open(false), dusk, policy.Undecided},
+		"a mandatory policy denies": {withMandatory(config(undecided), mandatory), open(false), noon, policy.Denied},
+		"a mandatory policy denies, mandatory policies": {withMandatory(config(undecided), mandatory), open(true), noon, policy.Allowed},
+		"a mandatory policy cannot decide":              {withMandatory(config(denying(t, "VerificationPolicy", "own")), undecided), open(false), noon, policy.Undecided},
+		"it cannot decide, mandatory policies":          {withMandatory(config(denying(t, "VerificationPolicy", "own")), undecided), open(true), noon, policy.Allowed},
+		"without it":                                    {config(undecided), nil, noon, policy.Undecided},
+		"no policy loaded":                              {&verify.Config{Namespace: "team-a"}, nil, noon, policy.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.config.BreakGlass = row.glass
@@ -324,7 +324,7 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 			hours := func(label string) time.Time {
 				return noon.Add(time.Duration(rapid.IntRange(-1, 1).Draw(rt, label)) * time.Hour)
 			}
-			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"), Floors: rapid.Bool().Draw(rt, "floors")}
+			x := verify.Exception{Source: policy.ObjectRef{Kind: "Exception", Name: fmt.Sprint("x", i)}, Created: noon, Until: hours("hours"), Images: drawn("images"), OverrideMandatory: rapid.Bool().Draw(rt, "mandatory")}
 			if rapid.Bool().Draw(rt, "delegated") {
 				x.Grants = &verify.Grants{}
 				for range rapid.IntRange(0, 2).Draw(rt, "grants") {
@@ -333,9 +333,9 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 			}
 			return x
 		}
-		own, floor := drawn("denied").Patterns, drawn("floor").Patterns
+		own, mandatory := drawn("denied").Patterns, drawn("mandatory").Patterns
 		with := func(exceptions ...verify.Exception) *verify.Config {
-			c := withFloors(config(denying(t, "VerificationPolicy", "own", own...)), denying(t, "ClusterVerificationPolicy", "floor", floor...))
+			c := withMandatory(config(denying(t, "VerificationPolicy", "own", own...)), denying(t, "ClusterVerificationPolicy", "mandatory", mandatory...))
 			c.Exceptions = exceptions
 			return c
 		}
@@ -359,9 +359,9 @@ func TestAnExceptionOnlyEverAddsWhatItAloneMatches(t *testing.T) {
 						return g.Within.Has(asked) && noon.Before(g.Until) && x.Until.Sub(noon) <= g.Most
 					}
 					matches := x.Images.Has(asked) && (x.Grants == nil || slices.ContainsFunc(*x.Grants, within)) && noon.Before(x.Until)
-					passes := x.Floors || !slices.ContainsFunc(floor, func(p image.Pattern) bool { return p.Match(asked) })
+					passes := x.OverrideMandatory || !slices.ContainsFunc(mandatory, func(p image.Pattern) bool { return p.Match(asked) })
 					if !matches || !passes {
-						rt.Fatalf("%s is allowed by %s, which matches it: %v, and passes the Floor: %v", name, x.Source, matches, passes)
+						rt.Fatalf("%s is allowed by %s, which matches it: %v, and passes the mandatory policy: %v", name, x.Source, matches, passes)
 					}
 				}
 			}

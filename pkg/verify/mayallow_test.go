@@ -46,7 +46,7 @@ func TestMayAllowNeedsARuleOrAVerifier(t *testing.T) {
 		"a broken policy":              {[]Layer{{Broken: "it is invalid", Default: policy.Allowed}}, false, false, false},
 		"the next level":               {[]Layer{{Rules: rules(Deny), Inherits: true, Next: &Layer{Default: policy.Allowed}}}, true, false, true},
 		"no next level":                {[]Layer{{Inherits: true}}, false, false, false},
-		"a floor":                      {[]Layer{{Default: policy.Allowed}, {Rules: rules(Deny), Default: policy.Denied}}, false, false, false},
+		"a mandatory policy":           {[]Layer{{Default: policy.Allowed}, {Rules: rules(Deny), Default: policy.Denied}}, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &Config{Layers: c.layers}

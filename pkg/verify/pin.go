@@ -18,7 +18,7 @@ import (
 // be another. The digest of a tag is cached briefly. The descriptor of a digest reference
 // is read later, in parallel with other requests.
 //
-// A layer whose places are others, such as a Floor where the namespace has a mirror, must
+// A layer whose places are others, such as a mandatory policy where the namespace has a mirror, must
 // find the same digest under the tag: else it would be asked about a digest that only a
 // tenant's mirror calls by that tag. Without such a mirror all layers ask the same server,
 // once.
@@ -104,7 +104,7 @@ func agree(ctx context.Context, registry Registry, others []task, ref image.Refe
 
 // Resolve pins ref to the current digest of its tag, with the credentials of config. It
 // returns a reference with a digest unchanged, without a network call. The error is a
-// [PermanentError] if the image does not exist, and otherwise transient. Floors are not
+// [PermanentError] if the image does not exist, and otherwise transient. Mandatory policies are not
 // asked: they judge the digest once it is verified.
 func (e *Engine) Resolve(ctx context.Context, config *Config, ref image.Reference) (image.Reference, error) {
 	if ref.Digest != "" {

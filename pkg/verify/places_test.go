@@ -173,7 +173,7 @@ func TestOneManifestInSeveralPlacesCountsOnceAndComesFromWhicheverServesIt(t *te
 	require.Equal(t, 2, n.evidence.called("fetch"), "the manifest and its payload, once")
 }
 
-func TestAFloorIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T) {
+func TestAMandatoryPolicyIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T) {
 	other := digest.FromString("other")
 	for name, c := range map[string]struct {
 		ref     string
@@ -197,10 +197,10 @@ func TestAFloorIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T) {
 			n.mirror.manifest(t, true, "k1:"+appDigest.String())
 			n.origin.manifest(t, true, "k1:"+appDigest.String())
 			own := layer(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-			floor := layer(t, as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
-			floor.Warns = c.warns
+			mandatory := layer(t, as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+			mandatory.Warns = c.warns
 			kept := newCache()
-			e, both := engine(kept, verify.Options{}), config(own, floor)
+			e, both := engine(kept, verify.Options{}), config(own, mandatory)
 			pinned, err := e.Resolve(t.Context(), both, ref(t, byTag))
 			require.NoError(t, err)
 			require.Equal(t, appDigest, pinned.Digest, "pinning takes the namespace's answer")
@@ -213,13 +213,13 @@ func TestAFloorIsAskedAboutTheDigestThatItsOwnPlacesHave(t *testing.T) {
 	}
 }
 
-func TestAFloorSeesNothingOfANamespacesPlaces(t *testing.T) {
+func TestAMandatoryPolicySeesNothingOfANamespacesPlaces(t *testing.T) {
 	n := newNetwork()
 	n.mirror.manifest(t, true, "k1:"+appDigest.String())
 	own := layer(t, as(onlyMirror(n)), anyA, verifier(t, "a", "k1"))
-	floor := layer(t, as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
+	mandatory := layer(t, as([]verify.Place{place(verify.RoleOrigin, n.origin)}, []verify.Place{place(verify.RoleOrigin, n.origin)}), anyA, verifier(t, "a", "k1"))
 	for _, spelling := range []string{byTag, byDigest + appDigest.String()} {
-		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(own, floor), ref(t, spelling))
+		result := engine(newCache(), verify.Options{}).Verify(t.Context(), config(own, mandatory), ref(t, spelling))
 		require.Equal(t, policy.Denied.String(), result.Verdict.Outcome.String(), result.Verdict.Reason)
 		require.Equal(t, []verify.Looked{
 			{Digest: appDigest, Place: "mirror.example.com/app", Role: verify.RoleMirror, Manifests: 1, Signatures: 1},

@@ -25,16 +25,16 @@ type Config struct {
 	Generation string
 	// Limits are those of the account.
 	Limits Limits
-	// Layers must all allow: the namespace's own policy, each floor, and then the
+	// Layers must all allow: the namespace's own policy, each mandatory policy, and then the
 	// policies that only warn, which can only add a warning.
 	Layers []Layer
 	// Exceptions allow single images that Layers deny, and BreakGlass, unless it is nil,
 	// every image that Layers do not allow. They are no part of Generation.
 	Exceptions []Exception
 	BreakGlass *Exception
-	// Floors has those of Layers that most exceptions do not lift, with a generation of
+	// Mandatory has those of Layers that most exceptions do not lift, with a generation of
 	// their own; nil if there are none.
-	Floors *Config
+	Mandatory *Config
 }
 
 // Limits bound the resources of an account; zero means the default. They affect

@@ -26,7 +26,7 @@ func (e *Engine) Revision(config *Config) string {
 		}
 		maphash.WriteComparable(&hash, sums[x.Grants])
 		maphash.WriteComparable(&hash, [3]int64{x.Created.UnixNano(), x.From.UnixNano(), x.Until.UnixNano()})
-		maphash.WriteComparable(&hash, [2]bool{x.Floors, x.Grants != nil})
+		maphash.WriteComparable(&hash, [2]bool{x.OverrideMandatory, x.Grants != nil})
 	}
 	for i := range config.Exceptions {
 		if x := &config.Exceptions[i]; x.inForce(now) {

@@ -72,13 +72,13 @@ func TestFirstVerifierOfANamespaceSaysWhatNoLongerAppliesThere(t *testing.T) {
 	w.admitted(t, ns, w.byTeamA)
 }
 
-func TestFloorThatWarnsSaysThatItOnlyWarns(t *testing.T) {
+func TestMandatoryPolicyThatWarnsSaysThatItOnlyWarns(t *testing.T) {
 	w := installed(t)
-	floor := policy("", "e2e-only-warns", `{scope: Floor, enforcementAction: Warn, defaultAction: Allow}`)
-	w.during(t, floor)
+	mandatory := policy("", "e2e-only-warns", `{scope: Mandatory, enforcementAction: Warn, defaultAction: Allow}`)
+	w.during(t, mandatory)
 	w.condition(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-only-warns", metav1.ConditionTrue, "Valid")
 	said := w.effective(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-only-warns", metav1.ConditionTrue, "OnlyWarns")
-	require.Contains(t, said.Message, "a floor that only warns")
+	require.Contains(t, said.Message, "a mandatory policy that only warns")
 }
 
 func TestClusterPolicyThatEveryNamespaceOverridesSaysSo(t *testing.T) {

@@ -135,7 +135,7 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 		}
 	})
 
-	// A team's own policy allows everything: only the floor is left.
+	// A team's own policy allows everything: only the mandatory policy is left.
 	const team = "live-flux-images"
 	l.apply(t, team, namespaceOf("iris-green"))
 	l.apply(t, team, "{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: everything, namespace: $NS}, spec: {rules: [{images: ['**'], action: Allow}]}}")

@@ -115,21 +115,21 @@ func TestAPolicyThatWarnsAloneAdmitsWithAWarning(t *testing.T) {
 	l.admits(t, ns, w.signed)
 }
 
-func TestAFloorThatWarnsAdmitsWithAWarning(t *testing.T) {
+func TestAMandatoryPolicyThatWarnsAdmitsWithAWarning(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
 	w.apply(t, policy(ns, "lax", `{defaultAction: Allow}`))
-	floor := func(action string) string {
-		return policy("", "e2e-warning-floor", `{scope: Floor, defaultAction: Allow, enforcementAction: `+action+`,
+	mandatory := func(action string) string {
+		return policy("", "e2e-warning-mandatory", `{scope: Mandatory, defaultAction: Allow, enforcementAction: `+action+`,
   rules: [{images: ["`+w.Registry.Host()+`/somebody/**"], require: [{anyOf: [platform-signature]}]}]}`)
 	}
-	w.during(t, floor("Warn"))
+	w.during(t, mandatory("Warn"))
 	l := w.listen(t)
-	l.admits(t, ns, w.unsigned, w.unsigned+" is allowed in namespace "+ns+" with a warning", "ClusterVerificationPolicy e2e-warning-floor")
+	l.admits(t, ns, w.unsigned, w.unsigned+" is allowed in namespace "+ns+" with a warning", "ClusterVerificationPolicy e2e-warning-mandatory")
 	require.NoError(t, w.create(t, ns, w.unsigned))
-	l.admits(t, ns, w.byTeamA) // the floor is not about it
-	w.apply(t, floor("Deny"))
-	w.denied(t, ns, w.unsigned, "ClusterVerificationPolicy e2e-warning-floor")
+	l.admits(t, ns, w.byTeamA) // the mandatory policy is not about it
+	w.apply(t, mandatory("Deny"))
+	w.denied(t, ns, w.unsigned, "ClusterVerificationPolicy e2e-warning-mandatory")
 }
 
 // asked returns the requests that the registry has had about a repository.
@@ -163,9 +163,9 @@ func TestRulesAllowAndDenyWithoutVerification(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, metrics, `landwaiter_provider_keys_total{namespace="`+ns+`",outcome="unverified",source="admission"}`)
 
-	floor := policy("", "e2e-third-party", `{scope: Floor, defaultAction: Allow,
+	mandatory := policy("", "e2e-third-party", `{scope: Mandatory, defaultAction: Allow,
   rules: [{images: ["`+w.Registry.Host()+"/"+ns+`/third-party/**"], require: [{anyOf: [platform-signature]}]}]}`)
-	w.during(t, floor)
+	w.during(t, mandatory)
 	w.denied(t, ns, image, "ClusterVerificationPolicy e2e-third-party")
 	w.denied(t, ns, unseen, "ClusterVerificationPolicy e2e-third-party")
 }

@@ -120,12 +120,12 @@ func TestTeamAdminCannotReachAnotherTeam(t *testing.T) {
 	}
 	suite.Eventually(t, func(context.Context) error { return create(trustStore(teamA, "keys", w.teamA)) })
 	for name, text := range map[string]string{
-		"create there":       trustStore(teamB, "keys", w.teamA),
-		"create for all":     trustStore("", "keys", w.teamA),
-		"make a floor":       policy("", "mine", `{scope: Floor, defaultAction: Allow}`),
-		"refer by namespace": header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretKeyRef: {namespace: " + teamB + ", name: theirs, key: cosign.pub}}}",
-		"pull with theirs":   header(teamA, "Store", "x") + "spec: {registries: [r.example.com], imagePullSecrets: [{namespace: " + teamB + ", name: theirs}]}",
-		"bring a namespace":  header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB + ", name: keys}]}}}",
+		"create there":            trustStore(teamB, "keys", w.teamA),
+		"create for all":          trustStore("", "keys", w.teamA),
+		"make a mandatory policy": policy("", "mine", `{scope: Mandatory, defaultAction: Allow}`),
+		"refer by namespace":      header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretKeyRef: {namespace: " + teamB + ", name: theirs, key: cosign.pub}}}",
+		"pull with theirs":        header(teamA, "Store", "x") + "spec: {registries: [r.example.com], imagePullSecrets: [{namespace: " + teamB + ", name: theirs}]}",
+		"bring a namespace":       header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB + ", name: keys}]}}}",
 	} {
 		require.Error(t, create(text), name)
 	}

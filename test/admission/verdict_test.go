@@ -48,25 +48,25 @@ func TestNamespacesOwnResourcesOverrideAndVerdictsDiffer(t *testing.T) {
 	w.denied(t, teamA, w.signed, "VerificationPolicy "+teamA+"/release")
 }
 
-func TestFloorHoldsAgainstALaxNamespace(t *testing.T) {
+func TestMandatoryPolicyHoldsAgainstALaxNamespace(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
 	w.apply(t, policy(ns, "lax", `{defaultAction: Allow}`))
 	w.admitted(t, ns, w.unsigned)
-	floor := `
+	mandatory := `
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
-metadata: {name: e2e-floor}
-spec: {scope: Floor, defaultAction: Allow, rules: [{images: ["` + w.Registry.Host() + `/somebody/**"], require: [{anyOf: [platform-signature]}]}]}
+metadata: {name: e2e-mandatory}
+spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["` + w.Registry.Host() + `/somebody/**"], require: [{anyOf: [platform-signature]}]}]}
 `
-	w.apply(t, floor)
+	w.apply(t, mandatory)
 	t.Cleanup(func() {
-		object := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "e2e-floor"}}
+		object := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "e2e-mandatory"}}
 		require.NoError(t, w.Client.Delete(context.Background(), object))
 	})
-	w.denied(t, ns, w.unsigned, "ClusterVerificationPolicy e2e-floor")
-	w.admitted(t, ns, w.byTeamA) // the floor is not about it
-	w.condition(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-floor", metav1.ConditionTrue, "Valid")
+	w.denied(t, ns, w.unsigned, "ClusterVerificationPolicy e2e-mandatory")
+	w.admitted(t, ns, w.byTeamA) // the mandatory policy is not about it
+	w.condition(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-mandatory", metav1.ConditionTrue, "Valid")
 }
 
 func TestBrokenTrustStoreDeniesItsNamespaceOnlyAndSaysWhy(t *testing.T) {

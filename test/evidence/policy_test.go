@@ -77,8 +77,8 @@ func TestEveryFieldOfAPolicyMatters(t *testing.T) {
 		require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", rule(fmt.Sprintf("{expression: %q}", broken)))))
 		require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome, "nothing is proven, whatever %s says", broken)
 	}
-	// A tenant that only warns stays under the floor.
+	// A tenant that only warns stays under the mandatory policy.
 	require.Empty(t, e.apply(t, e.keyed(t, "a"), e.policy(t, "team-a", "p", "enforcementAction: Warn\ndefaultAction: Deny"), e.trusting(t, "", "cluster"),
-		e.policy(t, "", "floor", "scope: Floor\n"+releaseNeeded)))
+		e.policy(t, "", "mandatory", "scope: Mandatory\n"+releaseNeeded)))
 	require.Equal(t, policy.Denied, e.Verify(t.Context(), "team-a", images["none"].Reference).Verdict.Outcome)
 }

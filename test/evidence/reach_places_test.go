@@ -181,7 +181,7 @@ func TestEvidenceInASecondRegistryIsReadWithItsOwnLogin(t *testing.T) {
 	require.Zero(t, origin.Asked(".sig")+origin.Asked("/referrers/"), "the image's own repository is left out")
 }
 
-func TestATenantsPlacesAreItsOwnAndServeNoFloor(t *testing.T) {
+func TestATenantsPlacesAreItsOwnAndServeNoMandatoryPolicy(t *testing.T) {
 	key, origin, mirror, signatures := newKey(t), plainRegistry(t), plainRegistry(t), plainRegistry(t)
 	authority := newAuthority(t, "corp")
 	img := pushed(t, origin, "team/app", nil)
@@ -193,12 +193,12 @@ func TestATenantsPlacesAreItsOwnAndServeNoFloor(t *testing.T) {
 	login(signatures, "team-a", "team-a")
 	private := startRegistry(t, key, authority, nil)
 
-	floor := strings.ReplaceAll(trusting("gone", key), ", namespace: gone", "")
+	mandatory := strings.ReplaceAll(trusting("gone", key), ", namespace: gone", "")
 	for _, kind := range []string{"TrustStore", "Verifier"} {
-		floor = strings.ReplaceAll(floor, "kind: "+kind, "kind: Cluster"+kind)
+		mandatory = strings.ReplaceAll(mandatory, "kind: "+kind, "kind: Cluster"+kind)
 	}
-	floor += document("ClusterVerificationPolicy", "", "floor",
-		"{scope: Floor, rules: [{images: ['"+origin.Host()+"/**'], require: [{anyOf: [release]}]}], defaultAction: Allow}")
+	mandatory += document("ClusterVerificationPolicy", "", "mandatory",
+		"{scope: Mandatory, rules: [{images: ['"+origin.Host()+"/**'], require: [{anyOf: [release]}]}], defaultAction: Allow}")
 	loopback := store("", "loopback", []string{origin.Host(), mirror.Host(), signatures.Host()}, nil, plainHTTP)
 	own := func(namespace string, lines ...string) string {
 		return rules(namespace, key) + store(namespace, "own", []string{origin.Host()}, nil, lines...)
@@ -212,7 +212,7 @@ func TestATenantsPlacesAreItsOwnAndServeNoFloor(t *testing.T) {
 		"team-d": own("team-d", mirrors("Never", mirror.Host())),
 		"team-e": rules("team-e", key) + store("team-e", "own", []string{origin.Host()}, authority, evidence(true, private.host+"/team/app")),
 	})
-	// Without a Floor, a team's places count for it alone.
+	// Without a mandatory policy, a team's places count for it alone.
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", img.Reference.String())
 	s.requireVerdict(t, gatekeeper.Denied, "team-b", img.Reference.String(), signatures.Host())
 	s.requireVerdict(t, gatekeeper.Allowed, "team-d", img.Reference.String())
@@ -225,11 +225,11 @@ func TestATenantsPlacesAreItsOwnAndServeNoFloor(t *testing.T) {
 	s.requireVerdict(t, gatekeeper.Denied, "team-e", img.Reference.String(), "no ClusterStore lists it")
 	require.Zero(t, private.Count())
 
-	// With a Floor, they no longer suffice.
-	s.write(t, "floor", floor)
-	s.requireVerdict(t, gatekeeper.Denied, "team-a", img.Reference.String(), "ClusterVerificationPolicy floor requires")
-	s.requireVerdict(t, gatekeeper.Denied, "team-d", img.Reference.String(), "ClusterVerificationPolicy floor requires")
-	s.requireVerdict(t, gatekeeper.Denied, "team-d", tagged.Reference.Name()+":v1", old.Reference.Digest.String(), tagged.Reference.Digest.String(), "which counts for ClusterVerificationPolicy floor")
+	// With a mandatory policy, they no longer suffice.
+	s.write(t, "mandatory", mandatory)
+	s.requireVerdict(t, gatekeeper.Denied, "team-a", img.Reference.String(), "ClusterVerificationPolicy mandatory requires")
+	s.requireVerdict(t, gatekeeper.Denied, "team-d", img.Reference.String(), "ClusterVerificationPolicy mandatory requires")
+	s.requireVerdict(t, gatekeeper.Denied, "team-d", tagged.Reference.Name()+":v1", old.Reference.Digest.String(), tagged.Reference.Digest.String(), "which counts for ClusterVerificationPolicy mandatory")
 	_, err := origin.SignCosign(t.Context(), img, key, fixture.CosignOptions{})
 	require.NoError(t, err)
 	s.requireVerdict(t, gatekeeper.Allowed, "team-a", img.Reference.String())

@@ -73,11 +73,11 @@ func TestEditsChangeVerdictsAtOnceAndEditsBackAreWarm(t *testing.T) {
 	}
 }
 
-func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
+func TestAMandatoryPolicyHoldsAgainstALaxNamespace(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	byCorp, byBoth, unsigned := e.signed(t, "x/corp", "corp"), e.signed(t, "x/both", "corp", "a"), e.signed(t, "x/none")
-	floor := e.policy(t, "", "floor", "scope: Floor\n"+releaseNeeded)
-	require.Empty(t, e.apply(t, e.trusting(t, "", "corp"), floor, e.policy(t, "lax", "p", "defaultAction: Allow"),
+	mandatory := e.policy(t, "", "mandatory", "scope: Mandatory\n"+releaseNeeded)
+	require.Empty(t, e.apply(t, e.trusting(t, "", "corp"), mandatory, e.policy(t, "lax", "p", "defaultAction: Allow"),
 		e.trusting(t, "strict", "a"), e.policy(t, "strict", "p", releaseNeeded),
 		e.trusting(t, "impostor", "a"), e.policy(t, "impostor", "p", releaseNeeded)))
 	requireOutcome(t, policy.Denied, e.outcome(t, "lax", unsigned))
@@ -86,7 +86,7 @@ func TestAFloorHoldsAgainstALaxNamespace(t *testing.T) {
 	requireOutcome(t, policy.Allowed, e.outcome(t, "strict", byBoth))
 	onlyA := e.signed(t, "x/only-a", "a")
 	requireOutcome(t, policy.Denied, e.outcome(t, "impostor", onlyA))
-	require.Contains(t, e.outcome(t, "impostor", onlyA).Reason, "ClusterVerificationPolicy floor")
+	require.Contains(t, e.outcome(t, "impostor", onlyA).Reason, "ClusterVerificationPolicy mandatory")
 }
 
 func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {

@@ -32,7 +32,7 @@ apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
 metadata: {name: only-app}
 spec:
-  scope: Floor
+  scope: Mandatory
   rules:
   - images: ["` + w.image("shared/app") + `"]
     action: Allow

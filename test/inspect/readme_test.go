@@ -27,7 +27,7 @@ func TestTheCommandsOfTheReadmeAnswerForACluster(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stricter.yaml"), []byte(`apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
 metadata: {name: stricter}
-spec: {scope: Floor, rules: [], defaultAction: Deny}
+spec: {scope: Mandatory, rules: [], defaultAction: Deny}
 `), 0o600))
 	admin := caller(t, w.Kubeconfig())
 	want := map[string][]int{"status": {0, 2}, "explain": {0, 1, 2}, "preview": {1}, "doctor": {1}} // there are no reports and no Gatekeeper

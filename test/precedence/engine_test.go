@@ -213,9 +213,9 @@ func mediaType(verifier string) string {
 func rigged(c *verify.Config) *verify.Config {
 	made, known := *c, map[*verify.Verifier]*verify.Verifier{}
 	made.Layers = rigLayers(c.Layers, known)
-	if c.Floors != nil {
-		floors := *c.Floors
-		floors.Layers, made.Floors = rigLayers(floors.Layers, known), &floors
+	if c.Mandatory != nil {
+		mandatory := *c.Mandatory
+		mandatory.Layers, made.Mandatory = rigLayers(mandatory.Layers, known), &mandatory
 	}
 	return &made
 }

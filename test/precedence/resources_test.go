@@ -71,7 +71,7 @@ func (o *resources) namespace(l Level) {
 	}
 	if g := l.BreakGlass; g != nil {
 		n.Annotations = map[string]string{v1alpha1.AnnotationBreakGlassFrom: g.From.Format(time.RFC3339), v1alpha1.AnnotationBreakGlassUntil: g.Until.Format(time.RFC3339),
-			v1alpha1.AnnotationBreakGlassReason: "an outage", v1alpha1.AnnotationBreakGlassFloors: fmt.Sprint(g.OverrideMandatory)}
+			v1alpha1.AnnotationBreakGlassReason: "an outage", v1alpha1.AnnotationBreakGlassOverrideMandatory: fmt.Sprint(g.OverrideMandatory)}
 	}
 	o.Namespaces = append(o.Namespaces, n)
 }
@@ -95,7 +95,7 @@ func (o *resources) level(l Level) {
 		cluster := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: o.meta("", name)}
 		cluster.Spec.VerificationPolicySpec = spec
 		if p.Mandatory {
-			cluster.Spec.Scope = v1alpha1.PolicyScopeFloor
+			cluster.Spec.Scope = v1alpha1.PolicyScopeMandatory
 		}
 		o.add(twin(&v1alpha1.VerificationPolicy{ObjectMeta: o.meta(l.Name, name), Spec: spec}, cluster), len(p.Rules) == 0)
 	}
@@ -167,7 +167,7 @@ func (o *resources) exception(namespace, name string, x Exception) {
 		o.add(&v1alpha1.Exception{ObjectMeta: o.meta(namespace, name), Spec: v1alpha1.ExceptionSpec{ExceptionTerms: terms, Images: x.Images}}, false)
 		return
 	}
-	made := &v1alpha1.ClusterException{ObjectMeta: o.meta("", name), Spec: v1alpha1.ClusterExceptionSpec{ExceptionTerms: terms, Images: x.Images, Namespaces: x.Namespaces, Floors: x.OverrideMandatory}}
+	made := &v1alpha1.ClusterException{ObjectMeta: o.meta("", name), Spec: v1alpha1.ClusterExceptionSpec{ExceptionTerms: terms, Images: x.Images, Namespaces: x.Namespaces, OverrideMandatory: x.OverrideMandatory}}
 	if x.Delegates {
 		made.Spec.Images, made.Spec.Namespaces = nil, nil
 		made.Spec.Delegate = &v1alpha1.ExceptionDelegation{Images: x.Images, Namespaces: x.Namespaces, Tenants: x.Tenants}

@@ -259,6 +259,7 @@ func renames() map[string]string {
 	return map[string]string{
 		`(?m)^  home: `: "  homeNamespace: ", `(?m)^  people: `: "  access: ", `(?m)^    decides: `: "    policyLevel: ",
 		`(?m)^    only: true`: "    exclusive: true",
+		`(?m)^  scope: Floor`: "  scope: Mandatory", `(?m)^  floors: true`: "  overrideMandatory: true", `break-glass-floors`: "break-glass-override-mandatory",
 	}
 }
 

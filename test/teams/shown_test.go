@@ -19,13 +19,13 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// shownRules are a Floor, and an exception for two teams.
+// shownRules are a mandatory policy, and an exception for two teams.
 const shownRules = `
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy
 metadata: {name: shown}
 spec:
-  scope: Floor
+  scope: Mandatory
   rules: [{images: ["registry.example.com/**"], action: Allow}]
 ---
 apiVersion: landwaiter.dev/v1alpha1

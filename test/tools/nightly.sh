@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 # core matches the tests that need no newer field of Kubernetes, but for newer, which needs the
 # guardrails (Kubernetes 1.30). Those of pinning run with the current Gatekeeper only.
-readonly core='Namespace|Floor|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|AuditsAre|AuditWithout|AuditFinds|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify'
+readonly core='Namespace|Mandatory|Broken|Edits|ImageString|Helm|NoColumn|Policy|WhoMay|AuditsAre|AuditWithout|AuditFinds|Provider|Warnings|WorkloadsAreDenied|DryRun|Exempt|Ratify'
 readonly newer='BreakGlass'
 
 # cluster exports what tests with a control plane need.

@@ -142,7 +142,7 @@ type printedEntry struct {
 	Written      string `json:"written,omitempty"`
 	Expires      string `json:"expires,omitempty"`
 	NamespaceUID string `json:"namespaceUID,omitempty"`
-	Generation   string `json:"generation,omitempty"`
+	Generation   string `json:"configHash,omitempty"`
 	Version      string `json:"version,omitempty"`
 
 	age, left time.Duration
@@ -174,7 +174,7 @@ const shortGeneration = 8
 
 func (l printedListing) print(out io.Writer) error {
 	s := newScreen(out)
-	s.row("VERDICT", "AGE", "EXPIRES", "GENERATION", "IMAGE, POLICY AND REASON")
+	s.row("VERDICT", "AGE", "EXPIRES", "CONFIG", "IMAGE, POLICY AND REASON")
 	for _, e := range l.Entries {
 		if e.Verdict == unopened {
 			s.row(strings.ToUpper(unopened), "-", "-", "-", e.Reason)

@@ -23,7 +23,7 @@ type explanation struct {
 	Looked []printedPlace `json:"looked"`
 	// Origin is there with --compare-origin.
 	Origin     *printedOrigin `json:"origin,omitempty"`
-	Generation string         `json:"generation"`
+	Generation string         `json:"configHash"`
 	Stages     []printedStage `json:"stages"`
 	Took       duration       `json:"took"`
 }
@@ -146,7 +146,7 @@ func (e explanation) show(s *screen) {
 	s.row("namespace", namespace)
 	s.row("verdict", e.headline())
 	s.row("reason", e.Reason)
-	s.row("generation", fmt.Sprintf("%.12s", e.Generation))
+	s.row("config hash", fmt.Sprintf("%.12s", e.Generation))
 	s.line("")
 	if e.Remediation != "" { // in one line, because it is often a command to copy
 		s.line("TO FIX")

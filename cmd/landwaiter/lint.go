@@ -18,7 +18,7 @@ type printedLint struct {
 	Resources int            `json:"resources"`
 	Ignored   int            `json:"ignored"`
 	Errors    int            `json:"errors"`
-	Notes     int            `json:"notes"`
+	Warnings  int            `json:"warnings"`
 }
 
 // printedIssue is one finding of lint.
@@ -45,7 +45,7 @@ file:line: Kind namespace/name: field: what is wrong; what to do (the reason).
 
 Each FILE is read whatever its name, each DIR as --config-dir is, and - is standard
 input. Lists are read, so the output of kubectl get -o yaml is too. Errors are what
-will be refused. Notes are what the files alone do not decide, such as a Secret
+will be refused. Warnings are what the files alone do not decide, such as a Secret
 that is not among them, and what others than admins may change; they fail with
 --strict only. Lint reaches out to nothing.
 
@@ -69,20 +69,20 @@ written.`,
 			if err := output.print(cmd, printed, printed.print); err != nil {
 				return err
 			}
-			say(cmd.ErrOrStderr(), "resources: %d, errors: %d, notes: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Notes, printed.Ignored)
-			if printed.Errors > 0 || strict && printed.Notes > 0 {
+			say(cmd.ErrOrStderr(), "resources: %d, errors: %d, warnings: %d, objects of other kinds: %d", printed.Resources, printed.Errors, printed.Warnings, printed.Ignored)
+			if printed.Errors > 0 || strict && printed.Warnings > 0 {
 				return &exitError{code: exitDenied}
 			}
 			return nil
 		},
 	}
 	output.register(cmd)
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 for notes too")
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 for warnings too")
 	return cmd
 }
 
 func printableLint(report lint.Report) printedLint {
-	return printedLint{Resources: report.Resources, Ignored: report.Ignored, Errors: report.Count(lint.Error), Notes: report.Count(lint.Note),
+	return printedLint{Resources: report.Resources, Ignored: report.Ignored, Errors: report.Count(lint.Error), Warnings: report.Count(lint.Warning),
 		Findings: mapped(report.Findings, func(f lint.Finding) printedIssue {
 			issue := printedIssue{File: f.File, Line: f.Line, Severity: string(f.Severity), Field: f.Field, Reason: string(f.Reason), Message: f.Message, Fix: f.Fix}
 			if f.Resource.Kind != "" {

@@ -31,9 +31,9 @@ type Severity string
 const (
 	// Error is something that an API server or Landwaiter refuses.
 	Error Severity = "error"
-	// Note is something that the files alone do not decide, such as a Secret that is not
+	// Warning is something that the files alone do not decide, such as a Secret that is not
 	// among them, or that works and deserves a look.
-	Note Severity = "note"
+	Warning Severity = "warning"
 )
 
 // Finding is one thing to look at.
@@ -45,7 +45,7 @@ type Finding struct {
 	Resource policy.ObjectRef
 	// Field is its path, such as spec.rules[0].images; empty if it is not about one.
 	Field string
-	// Reason is the word that conditions have in a cluster; empty for notes about rights.
+	// Reason is the word that conditions have in a cluster; empty for warnings about permissions.
 	Reason  policy.Reason
 	Message string
 	// Fix says what to do; empty if Message does.
@@ -187,19 +187,19 @@ func (c *checker) duplicates() {
 	}
 }
 
-// rights adds notes about who else may change what correct resources trust.
+// rights adds warnings about who else may change what correct resources trust.
 func (c *checker) rights(found []rights.Finding) {
 	for _, f := range found {
 		for _, d := range c.places[f.Resource] {
 			if !c.wrong[f.Resource] {
-				c.add(d, Finding{Severity: Note, Field: f.Field, Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
+				c.add(d, Finding{Severity: Warning, Field: f.Field, Message: strings.TrimSuffix(f.String(), "; "+f.Fix), Fix: f.Fix})
 			}
 		}
 	}
 }
 
 // problem adds what compiling says, unless the resource has an error that says it better: one
-// about the same field. Of a resource with an error, notes do not matter.
+// about the same field. Of a resource with an error, warnings do not matter.
 func (c *checker) problem(p resource.Problem) {
 	switch p.Reason {
 	case policy.ReasonDuplicate, policy.ReasonIgnored: // found already, or counted
@@ -208,13 +208,13 @@ func (c *checker) problem(p resource.Problem) {
 	f := explain(p)
 	f.Severity = c.severity(p)
 	switch {
-	case c.wrong[p.Source] && f.Severity == Note, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
+	case c.wrong[p.Source] && f.Severity == Warning, c.refused[p.Source] && c.said(p.Source, f.Field), p.Reason == policy.ReasonUnused && c.wrongIn(p.Source.Namespace):
 		return
 	}
 	if near, ok := c.misspelt(p); ok {
 		f.Fix = "did you mean " + near + "?"
 	}
-	if f.Severity == Note && f.Fix == "" {
+	if f.Severity == Warning && f.Fix == "" {
 		f.Fix = c.noteFix(p)
 	}
 	for _, d := range c.places[p.Source] {
@@ -258,30 +258,30 @@ func (c *checker) misspelt(p resource.Problem) (string, bool) {
 }
 
 // severity decides whether the files are at fault. What depends on another resource is
-// a note: that resource has a finding, or is not among the files.
+// a warning: that resource has a finding, or is not among the files.
 func (c *checker) severity(p resource.Problem) Severity {
 	switch p.Reason {
 	case policy.ReasonReferenceNotReady, policy.ReasonUnreadable, policy.ReasonAccessDenied, policy.ReasonUnused, policy.ReasonExpired:
-		return Note
+		return Warning
 	case policy.ReasonNotDelegated:
 		if !c.has("ClusterException", "") {
-			return Note
+			return Warning
 		}
 	case policy.ReasonUnsatisfiable:
 		if c.unsure(p.Source) {
-			return Note
+			return Warning
 		}
 	case policy.ReasonNotFound:
 		found := elsewhere.FindStringSubmatch(p.Message)
 		switch {
 		case p.Source.Kind == "Tenant":
-			return Note // its home may be in another repository
+			return Warning // its home may be in another repository
 		case found == nil:
 			if strings.HasSuffix(p.Source.Kind, "Policy") && !c.hasVerifiers(p.Source) && !c.whole(p.Source) {
-				return Note
+				return Warning
 			}
 		case found[1] != "ClusterTrustStore" || !c.has(found[1], "") && !c.whole(p.Source):
-			return Note
+			return Warning
 		}
 	}
 	return Error

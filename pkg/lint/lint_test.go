@@ -56,7 +56,7 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a Tenant with a home elsewhere":           {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
+		"a Tenant with a home elsewhere":           {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 warning  NotFound"}},
 		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
 		"a Tenant with a prefix that is no prefix": {tenant("\n  homeNamespace: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
 		"a Tenant of the system":                   {tenant("{homeNamespace: kube-system}"), []string{"4 error spec Invalid"}},
@@ -71,7 +71,7 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		"what only compiling knows":                {object("TrustStore", "\n  type: PublicKeys\n  source: {inline: text}"), []string{"6 error spec.source.inline Invalid"}},
 		"an Exception with several faults": {object("Exception", "\n  images: ['r.example.com/worker:v1', 'r.example.com/A']\n  until: \"2099-11-27T18:00:00Z\"\n  reason: why"),
 			[]string{"5 error spec.images[0] Invalid", "5 error spec.images[1] Invalid", "6 error spec.until TooLong"}},
-		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 note  Expired", "1 note  NotDelegated"}},
+		"an Exception that is over":        {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2020-11-27T18:00:00Z\"\n  reason: why"), []string{"1 warning  Expired", "1 warning  NotDelegated"}},
 		"an Exception that ends on a date": {object("Exception", "\n  images: ['r.example.com/worker']\n  until: \"2027-11-27\"\n  reason: why"), []string{"6 error spec.until Invalid"}},
 		"a Store with several faults":      {object("Store", "\n  registries: ['https://r.example.com', 'r.example.com/app']"), []string{"5 error spec.registries[0] Invalid", "5 error spec.registries[1] Invalid"}},
 		"a key twice":                      {object("Store", "\n  registries: [a.example.com]\n  registries: [b.example.com]"), []string{"6 error  Invalid"}},
@@ -117,11 +117,11 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 		want []string
 	}{
 		"a Secret, and what depends on it": {object("TrustStore", secret) + object("Verifier", fromKeys),
-			[]string{"6 note spec.source.secretKeyRef NotFound", "6 note spec.source.secretKeyRef ", "11 note spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
-		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 note spec.cosign.keys.trustStoreRefs[0] NotFound"}},
+			[]string{"6 warning spec.source.secretKeyRef NotFound", "6 warning spec.source.secretKeyRef ", "11 warning spec.cosign.keys.trustStoreRefs[0] ReferenceNotReady"}},
+		"a trust store of the cluster":               {object("Verifier", ofCluster), []string{"4 warning spec.cosign.keys.trustStoreRefs[0] NotFound"}},
 		"but not among those of the cluster":         {strings.Replace(cluster, "name: x", "name: other", 1) + object("Verifier", ofCluster), []string{"17 error spec.cosign.keys.trustStoreRefs[0] NotFound"}},
-		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 note spec.rules[0].require[0] NotFound"}},
-		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 note  Unused"}},
+		"a Verifier of the cluster":                  {object("VerificationPolicy", notSigned), []string{"4 warning spec.rules[0].require[0] NotFound"}},
+		"a trust store that nothing names":           {object("TrustStore", keysSpec), []string{"1 warning  Unused"}},
 		"a key that the server fetches from a vault": {object("TrustStore", "\n  type: PublicKeys\n  source:\n    vault: {address: 'https://vault.example.com', path: transit/keys/x, tokenSecretKeyRef: {name: t, key: k}}"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 				require.Subset(t, found, c.want)
 			}
 			for _, f := range found {
-				require.True(t, strings.Contains(f, " note ") || strings.Contains(fmt.Sprint(c.want), f), f)
+				require.True(t, strings.Contains(f, " warning ") || strings.Contains(fmt.Sprint(c.want), f), f)
 			}
 			require.NotEmpty(t, found)
 		})
@@ -150,11 +150,11 @@ func TestWhatAClusterLacksIsAnError(t *testing.T) {
 		"a Verifier of the cluster":                 {cluster("ClusterVerificationPolicy", notSigned), lint.Error},
 		"a Verifier of any name":                    {cluster("ClusterVerificationPolicy", "{rules: [{images: ['**'], require: [{types: [Cosign]}]}]}"), lint.Error},
 		"a trust store of the cluster":              {cluster("ClusterVerifier", fromKeys), lint.Error},
-		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {namespace: x, name: s, key: k}}"), lint.Note},
+		"a Secret":                                  {cluster("ClusterTrustStore", "\n  type: PublicKeys\n  source: {secretKeyRef: {namespace: x, name: s, key: k}}"), lint.Warning},
 		"a Verifier of a namespace":                 {object("VerificationPolicy", notSigned), lint.Error},
 		"a trust store, named by a namespace":       {object("Verifier", ofCluster), lint.Error},
-		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), lint.Note},
-		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), lint.Note},
+		"a Verifier of a team":                      {held + object("VerificationPolicy", notSigned), lint.Warning},
+		"a trust store, named by a team's Verifier": {held + object("Verifier", ofCluster), lint.Warning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := lint.CheckCluster(t.Context(), c.text, service.Check)

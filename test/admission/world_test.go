@@ -49,7 +49,7 @@ type world struct {
 var installed = suite.Once(parts, func(ctx context.Context, e *suite.Env) (*world, error) {
 	s, err := e.Stack(ctx, cluster.Options{Workloads: true}, map[string]any{
 		// Gatekeeper pins tags from 3.23 on; make nightly PART=oldest has an older one.
-		"mutation": map[string]any{"enabled": os.Getenv("LANDWAITER_WITHOUT_PINNING") == "", "workloads": true, "tenantNamespaces": []any{"pinned-tenant"},
+		"mutation": map[string]any{"enabled": os.Getenv("LANDWAITER_WITHOUT_PINNING") == "", "workloads": true, "namespaces": []any{"pinned-tenant"},
 			"excludedNamespaces": []any{"kube-system", "gatekeeper-system", "e2e-*"}},
 		"networkPolicy": map[string]any{"metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 		"autoscaling":   map[string]any{"enabled": true},

@@ -274,7 +274,7 @@ func TestVerifyJudgesTheImagesOfManifests(t *testing.T) {
 	require.Contains(t, r.Stdout, w.image("shared/web:v1@sha256:"))
 	r = admin.landwaiter.Run(t, w.manifests(), "explain", "-n", "team-a", "-f", "-", "-o", "json")
 	require.Equal(t, 1, r.Code, r.Stderr)
-	require.Equal(t, 3, strings.Count(r.Stdout, `"generation"`))
+	require.Equal(t, 3, strings.Count(r.Stdout, `"configHash"`))
 	r = admin.landwaiter.Run(t, "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", "verify", "-n", "team-a", "-f", "-")
 	require.Equal(t, 64, r.Code)
 	require.Contains(t, r.Stderr, "no images")

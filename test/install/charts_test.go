@@ -329,8 +329,8 @@ func TestCombinationsThatCannotWorkAreRefused(t *testing.T) {
 		"additional properties 'replica' not allowed":                 {"replica=3"},
 		"additional properties 'secretname' not allowed":              {"tls.secretname=x"},
 		"at '/provider/verifyTimeoutSeconds': minimum: got 0, want 1": {"provider.verifyTimeoutSeconds=0"},
-		"at '/log/level'":          {"log.level=loud"},
-		"at '/tenantNamespaces/0'": {"tenantNamespaces={Team_A}"},
+		"at '/log/level'":                 {"log.level=loud"},
+		"at '/secretAccess/namespaces/0'": {"secretAccess.namespaces={Team_A}"},
 	} {
 		var args []string
 		for _, set := range sets {

@@ -292,7 +292,7 @@ func TestAProviderComesAndGoesWithItsValue(t *testing.T) {
 	ran(t, w.apply(t, a.values(t)))
 	a.trusted(t, "landwaiter-verify", "landwaiter-audit")
 	a.rolledOut(t)
-	pinned := a.values(t, "mutation.enabled=true,mutation.tenantNamespaces={team-a},provider.ratify=true")
+	pinned := a.values(t, "mutation.enabled=true,mutation.namespaces={team-a},provider.ratify=true")
 	for _, change := range []func(){
 		func() { ran(t, w.apply(t, pinned)) },
 		func() { // it is there again without a new revision of anything else

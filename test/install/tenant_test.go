@@ -153,7 +153,7 @@ func TestTheReadmeOfTheTenantChartRenders(t *testing.T) {
 // Where the operator keeps the mutation objects, the chart does not, and nothing changes.
 func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
 	const bundle = "-----BEGIN CERTIFICATE-----\n"
-	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.tenantNamespaces={team-a},tls.rotate=false,tls.caBundle=x", "--set-string", "tls.caBundle="+bundle)
+	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.namespaces={team-a},tls.rotate=false,tls.caBundle=x", "--set-string", "tls.caBundle="+bundle)
 	m := onboard.Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte(bundle)}
 	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "team-a"}}
 	tenant.Name = "team-a"

@@ -114,7 +114,7 @@ providers:
 {{- end }}
 {{- if and .Values.mutation.enabled (not .Values.operator.mutation) }}
 - {name: {{ $full }}-mutate, path: /v1/mutate, seconds: {{ $mutate }}}
-{{- range .Values.mutation.tenantNamespaces }}
+{{- range .Values.mutation.namespaces }}
 - {name: {{ $full }}-mutate-{{ . }}, path: /v1/namespaces/{{ . }}/mutate, seconds: {{ $mutate }}}
 {{- end }}
 {{- end }}

@@ -51,7 +51,7 @@ func (s *stage) ladder(ctx context.Context) (_ *ladder, err error) {
 	// Audits would use processor time of Gatekeeper as well.
 	if l.Stack, err = stack.Start(ctx, stack.Options{Root: s.root, Binary: s.binary, ChartTools: charts,
 		Options: cluster.Options{Tools: tools, Dir: dir, AuditInterval: time.Hour},
-		Values: map[string]any{"mutation": map[string]any{"enabled": true, "workloads": true, "tenantNamespaces": []any{"ladder-verified"},
+		Values: map[string]any{"mutation": map[string]any{"enabled": true, "workloads": true, "namespaces": []any{"ladder-verified"},
 			"excludedNamespaces": []any{"kube-system", "gatekeeper-system"}}},
 	}); err != nil {
 		return nil, fmt.Errorf("start a cluster: %w", err)

@@ -51,6 +51,28 @@ func TestSamplesAreCorrect(t *testing.T) {
 	require.Equal(t, 21, report.Resources)
 }
 
+// Files of earlier versions say each thing by a name that is not there any more.
+func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
+	for text, want := range map[string]string{
+		tenant("{home: iris}"):                      "spec.home: there is no such field; it is called homeNamespace now",
+		tenant("{people: {}}"):                      "spec.people: there is no such field; it is called access now",
+		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy, Keep is Retain and DeleteMade is DeleteCreated now",
+		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",
+		object("Store", "{registries: [r], evidence: {only: true, repositories: [{repository: r/a}]}}"):                                    "spec.evidence.only: there is no such field; it is called exclusive now",
+		object("ClusterStore", "{registries: [r.example.com], proxy: {url: 'http://p:1', alsoFor: [a.example.com]}}"):                                         "spec.proxy.alsoFor: there is no such field; it is called additionalHosts now",
+		object("ClusterException", "{floors: true, images: [r.example.com/a], namespaces: [a], reason: r, until: '2030-01-01T00:00:00Z'}"): "spec.floors: there is no such field; it is called overrideMandatory now",
+		object("ClusterVerificationPolicy", "{scope: Floor, defaultAction: Allow}"):                                                        `spec.scope: "Floor" is not supported; it is called Mandatory now`,
+	} {
+		report, err := lint.Check(t.Context(), []string{"-"}, strings.NewReader(text), service.Check)
+		require.NoError(t, err)
+		var found []string
+		for _, f := range report.Findings {
+			found = append(found, fmt.Sprintf("%s: %s; %s", f.Field, f.Message, f.Fix))
+		}
+		require.Contains(t, strings.Join(found, "\n"), want, text)
+	}
+}
+
 func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -178,7 +178,9 @@ func (s *schema) unknownFields(object map[string]any, decoding error) (found []F
 	}
 	for _, path := range unknown {
 		fix := "remove it"
-		if near, ok := Nearest(lastName(path), s.siblings(path)); ok {
+		if now, ok := renamed()[path]; ok {
+			fix = "it is called " + now + " now"
+		} else if near, ok := Nearest(lastName(path), s.siblings(path)); ok {
 			fix = "did you mean " + near + "?"
 		}
 		found = append(found, Finding{Field: path, Reason: policy.ReasonInvalid, Message: "there is no such field", Fix: fix})
@@ -223,6 +225,9 @@ func describe(e *field.Error) Finding {
 		f.Message, f.Fix = "it is missing", "add it"
 	case field.ErrorTypeNotSupported:
 		f.Message, f.Fix = fmt.Sprintf("%q is not supported", fmt.Sprint(e.BadValue)), "use one of "+strings.TrimPrefix(e.Detail, "supported values: ")
+		if now, ok := renamed()[fmt.Sprintf("%s: %v", e.Field, e.BadValue)]; ok {
+			f.Fix = "it is called " + now + " now"
+		}
 	case field.ErrorTypeDuplicate:
 		f.Message, f.Fix = "it is given twice", "remove one"
 	case field.ErrorTypeTooLong, field.ErrorTypeTooMany:

@@ -19,8 +19,8 @@ import (
 type explanation struct {
 	printedResult
 	Resources []printedChoice `json:"resources"`
-	// Looked lists every place where evidence was looked for.
-	Looked []printedPlace `json:"looked"`
+	// Locations lists every repository where evidence was looked for.
+	Locations []printedLocation `json:"locations"`
 	// Origin is there with --compare-origin.
 	Origin     *printedOrigin `json:"origin,omitempty"`
 	Generation string         `json:"configHash"`
@@ -38,7 +38,7 @@ func newExplain() *cobra.Command {
 		Short: "Show which resources apply to an image, what was found, and how long it took",
 		Long: `Explain verifies IMAGE as the server would for a pod of the namespace, with the
 resources of your cluster or from files as verify does. It shows, kind by kind, which
-resources apply and from which level; every place where evidence was looked for; every
+resources apply and from which level; every repository where evidence was looked for; every
 signature that was checked; and the stages with their timings.
 
 With -f it explains each image of the Pods and workloads in files, one after the other.
@@ -122,7 +122,7 @@ func explainImage(cmd *cobra.Command, s rules, ns verify.Namespace, ref image.Re
 			choices = append(choices, printed) // policies that deny and those that warn are two choices
 		}
 	}
-	e := explanation{printedResult: printable(ref.String(), result), Resources: choices, Looked: mapped(result.Looked, printablePlace),
+	e := explanation{printedResult: printable(ref.String(), result), Resources: choices, Locations: mapped(result.Looked, printableLocation),
 		Generation: snapshot.For(ns).Generation, Stages: mapped(result.Stages, printableStage), Took: duration(took)}
 	if compare {
 		e.Origin = printableOrigin(s.CompareOrigin(ctx, ns, ref))
@@ -158,13 +158,13 @@ func (e explanation) show(s *screen) {
 	for _, c := range e.Resources {
 		s.row(c.Kind, c.level(), sourceNames(c.Applied), c.Why)
 	}
-	if len(e.Looked) > 0 {
+	if len(e.Locations) > 0 {
 		s.line("")
 		s.line("LOOKED AT")
 		s.row("PLACE", "ROLE", "IMAGE", "MANIFESTS", "TO CHECK", "ERROR")
 	}
-	for _, l := range e.Looked {
-		s.row(l.Place, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
+	for _, l := range e.Locations {
+		s.row(l.Repository, l.Role, short(l.Digest), l.Manifests, l.Signatures, cmp.Or(l.Error, "-"))
 	}
 	s.line("")
 	s.line("FOUND")
@@ -186,7 +186,7 @@ func (e explanation) show(s *screen) {
 		return
 	}
 	s.line("")
-	s.line("COMPARED WITH %s", e.Origin.Place)
+	s.line("COMPARED WITH %s", e.Origin.Repository)
 	for _, said := range slices.Concat(e.Origin.Said, e.Origin.Missing) {
 		s.line("%s", said)
 	}

@@ -100,9 +100,9 @@ type printedStage struct {
 	Detail   string   `json:"detail,omitempty"`
 }
 
-// printedPlace is what one place held for an image.
-type printedPlace struct {
-	Place      string `json:"place"`
+// printedLocation is what one repository held for an image.
+type printedLocation struct {
+	Repository string `json:"repository"`
 	Role       string `json:"role"`
 	Digest     string `json:"digest"`
 	Manifests  int    `json:"manifests"`
@@ -110,23 +110,23 @@ type printedPlace struct {
 	Error      string `json:"error,omitempty"`
 }
 
-func printablePlace(l verify.Looked) printedPlace {
-	return printedPlace{Place: l.Place, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err}
+func printableLocation(l verify.Looked) printedLocation {
+	return printedLocation{Repository: l.Place, Role: string(l.Role), Digest: l.Digest.String(), Manifests: l.Manifests, Signatures: l.Signatures, Error: l.Err}
 }
 
-// printedOrigin says what the registry that an image names has, and other places lack.
+// printedOrigin says what the registry that an image names has, and other repositories lack.
 type printedOrigin struct {
-	Place    string   `json:"place"`
-	Instead  []string `json:"instead"` // places that are read in its stead
-	Digest   string   `json:"digest,omitempty"`
-	Mirrored string   `json:"mirrored,omitempty"`
-	Missing  []string `json:"missing"` // evidence, by digest
-	Said     []string `json:"said"`
+	Repository string   `json:"repository"`
+	Instead    []string `json:"instead"` // repositories that are read in its stead
+	Digest     string   `json:"digest,omitempty"`
+	Mirrored   string   `json:"mirrored,omitempty"`
+	Missing    []string `json:"missing"` // evidence, by digest
+	Said       []string `json:"said"`
 }
 
 func printableOrigin(c verify.Comparison) *printedOrigin {
 	text := func(d digest.Digest) string { return d.String() }
-	return &printedOrigin{Place: c.Origin, Instead: mapped(c.Instead, func(s string) string { return s }), Digest: text(c.Original), Mirrored: text(c.Mirrored),
+	return &printedOrigin{Repository: c.Origin, Instead: mapped(c.Instead, func(s string) string { return s }), Digest: text(c.Original), Mirrored: text(c.Mirrored),
 		Missing: mapped(c.Missing, text), Said: c.Sentences()}
 }
 

@@ -171,7 +171,7 @@ func TestEvidenceInASecondRegistryIsReadWithItsOwnLogin(t *testing.T) {
 	requireOnlyLogin(t, origin, "reader")
 	requireOnlyLogin(t, signatures, "auditor")
 	stdout, _ := explain(t, s, "team-a", img.Reference.String(), "-o", "json")
-	require.Contains(t, stdout, `"place": "`+signatures.Host()+`/signatures"`)
+	require.Contains(t, stdout, `"repository": "`+signatures.Host()+`/signatures"`)
 	require.NotContains(t, stdout, "auditor")
 
 	s.write(t, "cluster", resources(true))

@@ -81,15 +81,15 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 	require.NoError(t, w.Client.Create(suite.Within(t), secret))
 	w.apply(t, secretKeys(ns))
 	said := w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "AccessDenied")
-	command := "kubectl create rolebinding landwaiter-material --namespace=" + ns + " --clusterrole=landwaiter-material --serviceaccount=landwaiter-system:landwaiter"
+	command := "kubectl create rolebinding landwaiter-reference-reader --namespace=" + ns + " --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
 	require.Contains(t, said.Message, command)
 	w.denied(t, ns, w.byTeamA, "TrustStore "+ns+"/keys")
 
 	// What the command does, done by the team's admin.
 	team, err := w.NewClient(w.As("team-admin"))
 	require.NoError(t, err)
-	require.NoError(t, team.Create(suite.Within(t), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "landwaiter-material"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-material"},
+	require.NoError(t, team.Create(suite.Within(t), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "landwaiter-reference-reader"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-reference-reader"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: suite.System, Name: "landwaiter"}}}))
 	w.admitted(t, ns, w.byTeamA)
 	w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionTrue, "Valid")

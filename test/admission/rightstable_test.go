@@ -64,8 +64,8 @@ func (w *world) questions(t *testing.T) (all []question) {
 	w.bind(t, own, "admin", "team-admin")
 	w.bind(t, own, "edit", "editor")
 	w.bind(t, own, "view", "onlooker")
-	w.bind(t, own, "landwaiter-viewer", "viewer")
-	w.bind(t, "", "landwaiter-cluster-viewer", "cluster-viewer")
+	w.bind(t, own, "landwaiter-reader", "viewer")
+	w.bind(t, "", "landwaiter-cluster-reader", "cluster-viewer")
 	w.bind(t, "", "landwaiter-cluster-admin", "platform-admin")
 	suite.Eventually(t, func(ctx context.Context) error {
 		ok, err := w.may(ctx, "team-admin", authorizationv1.ResourceAttributes{Namespace: own, Verb: "create", Group: v1alpha1.Group, Resource: "verifiers"})

@@ -92,7 +92,7 @@ func rounds() map[string][]planted {
 		"trust": {
 			{id: doctor.TrustWithinReach, plant: team("team-a", "Secret") + apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: devs, namespace: team-a}, rules: [{apiGroups: [""], resources: [secrets], verbs: [update]}]}`) +
 				"\nkubectl create rolebinding devs --namespace=team-a --role=devs --group=devs" +
-				"\nkubectl create rolebinding landwaiter-material --namespace=team-a --clusterrole=landwaiter-material --serviceaccount=landwaiter-system:landwaiter"},
+				"\nkubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"},
 			{id: doctor.ResourceNotReady, plant: team("team-b", "Secret")},
 			{id: doctor.ResourceUnused, plant: apply(`{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}`)},
 			{id: doctor.ResourceUnsatisfiable, plant: team("team-c", "Inline") + "\n" + `kubectl patch verificationpolicy release --namespace=team-c --type=merge --patch='{"spec":{"rules":[{"images":["**"],"require":[{"anyOf":["release"],"atLeast":5}]}]}}'`,

@@ -67,7 +67,7 @@ func targets() (namespaced, clusterWide []target) {
 		{"team", in("", "v1", "configmaps"), "ConfigMap", mine, "data: {a: b}"},
 		{"team", in("", "v1", "serviceaccounts"), "ServiceAccount", mine, ""},
 		{"team", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", mine, "spec: {podSelector: {}}"},
-		{"binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", mine, roleRef + "landwaiter-viewer}"},
+		{"binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", mine, roleRef + "landwaiter-reader}"},
 		{"flux", in("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"), "Kustomization", mine, "spec: {serviceAccountName: TENANT}"},
 		{"pods", in("", "v1", "pods"), "Pod", mine, "spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [" + container + "]}"},
 		{"guarded-policy", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", "default-deny", "spec: {podSelector: {}}"},

@@ -62,6 +62,7 @@ func rounds() map[string][]planted {
 			{id: doctor.SingleReplica, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=1"},
 			{id: doctor.NoClientAuth, plant: fmt.Sprintf(serve, add("/spec/template/spec/containers/0/args/-", `"--insecure-no-client-auth"`))},
 			{id: doctor.BroadAccess, plant: "kubectl create clusterrolebinding everybody --clusterrole=landwaiter-cluster-admin --group=platform --group=system:authenticated"},
+			{id: doctor.RoleMissing, plant: "kubectl create clusterrolebinding before --clusterrole=landwaiter-cluster-viewer --group=team-a"},
 			{id: doctor.GuardrailFailsOpen, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "tenant-labels", `{"spec":{"failurePolicy":"Ignore"}}`)},
 			{id: doctor.GuardrailNotDeny, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "home-workloads", `{"spec":{"validationActions":["Audit"]}}`)},
 		},

@@ -60,7 +60,7 @@ func (f *serviceFlags) asServer(ctx context.Context, cmd *cobra.Command, person 
 
 // server returns the account of serve, which has its usual name if serve is nil.
 func (f *serviceFlags) server(serve *doctor.Serve) live.Server {
-	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", MaterialRole: "landwaiter-material", Guessed: serve == nil}
+	server := live.Server{Namespace: f.landwaiter, Account: "landwaiter", MaterialRole: "landwaiter-reference-reader", Guessed: serve == nil}
 	if serve == nil {
 		return server
 	}

@@ -33,7 +33,7 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 		right("get", "", "secrets", "a", "pull"),
 	})
 	require.Len(t, lines, 5)
-	require.Contains(t, lines[0], "landwaiter-cluster-previewer")
+	require.Contains(t, lines[0], "landwaiter-tenant-reader")
 	require.Contains(t, lines[0], "you may not list tenants.landwaiter.dev; ask")
 	require.Contains(t, lines[1], "you may not list verifiers, stores in namespace a; ask")
 	require.Contains(t, lines[2], "you may not list reports.openreports.io in namespace a; ask")
@@ -41,13 +41,13 @@ func TestMissingRightsOfOneNamespaceAreOneLine(t *testing.T) {
 	require.Contains(t, lines[4], "--resource-name=pull")
 
 	lines = grouped([]live.Right{
-		right("list", "landwaiter.dev", "tenants", "", ""),
+		right("list", "landwaiter.dev", "clusterverifiers", "", ""),
 		right("list", "landwaiter.dev", "clusterstores", "", ""),
 		right("list", "landwaiter.dev", "stores", "", ""), // in all namespaces
 	})
 	require.Len(t, lines, 2, "another role grants them")
-	require.Contains(t, lines[0], "you may not list tenants, clusterstores; ask")
-	require.Contains(t, lines[1], "ClusterRole landwaiter-previewer")
+	require.Contains(t, lines[0], "you may not list clusterverifiers, clusterstores; ask")
+	require.Contains(t, lines[1], "ClusterRole landwaiter-reader")
 }
 
 func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {

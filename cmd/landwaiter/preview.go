@@ -45,9 +45,10 @@ what to do, then the totals of each namespace. It changes nothing.
 It reads the cluster with your rights. What you may not read or reach makes the rows
 that depend on it unknown, and names the right; all other rows are exact. Rules of the
 cluster that you may not read are taken from ConfigMap landwaiter-effective-rules of the
-namespace, where serve has --show-effective-rules. Otherwise a cluster admin binds the
-ClusterRole landwaiter-previewer by hand: for the whole cluster, or for a team in its
-namespaces, together with landwaiter-cluster-previewer. Neither may read Secrets.
+namespace, where serve has --show-effective-rules. Otherwise a cluster admin binds, for
+the whole cluster, the ClusterRoles landwaiter-cluster-reader and landwaiter-tenant-reader.
+For namespaces there is landwaiter-reader, which admins of a namespace may bind there.
+None of them reads Secrets.
 
 NEW.yaml may have all kinds of landwaiter.dev, and the Namespaces, Secrets,
 ConfigMaps and ServiceAccounts that they need. Objects without a namespace are in that

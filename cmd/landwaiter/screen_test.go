@@ -76,7 +76,7 @@ func TestDurationsHaveAUnitThatProgramsCanRead(t *testing.T) {
 }
 
 func TestCommandsToCopyAreNotBroken(t *testing.T) {
-	const grant = "kubectl create rolebinding landwaiter-material --namespace=team-a-web --clusterrole=landwaiter-material --serviceaccount=landwaiter-system:landwaiter"
+	const grant = "kubectl create rolebinding landwaiter-reference-reader --namespace=team-a-web --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
 	const sign = "cosign sign --key cosign.key registry.example.com/team-a/web/app@sha256:0123456789012345678901234567890123456789012345678901234567890123"
 	var out bytes.Buffer
 	s := newScreen(&out)

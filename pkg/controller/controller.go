@@ -47,7 +47,7 @@ type Options struct {
 	// Every replica compiles and serves.
 	LeaderElection bool
 	// MaterialRole is the ClusterRole that a condition tells users to bind if
-	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-material".
+	// Landwaiter may not read a Secret or ConfigMap. Default "landwaiter-reference-reader".
 	MaterialRole string
 	// OperatedRole is the ClusterRole in which the leader lists the Tenants that there
 	// are, for the fence of the operator. Empty means none.
@@ -115,7 +115,7 @@ func New(config *rest.Config, set *tenant.Set, outside compile.Outside, log *log
 		return nil, errors.New("new controller: leader election needs the own namespace")
 	}
 	if options.MaterialRole == "" {
-		options.MaterialRole = "landwaiter-material"
+		options.MaterialRole = "landwaiter-reference-reader"
 	}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = clientQPS, clientBurst

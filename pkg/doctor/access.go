@@ -24,6 +24,7 @@ func rightsChecks() []check {
 	return []check{
 		{[]ID{TrustWithinReach}, []Source{SourceResources, SourceRights, SourceLandwaiter, SourceWebhooks}, withinReach},
 		{[]ID{BroadAccess}, []Source{SourceRights}, broad},
+		{[]ID{RoleMissing}, []Source{SourceRights, SourceLandwaiter}, renamed},
 	}
 }
 

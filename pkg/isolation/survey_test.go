@@ -80,7 +80,7 @@ func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 	var got []string
 	found, left := people(tenant, []rbacv1.RoleBinding{
 		bound("edit", rbacv1.Subject{Kind: "User", Name: "dan"}, rbacv1.Subject{Kind: "User", Name: "eve"}, rbacv1.Subject{Kind: "Group", Name: "system:masters"}),
-		bound("landwaiter-material", rbacv1.Subject{Kind: "User", Name: "nobody"}),
+		bound("landwaiter-reference-reader", rbacv1.Subject{Kind: "User", Name: "nobody"}),
 	})
 	require.Zero(t, left)
 	for _, p := range found {

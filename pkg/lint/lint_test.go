@@ -59,7 +59,7 @@ func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
 		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy, Keep is Retain and DeleteMade is DeleteCreated now",
 		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",
 		object("Store", "{registries: [r], evidence: {only: true, repositories: [{repository: r/a}]}}"):                                    "spec.evidence.only: there is no such field; it is called exclusive now",
-		object("ClusterStore", "{registries: [r.example.com], proxy: {url: 'http://p:1', alsoFor: [a.example.com]}}"):                                         "spec.proxy.alsoFor: there is no such field; it is called additionalHosts now",
+		object("ClusterStore", "{registries: [r.example.com], proxy: {url: 'http://p:1', alsoFor: [a.example.com]}}"):                      "spec.proxy.alsoFor: there is no such field; it is called additionalHosts now",
 		object("ClusterException", "{floors: true, images: [r.example.com/a], namespaces: [a], reason: r, until: '2030-01-01T00:00:00Z'}"): "spec.floors: there is no such field; it is called overrideMandatory now",
 		object("ClusterVerificationPolicy", "{scope: Floor, defaultAction: Allow}"):                                                        `spec.scope: "Floor" is not supported; it is called Mandatory now`,
 	} {

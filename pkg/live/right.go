@@ -10,16 +10,15 @@ import (
 )
 
 // ClusterRoles of the chart, by their names if the release is called landwaiter.
-// PreviewerRole has every right to read that a preview needs, except on Secrets;
-// ClusterPreviewerRole has those of them that no binding in a namespace can give.
-// ViewerRole has those on the kinds of landwaiter.dev in a namespace, which its admins have,
-// too, so that they may bind it. ReportViewerRole reads reports, as the roles view, edit and
-// admin do.
+// ReaderRole reads the rules of a namespace and what runs there, but no Secrets; admins of
+// the namespace have all of it, so they may bind it. ClusterReaderRole reads the rules of the
+// cluster, and TenantReaderRole who is in which team. ReportReaderRole reads reports, as the
+// roles view, edit and admin do.
 const (
-	ViewerRole           = "landwaiter-viewer"
-	PreviewerRole        = "landwaiter-previewer"
-	ClusterPreviewerRole = "landwaiter-cluster-previewer"
-	ReportViewerRole     = "landwaiter-report-viewer"
+	ReaderRole        = "landwaiter-reader"
+	ClusterReaderRole = "landwaiter-cluster-reader"
+	TenantReaderRole  = "landwaiter-tenant-reader"
+	ReportReaderRole  = "landwaiter-report-reader"
 )
 
 // Right is a right that the person lacks.
@@ -48,14 +47,17 @@ func (r Right) Remedy() string {
 	case "secrets", "configmaps", "serviceaccounts":
 		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
 	}
-	role := PreviewerRole
+	role := ReaderRole
 	if r.Resource.Group == v1alpha1.ReportGroup {
-		role = ReportViewerRole
+		role = ReportReaderRole
 	} else if r.Resource.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
-		role = ClusterPreviewerRole
+		role = ClusterReaderRole
+		if kind, _ := v1alpha1.KindNamed(v1alpha1.KindTenant); r.Resource.Resource == kind.Plural {
+			role = TenantReaderRole
+		}
 	}
-	if own := r.Resource.Group == v1alpha1.GroupVersion.Group && role == PreviewerRole; own && r.Namespace != "" {
-		return "ask an admin of the namespace to bind ClusterRole " + ViewerRole + " there"
+	if role == ReaderRole && r.Namespace != "" {
+		return "ask an admin of the namespace to bind ClusterRole " + ReaderRole + " there"
 	}
 	return "ask a cluster admin to bind ClusterRole " + role
 }

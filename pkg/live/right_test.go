@@ -15,11 +15,13 @@ func TestAMissingRightNamesTheRoleThatGrantsIt(t *testing.T) {
 		right Right
 		want  string
 	}{
-		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you may not list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer"},
-		{Right{Verb: "list", Resource: ours("tenants")}, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-previewer"},
-		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you may not list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-viewer there"},
-		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you may not list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-viewer"},
-		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you may not get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-previewer"},
+		{Right{Verb: "list", Resource: ours("clusterverifiers")}, "you may not list clusterverifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-cluster-reader"},
+		{Right{Verb: "list", Resource: ours("tenants")}, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader"},
+		{Right{Verb: "list", Resource: ours("verifiers"), Namespace: "team-a"}, "you may not list verifiers.landwaiter.dev in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "team-a"}, "you may not list pods in namespace team-a; ask an admin of the namespace to bind ClusterRole landwaiter-reader there"},
+		{Right{Verb: "list", Resource: ours("verifiers")}, "you may not list verifiers.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-reader"},
+		{Right{Verb: "list", Resource: schema.GroupResource{Group: "openreports.io", Resource: "reports"}, Namespace: "team-a"}, "you may not list reports.openreports.io in namespace team-a; ask a cluster admin to bind ClusterRole landwaiter-report-reader"},
+		{Right{Verb: "get", Resource: schema.GroupResource{Resource: "namespaces"}, Name: "team-a"}, "you may not get namespaces/team-a; ask a cluster admin to bind ClusterRole landwaiter-reader"},
 		{
 			Right{Verb: "get", Resource: schema.GroupResource{Resource: "secrets"}, Namespace: "team-a", Name: "key"},
 			"you may not get secrets/key in namespace team-a; to grant it for this one: kubectl create role NAME -n team-a --verb=get --resource=secrets --resource-name=key, and bind the role to yourself",

@@ -22,8 +22,8 @@ import (
 const (
 	// RoleReconciler is the default ClusterRole of a Tenant's account.
 	RoleReconciler = "landwaiter-reconciler"
-	// RoleMaterial lets Landwaiter read the Secrets and ConfigMaps of a namespace.
-	RoleMaterial = "landwaiter-material"
+	// RoleReferenceReader lets Landwaiter read the Secrets and ConfigMaps of a namespace.
+	RoleReferenceReader = "landwaiter-reference-reader"
 	// RoleNamespaceMaker lets an account make and delete namespaces; a guardrail keeps
 	// it to the prefix of its Tenant.
 	RoleNamespaceMaker = "landwaiter-namespace-maker"

@@ -147,11 +147,11 @@ func TestOptionsLeaveOutWhatTheCallerMayNotMake(t *testing.T) {
 
 func TestLandwaitersAccountReadsHomeAlone(t *testing.T) {
 	objects := render(t, readTenant(t, "prefix"), Options{Landwaiter: types.NamespacedName{Namespace: "security", Name: "lw"}})
-	binding := find(t, objects, "RoleBinding iris-green/landwaiter-material")
+	binding := find(t, objects, "RoleBinding iris-green/landwaiter-reference-reader")
 	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
 	require.NoError(t, err)
 	require.Equal(t, []any{map[string]any{"kind": "ServiceAccount", "namespace": "security", "name": "lw"}}, subjects)
-	require.NotContains(t, ids(objects), "RoleBinding iris-green-web/landwaiter-material")
+	require.NotContains(t, ids(objects), "RoleBinding iris-green-web/landwaiter-reference-reader")
 }
 
 // Every replica keeps what a team writes, in its home too.

@@ -25,7 +25,7 @@ func (r *rendering) bindings(namespace string) {
 	}
 	r.bind(namespace, r.Name+"-admins", "admin", subjects(r.Spec.Access.Admins)...)
 	if namespace == r.Spec.HomeNamespace {
-		r.bind(namespace, RoleMaterial, RoleMaterial, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.landwaiter.Namespace, Name: r.landwaiter.Name})
+		r.bind(namespace, RoleReferenceReader, RoleReferenceReader, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: r.landwaiter.Namespace, Name: r.landwaiter.Name})
 		return
 	}
 	r.bind(namespace, r.Name+"-developers", "edit", subjects(r.Spec.Access.Developers)...)

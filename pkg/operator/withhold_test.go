@@ -45,7 +45,7 @@ func applying(t *testing.T, refuse map[string]error, applied *[]string) intercep
 
 func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "x", errors.New("no"))
-	bindings := []string{"RoleBinding green/green-admins", "RoleBinding green/landwaiter-material", "RoleBinding web/green-admins", "RoleBinding web/green-developers"}
+	bindings := []string{"RoleBinding green/green-admins", "RoleBinding green/landwaiter-reference-reader", "RoleBinding web/green-admins", "RoleBinding web/green-developers"}
 	for about, c := range map[string]struct {
 		refuse  string
 		err     error

@@ -42,7 +42,7 @@ func (team Team) KeepsHome(dir string, tree Tree) error {
 		for _, document := range documents {
 			// Home alone has this binding.
 			metadata := field(document, "metadata")
-			if textOf(document, "kind") != "RoleBinding" || metadata == nil || textOf(metadata, "name") != onboard.RoleMaterial {
+			if textOf(document, "kind") != "RoleBinding" || metadata == nil || textOf(metadata, "name") != onboard.RoleReferenceReader {
 				continue
 			}
 			if before := textOf(metadata, "namespace"); before != team.Tenant.Spec.HomeNamespace {

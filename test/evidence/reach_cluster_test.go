@@ -37,8 +37,8 @@ func TestPullSecretsOfAServiceAccountWithRealRights(t *testing.T) {
 		pullSecret(a, "pull", r.host, "builder", "pass-a") + pullSecret(a, "stale", r.host, "builder", "pass-b"))
 	image := r.host + r.image
 
-	s.requireVerdict(t, gatekeeper.Denied, a, image, "ServiceAccount "+a+"/builder cannot be read", "kubectl create rolebinding landwaiter-material --namespace="+a)
-	w.becomes(t, "Store", a, "own", "False", "kubectl create rolebinding landwaiter-material --namespace="+a+" --clusterrole=landwaiter-material --serviceaccount="+suite.System+":landwaiter")
+	s.requireVerdict(t, gatekeeper.Denied, a, image, "ServiceAccount "+a+"/builder cannot be read", "kubectl create rolebinding landwaiter-reference-reader --namespace="+a)
+	w.becomes(t, "Store", a, "own", "False", "kubectl create rolebinding landwaiter-reference-reader --namespace="+a+" --clusterrole=landwaiter-reference-reader --serviceaccount="+suite.System+":landwaiter")
 	apply(grant(a))
 	s.requireVerdict(t, gatekeeper.Allowed, a, image)
 	w.becomes(t, "Store", a, "own", "True", "")

@@ -95,6 +95,11 @@ func (w *examples) somebody(t *testing.T, name string, roles map[string][]string
 	return as(t, w.Cluster, name, "default")
 }
 
+// readsEverything are the roles of somebody who previews in the whole cluster.
+func readsEverything() map[string][]string {
+	return map[string][]string{"": {"landwaiter-reader", "landwaiter-cluster-reader", "landwaiter-tenant-reader"}}
+}
+
 // granted waits until the API server has seen that somebody has a ClusterRole.
 func (w *examples) granted(t *testing.T, user, namespace, name string) {
 	t.Helper()

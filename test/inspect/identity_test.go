@@ -82,7 +82,7 @@ func TestAPreviewNeverUsesTheIdentityOrTheLoginsOfTheMachine(t *testing.T) {
 		require.NoError(t, w.Client.Delete(context.Background(), suite.Pod(stranger.Name, "p", ""), client.GracePeriodSeconds(0)))
 		require.NoError(t, w.Client.Delete(context.Background(), stranger))
 	})
-	admin := w.somebody(t, "prey", map[string][]string{"": {"landwaiter-previewer"}})
+	admin := w.somebody(t, "prey", readsEverything())
 	admin.landwaiter.Path = suite.MustTool(t, suite.FullLandwaiter)
 
 	const rule = `

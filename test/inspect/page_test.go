@@ -25,8 +25,10 @@ func TestTheCommandsOfThePageOnPreviewsWork(t *testing.T) {
 			return metav1.ObjectMeta{Namespace: namespace, Name: name}
 		}
 		for _, made := range []client.Object{
-			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "landwaiter-previewers")}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "team-a-previewers")},
-			&rbacv1.RoleBinding{ObjectMeta: meta("team-a", "landwaiter-previewers")}, &rbacv1.RoleBinding{ObjectMeta: meta("team-a", "registry-login-reader")},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "platform-reader")}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "platform-cluster-reader")},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "platform-tenant-reader")}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "team-a-cluster-reader")},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta("", "team-a-tenant-reader")}, &rbacv1.RoleBinding{ObjectMeta: meta("team-a", "team-a-reader")},
+			&rbacv1.RoleBinding{ObjectMeta: meta("team-a", "registry-login-reader")},
 			&rbacv1.Role{ObjectMeta: meta("team-a", "registry-login-reader")},
 		} {
 			_ = w.Client.Delete(context.Background(), made)

@@ -62,6 +62,7 @@ func rounds() map[string][]planted {
 			{id: doctor.SingleReplica, plant: "kubectl scale deployment landwaiter --namespace=landwaiter-system --replicas=1"},
 			{id: doctor.NoClientAuth, plant: fmt.Sprintf(serve, add("/spec/template/spec/containers/0/args/-", `"--insecure-no-client-auth"`))},
 			{id: doctor.BroadAccess, plant: "kubectl create clusterrolebinding everybody --clusterrole=landwaiter-cluster-admin --group=platform --group=system:authenticated"},
+			{id: doctor.RoleMissing, plant: "kubectl create clusterrolebinding before --clusterrole=landwaiter-cluster-viewer --group=team-a"},
 			{id: doctor.GuardrailFailsOpen, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicy", "tenant-labels", `{"spec":{"failurePolicy":"Ignore"}}`)},
 			{id: doctor.GuardrailNotDeny, plant: fmt.Sprintf(guardrail, "validatingadmissionpolicybinding", "home-workloads", `{"spec":{"validationActions":["Audit"]}}`)},
 		},
@@ -92,7 +93,7 @@ func rounds() map[string][]planted {
 		"trust": {
 			{id: doctor.TrustWithinReach, plant: team("team-a", "Secret") + apply(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: devs, namespace: team-a}, rules: [{apiGroups: [""], resources: [secrets], verbs: [update]}]}`) +
 				"\nkubectl create rolebinding devs --namespace=team-a --role=devs --group=devs" +
-				"\nkubectl create rolebinding landwaiter-material --namespace=team-a --clusterrole=landwaiter-material --serviceaccount=landwaiter-system:landwaiter"},
+				"\nkubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"},
 			{id: doctor.ResourceNotReady, plant: team("team-b", "Secret")},
 			{id: doctor.ResourceUnused, plant: apply(`{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}`)},
 			{id: doctor.ResourceUnsatisfiable, plant: team("team-c", "Inline") + "\n" + `kubectl patch verificationpolicy release --namespace=team-c --type=merge --patch='{"spec":{"rules":[{"images":["**"],"require":[{"anyOf":["release"],"atLeast":5}]}]}}'`,

@@ -67,7 +67,7 @@ func (w *examples) serve(t *testing.T) func(namespace, image string) policy.Verd
 
 func TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced(t *testing.T) {
 	w := withExamples(t)
-	admin := w.somebody(t, "platform", map[string][]string{"": {"landwaiter-previewer"}})
+	admin := w.somebody(t, "platform", readsEverything())
 	verdict := w.serve(t)
 	for _, running := range []string{"team-b shared/web:v1", "team-c shared/base:v1", "team-a shared/app:v1"} {
 		namespace, name, _ := strings.Cut(running, " ")
@@ -103,7 +103,7 @@ func TestWhatAClusterAdminPreviewsIsExactlyWhatIsDeniedOnceItIsEnforced(t *testi
 // A team admin has the role admin of the team's namespace, and may see what binds all teams.
 func (w *examples) teamAdmin(t *testing.T) person {
 	t.Helper()
-	return w.somebody(t, "ada", map[string][]string{"team-a": {"landwaiter-previewer", "landwaiter-team-admin"}, "": {"landwaiter-cluster-previewer"}})
+	return w.somebody(t, "ada", map[string][]string{"team-a": {"landwaiter-reader", "landwaiter-rules-writer"}, "": {"landwaiter-cluster-reader", "landwaiter-tenant-reader"}})
 }
 
 func TestATeamAdminPreviewsTheOwnNamespaceAndSeesNoOther(t *testing.T) {
@@ -131,15 +131,19 @@ spec:
 	require.Contains(t, r.Stdout, "you may not list pods in namespace team-b")
 	refused := ada.landwaiter.Run(t, change, "preview", "-f", "-", "-A")
 	require.Equal(t, 2, refused.Code, refused.Stderr)
-	require.Contains(t, refused.Stderr, "you may not list namespaces; ask a cluster admin to bind ClusterRole landwaiter-previewer")
+	require.Contains(t, refused.Stderr, "you may not list namespaces; ask a cluster admin to bind ClusterRole landwaiter-reader")
 	require.Empty(t, refused.Stdout)
 }
 
 func TestEachMissingRightIsNamedAndNothingIsGuessed(t *testing.T) {
 	w := withExamples(t)
-	var role rbacv1.ClusterRole
-	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKey{Name: "landwaiter-previewer"}, &role))
-	full := w.somebody(t, "full", map[string][]string{"": {"landwaiter-previewer"}})
+	var rules []rbacv1.PolicyRule
+	for _, name := range readsEverything()[""] {
+		var role rbacv1.ClusterRole
+		require.NoError(t, w.Client.Get(t.Context(), client.ObjectKey{Name: name}, &role))
+		rules = append(rules, role.Rules...)
+	}
+	full := w.somebody(t, "full", readsEverything())
 	_, _, r := w.previews(t, full, w.stricter(), "-n", "team-a", "--all")
 	truth := map[string]string{"shared/app:v1": "allowed", "team-a/unsigned:v1": "denied"}
 	require.Equal(t, 0, r.Code, "%s%s", r.Stdout, r.Stderr)
@@ -154,7 +158,7 @@ func TestEachMissingRightIsNamedAndNothingIsGuessed(t *testing.T) {
 	} {
 		t.Run(c.resource, func(t *testing.T) {
 			less := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "without-" + c.resource}}
-			for _, rule := range role.Rules {
+			for _, rule := range rules {
 				kept := rule.DeepCopy()
 				kept.Resources = nil
 				for _, name := range rule.Resources {
@@ -162,7 +166,9 @@ func TestEachMissingRightIsNamedAndNothingIsGuessed(t *testing.T) {
 						kept.Resources = append(kept.Resources, name)
 					}
 				}
-				less.Rules = append(less.Rules, *kept)
+				if len(kept.Resources) > 0 {
+					less.Rules = append(less.Rules, *kept)
+				}
 			}
 			require.NoError(t, w.Client.Create(t.Context(), less))
 			t.Cleanup(func() { _ = w.Client.Delete(context.Background(), less) })
@@ -181,7 +187,7 @@ func TestEachMissingRightIsNamedAndNothingIsGuessed(t *testing.T) {
 
 func TestInvalidResourcesAreRefusedBeforeAnythingIsJudged(t *testing.T) {
 	w := withExamples(t)
-	admin := w.somebody(t, "careless", map[string][]string{"": {"landwaiter-previewer"}})
+	admin := w.somebody(t, "careless", readsEverything())
 	r := admin.landwaiter.Run(t, strings.ReplaceAll(w.stricter(), "action: Allow", "action: Maybe"), "preview", "-f", "-", "-A")
 	require.Equal(t, 64, r.Code)
 	require.Contains(t, r.Stderr, "ClusterVerificationPolicy only-app: spec.rules[0].action:")
@@ -196,7 +202,7 @@ func TestInvalidResourcesAreRefusedBeforeAnythingIsJudged(t *testing.T) {
 
 func TestWhatIsRemovedIsJudgedAsGone(t *testing.T) {
 	w := withExamples(t)
-	admin := w.somebody(t, "remover", map[string][]string{"": {"landwaiter-previewer"}})
+	admin := w.somebody(t, "remover", readsEverything())
 	r := admin.landwaiter.Run(t, "", "preview", "--delete", "verificationpolicy/team-b/strict", "--delete", "verifiers/team-b/release", "-n", "team-b")
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Contains(t, r.Stdout, "ClusterVerificationPolicy default", "the cluster's rules would hold")
@@ -217,7 +223,7 @@ func TestVerifyAndExplainAskTheClusterWithTheRightsOfWhoAsks(t *testing.T) {
 	r = ada.landwaiter.Run(t, "", "verify", "-n", "team-b", w.image("shared/web:v1"))
 	require.Equal(t, 2, r.Code, "%s%s", r.Stdout, r.Stderr)
 	require.Contains(t, strings.Join(strings.Fields(r.Stdout), " "), "you may not list")
-	everywhere := w.somebody(t, "eve", map[string][]string{"": {"landwaiter-previewer"}})
+	everywhere := w.somebody(t, "eve", readsEverything())
 	r = everywhere.landwaiter.Run(t, "", "verify", "-n", "nowhere", w.image("shared/base:v1"))
 	require.Equal(t, 64, r.Code, r.Stdout)
 	require.Empty(t, r.Stdout)
@@ -263,7 +269,7 @@ items:
 
 func TestVerifyJudgesTheImagesOfManifests(t *testing.T) {
 	w := withExamples(t)
-	admin := w.somebody(t, "ci", map[string][]string{"": {"landwaiter-previewer"}})
+	admin := w.somebody(t, "ci", readsEverything())
 	r := admin.landwaiter.Run(t, w.manifests(), "verify", "-n", "team-a", "-f", "-")
 	require.Equal(t, 1, r.Code, r.Stderr)
 	require.Regexp(t, `(?s)team-a +Deployment/app +\S+shared/app:v1 +ALLOWED.*team-a +Deployment/app +\S+unsigned:v1 +DENIED.*team-b +CronJob/nightly +\S+shared/web:v1 +ALLOWED`, r.Stdout)
@@ -282,7 +288,7 @@ func TestVerifyJudgesTheImagesOfManifests(t *testing.T) {
 
 func TestTheProgramIsAPluginOfKubectl(t *testing.T) {
 	w := withExamples(t)
-	admin := w.somebody(t, "kubectl-user", map[string][]string{"": {"landwaiter-previewer"}})
+	admin := w.somebody(t, "kubectl-user", readsEverything())
 	bin := t.TempDir()
 	binary, err := filepath.Abs(admin.landwaiter.Path)
 	require.NoError(t, err)

@@ -171,11 +171,11 @@ func TestNoRoleReadsSecretsOfTheWholeCluster(t *testing.T) {
 				}
 			}
 			for label := range role.Labels {
-				if role.Name == "landwaiter-report-viewer" {
+				if role.Name == "landwaiter-report-reader" {
 					require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"openreports.io"}, Resources: []string{"reports"}, Verbs: []string{"get", "list", "watch"}}}, role.Rules)
 				} else if strings.HasPrefix(label, "rbac.authorization.k8s.io/") {
 					require.Equal(t, "rbac.authorization.k8s.io/aggregate-to-admin", label)
-					require.Equal(t, "landwaiter-team-admin", role.Name)
+					require.Equal(t, "landwaiter-rules-writer", role.Name)
 				}
 			}
 		}

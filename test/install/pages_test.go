@@ -96,7 +96,7 @@ func (r *reader) followPages(t *testing.T) {
 		r.follow(t, name)
 		r.complete(t, name)
 	}
-	r.bash(t, "kubectl delete clusterrolebinding landwaiter-cluster-viewer") // install.md has its own
+	r.bash(t, "kubectl delete clusterrolebinding landwaiter-cluster-reader") // install.md has its own
 
 	const upgrade = "docs/upgrade.md"
 	r.laterVersion(t, true)

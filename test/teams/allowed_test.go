@@ -80,7 +80,7 @@ func TestWhatTeamsAndThePlatformNeedIsAllowed(t *testing.T) {
 		"the operator binds the developers":                       {operator(), subjectsOf("iris-green-web", "iris-green-developers", `{"kind":"Group","name":"green-devs"}`)},
 		"the operator binds the account":                          {operator(), subjectsOf("iris-green-web", "iris-green-reconciler", `{"kind":"ServiceAccount","namespace":"iris-green","name":"iris-green"}`)},
 		"the operator takes a binding away":                       {operator(), remove("RoleBinding", "iris-green-web", "iris-green-admins")},
-		"the operator lets Landwaiter read what is in home":       {operator(), create(bound, "iris-green", "landwaiter-material", ofGreen, "landwaiter-material", "{kind: ServiceAccount, namespace: landwaiter-system, name: landwaiter}")},
+		"the operator lets Landwaiter read what is in home":       {operator(), create(bound, "iris-green", "landwaiter-reference-reader", ofGreen, "landwaiter-reference-reader", "{kind: ServiceAccount, namespace: landwaiter-system, name: landwaiter}")},
 		"the operator tells the team":                             {operator(), change("ConfigMap", "iris-green", "landwaiter-tenant", `{"data":{"tenant":"iris-green","homeNamespace":"iris-green","namespaces":"iris-green\ngreen-shop\niris-green-web"}}`)},
 		"the operator repairs a network policy":                   {operator(), change("NetworkPolicy", "iris-green-web", "default-deny", `{"spec":{"podSelector":{},"policyTypes":["Ingress","Egress"]}}`)},
 		"the operator limits the registries of a Tenant": {operator(), change("TenantAllowedRegistries", "", "iris-green",
@@ -170,7 +170,7 @@ func TestTheFenceCoversEveryRightOfTheOperator(t *testing.T) {
 			}
 			if resource == "clusterroles" {
 				require.Equal(t, []string{"bind"}, rule.Verbs)
-				require.Equal(t, []string{"admin", "edit", "view", "landwaiter-reconciler", "landwaiter-material"}, rule.ResourceNames)
+				require.Equal(t, []string{"admin", "edit", "view", "landwaiter-reconciler", "landwaiter-reference-reader"}, rule.ResourceNames)
 				continue
 			}
 			if !slices.ContainsFunc(rule.Verbs, func(v string) bool { return slices.Contains([]string{"create", "update", "patch", "delete"}, v) }) {

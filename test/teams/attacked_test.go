@@ -139,6 +139,10 @@ func people() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		binding("", "platform", "landwaiter-cluster-admin", group("platform")),
 		binding("", "platform-all", "cluster-admin", group("platform-all")),
+		binding("iris-green-web", "readers", "landwaiter-reader", user("rea")),
+		binding("", "cluster-readers", "landwaiter-cluster-reader", user("carl")),
+		binding("", "tenant-readers", "landwaiter-tenant-reader", user("tina")),
+		binding("", "examiners", "landwaiter-doctor", user("dora")),
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: self-service}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [get, create, update, patch, delete]}]}"),
 		binding("", "self-service", "self-service", user("spawner")),
 		// As Landwaiter's leader lists them.

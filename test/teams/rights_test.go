@@ -66,8 +66,8 @@ func targets() (namespaced, clusterWide []target) {
 		{"secrets", in("", "v1", "secrets"), "Secret", mine, "stringData: {a: b}"},
 		{"team", in("", "v1", "configmaps"), "ConfigMap", mine, "data: {a: b}"},
 		{"team", in("", "v1", "serviceaccounts"), "ServiceAccount", mine, ""},
-		{"team", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", mine, "spec: {podSelector: {}}"},
-		{"binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", mine, roleRef + "landwaiter-viewer}"},
+		{"network", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", mine, "spec: {podSelector: {}}"},
+		{"binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", mine, roleRef + "landwaiter-reader}"},
 		{"flux", in("kustomize.toolkit.fluxcd.io", "v1", "kustomizations"), "Kustomization", mine, "spec: {serviceAccountName: TENANT}"},
 		{"pods", in("", "v1", "pods"), "Pod", mine, "spec: {securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [" + container + "]}"},
 		{"guarded-policy", in("networking.k8s.io", "v1", "networkpolicies"), "NetworkPolicy", "default-deny", "spec: {podSelector: {}}"},
@@ -106,12 +106,13 @@ func everybody() map[string]persona {
 	return map[string]persona{
 		"cluster-admin": platform(), "landwaiter-admin": {"clara", []string{"platform"}}, "team-admin": greenAdmin(), "developer": greenDev(),
 		"viewer": {"vera", []string{"green-viewers"}}, "account": green(), "other-admin": redAdmin(), "other-account": red(), "operator": operator(), "nobody": {"nobody", nil},
+		"reader": {"rea", nil}, "cluster-reader": {"carl", nil}, "tenant-reader": {"tina", nil}, "doctor": {"dora", nil},
 	}
 }
 
 // granted are the rights, as "who | where | classes | verbs". All else is refused.
 func granted() []string {
-	const all, notCreate = "rules wishes secrets team binding flux", "get list update patch delete deletecollection"
+	const all, notCreate = "rules wishes secrets team network binding flux", "get list update patch delete deletecollection"
 	const guarded = "guarded-policy guarded-quota guarded-binding"
 	// Dry runs of "namespace" stand for the namespace of the place; in the cluster it is one of nobody.
 	return []string{
@@ -120,15 +121,23 @@ func granted() []string {
 		"landwaiter-admin | own home other other-home | rules wishes | " + write,
 		"landwaiter-admin | cluster | cluster cluster-policy tenants | " + write,
 
+		"reader | own | rules wishes team pods | " + read,
+		"reader | own | namespace | get",
+		"cluster-reader | cluster | cluster cluster-policy | " + read,
+		"tenant-reader | cluster | tenants | " + read,
+		"doctor | own home other other-home | rules wishes binding guarded-binding | " + read,
+		"doctor | own home other other-home | namespace | get",
+		"doctor | cluster | cluster cluster-policy tenants fence system namespace | " + read,
+
 		"team-admin | own home | " + all + " | " + write,
 		"team-admin | own | pods | " + write,
 		"team-admin | home | pods | " + notCreate,
 		"team-admin | own home | " + guarded + " | " + read,
 		"team-admin | own home | namespace | get",
-		"developer | own | secrets team flux pods | " + write,
+		"developer | own | secrets team network flux pods | " + write,
 		"developer | own | guarded-policy guarded-quota | " + read,
 		"developer | own | namespace | get",
-		"viewer | own | team pods guarded-policy guarded-quota | " + read,
+		"viewer | own | team network pods guarded-policy guarded-quota | " + read,
 		"viewer | own | namespace | get",
 
 		"account | own home | " + all + " | " + write,
@@ -156,7 +165,7 @@ func granted() []string {
 		"operator | cluster | system | get", // to see whether an admin has bound what it may not
 		// Its fence compares what it writes with the Tenant, which has none of these objects and says nothing of
 		// annotations. It takes away bindings.
-		"operator | own home other other-home | wishes team binding flux guarded-policy guarded-quota | " + read,
+		"operator | own home other other-home | wishes team network binding flux guarded-policy guarded-quota | " + read,
 		"operator | own home other other-home | guarded-binding | get list delete",
 		"operator | cluster | cluster-policy tenants | " + read,
 		"operator | cluster | fence | get",

@@ -60,7 +60,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 
 	before := ada.Run(t, "", append(explain, image("registry.example.com"))...)
 	require.Equal(t, 2, before.Code, before.Stdout+before.Stderr)
-	require.Contains(t, before.Stdout, "landwaiter-cluster-previewer")
+	require.Contains(t, before.Stdout, "landwaiter-tenant-reader")
 	require.Contains(t, before.Stdout, "--show-effective-rules")
 
 	// Somebody makes it first, so that nothing can be applied to it.

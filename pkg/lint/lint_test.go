@@ -40,7 +40,7 @@ func object(kind, spec string) string {
 const (
 	inline    = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
 	keysSpec  = "\n  type: PublicKeys\n  source:\n    inline: " + inline
-	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}"
+	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"
 	notSigned = "{rules: [{images: ['**'], require: [{anyOf: [x]}]}]}"
 )
 
@@ -57,6 +57,10 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		want []string
 	}{
 		"a Tenant with a home elsewhere":           {tenant("{home: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
+		"keys that needed no log":                  {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}"), []string{"12 note spec.cosign.keys ", "12 note spec.cosign.keys.rootTrustStoreRef Unreadable"}},
+		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
+		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
+		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"12 error spec.cosign.keys Invalid"}},
 		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.home Invalid"}},
 		"a Tenant with a prefix that is no prefix": {tenant("\n  home: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
 		"a Tenant of the system":                   {tenant("{home: kube-system}"), []string{"4 error spec Invalid"}},
@@ -110,7 +114,7 @@ func TestReportsAllFaultsOfAResource(t *testing.T) {
 
 func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 	secret := "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"
-	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}]}}}"
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], insecureIgnoreTransparencyLog: true}}}"
 	cluster := strings.Replace(object("ClusterTrustStore", keysSpec), ", namespace: team-a", "", 1)
 	for name, c := range map[string]struct {
 		text string
@@ -138,7 +142,7 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 }
 
 func TestWhatAClusterLacksIsAnError(t *testing.T) {
-	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}]}}}"
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], insecureIgnoreTransparencyLog: true}}}"
 	cluster := func(kind, spec string) string {
 		return strings.Replace(object(kind, spec), ", namespace: team-a", "", 1)
 	}

@@ -1,13 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
-	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 )
@@ -33,10 +33,6 @@ func unreachable(v *view) []Finding {
 	for _, use := range v.serve.flags(egressFlag) {
 		listed = append(listed, strings.Split(use.value, ",")...)
 	}
-	hosts, err := egress.ParseHosts(listed)
-	if err != nil {
-		return nil // then serve does not start, which is another finding
-	}
 	stores := map[policy.ObjectRef]v1alpha1.Object{}
 	for _, o := range v.Resources {
 		stores[refOf(o)] = o
@@ -50,7 +46,7 @@ func unreachable(v *view) []Finding {
 		var missing []string
 		for _, ref := range anchorsOf(n) {
 			for _, u := range responders(stores[storeOf(o, ref)]) {
-				if !hosts.Contain(u) {
+				if !allowed(listed, u) {
 					missing = append(missing, u.Host)
 				}
 			}
@@ -69,6 +65,16 @@ func unreachable(v *view) []Finding {
 			Keep: "egressHosts of the chart"})
 	}
 	return found
+}
+
+// allowed reports whether the flag has the host of an address, for its port or for the
+// standard ones.
+func allowed(listed []string, u *url.URL) bool {
+	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	port := cmp.Or(u.Port(), standard)
+	return slices.ContainsFunc(listed, func(entry string) bool {
+		return strings.EqualFold(entry, u.Hostname()+":"+port) || port == standard && strings.EqualFold(entry, u.Hostname())
+	})
 }
 
 // notationOf returns the notation settings of a Verifier or ClusterVerifier, nil for others.
@@ -114,10 +120,8 @@ func responders(o v1alpha1.Object) (list []*url.URL) {
 	}
 	for _, certificate := range certificates {
 		for _, address := range slices.Concat(certificate.OCSPServer, certificate.CRLDistributionPoints) {
-			if u, err := url.Parse(address); err == nil {
-				if _, err := egress.ParseHosts([]string{u.Host}); err == nil {
-					list = append(list, u)
-				}
+			if u, err := url.Parse(address); err == nil && u.Host != "" {
+				list = append(list, u)
 			}
 		}
 	}

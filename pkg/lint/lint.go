@@ -134,7 +134,7 @@ func check(ctx context.Context, files configdir.Files, paths []string, problems 
 		c.problem(p)
 	}
 	c.rights(rights.Of(files.Objects.Resources...))
-	c.changed(files.Objects.Resources)
+	c.changed(files.Declarations)
 	slices.SortStableFunc(c.report.Findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Resource.String(), b.Resource.String()),
 			strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))

@@ -57,12 +57,12 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		want []string
 	}{
 		"a Tenant with a home elsewhere":           {tenant("{home: iris, namespacePrefix: iris-}"), []string{"1 note  NotFound"}},
-		"keys that needed no log":                  {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}"), []string{"12 note spec.cosign.keys ", "12 note spec.cosign.keys.rootTrustStoreRef Unreadable"}},
+		"keys that needed no log":                  {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}"), []string{"17 note spec.cosign.keys ", "17 note spec.cosign.keys.rootTrustStoreRef Unreadable"}},
 		"revocation that was not checked":          {object("Verifier", "{type: Notation, notation: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], trustedIdentities: ['*']}}"), []string{"4 note spec.notation ", "4 note spec.notation.trustStoreRefs[0] NotFound"}},
 		"revocation that is ignored":               {object("Verifier", "{type: Notation, notation: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], trustedIdentities: ['*'], revocation: Ignore}}"), []string{"4 note spec.notation.trustStoreRefs[0] NotFound"}},
 		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
 		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
-		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"12 error spec.cosign.keys Invalid"}},
+		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"17 error spec.cosign.keys Invalid"}},
 		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.home Invalid"}},
 		"a Tenant with a prefix that is no prefix": {tenant("\n  home: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
 		"a Tenant of the system":                   {tenant("{home: kube-system}"), []string{"4 error spec Invalid"}},

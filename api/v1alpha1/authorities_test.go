@@ -35,7 +35,8 @@ func authorityRules() []rule {
 		accepted: in(frame, refs+", "+identities+", "+stamps, refs+", "+authorities+", "+identities+", "+stamps), rejected: in(frame, authorities+", "+identities+", "+stamps),
 	}, {
 		kinds: both("Verifier"), path: "spec.notation", message: "revocationListTrustStoreRefs needs revocation: Check",
-		accepted: in(notationOf, "revocation: Check, "+lists, "revocation: Check", "revocation: Ignore", ""), rejected: in(notationOf, lists, "revocation: Ignore, "+lists),
+		accepted: append(in(notationOf, "revocation: Check, "+lists, "revocation: Check", "revocation: Ignore", lists, ""), fmt.Sprintf(frame, authorities+", "+aws+", revocation: Check, "+lists)),
+		rejected: append(in(notationOf, "revocation: Ignore, "+lists), fmt.Sprintf(frame, authorities+", "+aws+", "+lists)),
 	}}
 	for _, prefix := range []string{"", "Cluster"} {
 		secret, _ := referenceTo(prefix)

@@ -44,9 +44,9 @@ func enums() map[string]string {
 	}
 	for field, frame := range map[string]string{"cosign": "{type: Cosign, cosign: {%s}}", "attestation": "{type: Attestation, attestation: {predicateType: p, %s}}"} {
 		at := "Verifier spec." + field
-		all[at+".keys.trustStoreRefs[].kind"] = fmt.Sprintf(frame, "keys: {trustStoreRefs: [{kind: %s, name: k}]}")
-		all[at+".keys.logTrustStoreRef.kind"] = fmt.Sprintf(frame, "keys: {trustStoreRefs: [{name: k}], logTrustStoreRef: {kind: %s, name: k}}")
-		all[at+".keyless.trustStoreRef.kind"] = fmt.Sprintf(frame, "keyless: {identities: [{issuer: i, subject: s}], trustStoreRef: {kind: %s, name: k}}")
+		all[at+".keys.trustStoreRefs[].kind"] = fmt.Sprintf(frame, "keys: {trustStoreRefs: [{kind: %s, name: k}], insecureIgnoreTransparencyLog: true}")
+		all[at+".keys.rootTrustStoreRef.kind"] = fmt.Sprintf(frame, "keys: {trustStoreRefs: [{name: k}], rootTrustStoreRef: {kind: %s, name: k}}")
+		all[at+".keyless.rootTrustStoreRef.kind"] = fmt.Sprintf(frame, "keyless: {identities: [{issuer: i, subject: s}], rootTrustStoreRef: {kind: %s, name: k}}")
 	}
 	return all
 }

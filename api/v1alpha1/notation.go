@@ -42,7 +42,7 @@ const (
 )
 
 // NotationVerifier defines which Notary Project signatures are valid.
-// +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || self.revocation == 'Check'",message="revocationListTrustStoreRefs needs revocation: Check"
+// +kubebuilder:validation:XValidation:rule="!has(self.revocationListTrustStoreRefs) || (has(self.revocation) ? self.revocation == 'Check' : !has(self.awsSigner))",message="revocationListTrustStoreRefs needs revocation: Check"
 // +kubebuilder:validation:XValidation:rule="has(self.trustStoreRefs) || has(self.signingAuthorities)",message="spec.notation needs trustStoreRefs or signingAuthorities"
 // +kubebuilder:validation:XValidation:rule="has(self.trustedIdentities) || has(self.awsSigner)",message="spec.notation.trustedIdentities is missing; only awsSigner can stand in for it"
 // +kubebuilder:validation:XValidation:rule="!has(self.awsSigner) || (has(self.signingAuthorities) && !has(self.trustStoreRefs))",message="spec.notation.awsSigner needs signingAuthorities with AWS's root and no trustStoreRefs"
@@ -95,11 +95,12 @@ type NotationVerifier struct {
 	// +optional
 	Timestamps *NotationTimestamps `json:"timestamps,omitempty"`
 
-	// Revocation of certificates is Ignore or Check. Check uses OCSP and revocation
-	// lists, for the signer and for timestamp authorities. Answers are prefetched, and
-	// only from responders that a cluster admin lists.
+	// Revocation of certificates is Check or Ignore. Check uses OCSP and revocation
+	// lists, for the signer and for timestamp authorities; level Strict enforces the
+	// result, Permissive only reports it. Answers are prefetched, and only from responders
+	// that a cluster admin lists. The default is Check; with awsSigner it is Ignore,
+	// because AWS Signer is asked instead.
 	// +optional
-	// +kubebuilder:default=Ignore
 	Revocation RevocationMode `json:"revocation,omitempty"`
 
 	// RevocationListTrustStoreRefs name trust stores of type RevocationLists. With the

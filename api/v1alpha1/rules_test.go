@@ -74,7 +74,7 @@ func rules() []rule {
 
 // Specifications of verifiers without what a test is about.
 const (
-	keys       = "keys: {trustStoreRefs: [{name: k}]}"
+	keys       = "keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}"
 	keyless    = "keyless: {identities: [{issuer: i, subject: s}]}"
 	cosign     = "cosign: {" + keys + "}"
 	notation   = "notation: {trustStoreRefs: [{name: c}], trustedIdentities: ['*']}"
@@ -113,6 +113,15 @@ func signerRules() []rule {
 		list = append(list, rule{
 			kinds: both("Verifier"), path: "spec." + field, message: exactlyOne("keys", "keyless"),
 			accepted: in(frame, keys, keyless), rejected: in(frame, "", keys+", "+keyless),
+		})
+		list = append(list, rule{
+			kinds: both("Verifier"), path: "spec." + field + ".keys", message: exactlyOne("inline", "trustStoreRefs"),
+			accepted: in(frame, "keys: {inline: x}", "keys: {trustStoreRefs: [{name: k}]}"),
+			rejected: in(frame, "keys: {}", "keys: {insecureIgnoreTransparencyLog: true}", "keys: {inline: x, trustStoreRefs: [{name: k}]}"),
+		}, rule{
+			kinds: both("Verifier"), path: "spec." + field + ".keys", message: "rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one",
+			accepted: in(frame, "keys: {inline: x, insecureIgnoreTransparencyLog: true}", "keys: {inline: x, rootTrustStoreRef: {name: r}}", "keys: {inline: x, rootTrustStoreRef: {name: r}, insecureIgnoreTransparencyLog: false}"),
+			rejected: in(frame, "keys: {inline: x, rootTrustStoreRef: {name: r}, insecureIgnoreTransparencyLog: true}"),
 		})
 		for _, name := range []string{"issuer", "subject"} {
 			other := map[string]string{"issuer": "subject: s", "subject": "issuer: i"}[name]
@@ -297,8 +306,9 @@ func TestRejectsUnknownFieldsAndWrongSizes(t *testing.T) {
 		"no type":                        {"Verifier", "{" + cosign + "}", "spec.type", "Required value"},
 		"no identity":                    {"Verifier", "{type: Notation, notation: {trustStoreRefs: [{name: c}], trustedIdentities: []}}", "spec.notation.trustedIdentities", "at least 1"},
 		"no key":                         {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: []}}}", "spec.cosign.keys.trustStoreRefs", "at least 1"},
+		"keys without end":               {"Verifier", "{type: Cosign, cosign: {keys: {inline: '" + strings.Repeat("x", 32769) + "'}}}", "spec.cosign.keys.inline", "may not be more than 32768 bytes"},
 		"timestamps of nobody":           {"Verifier", fmt.Sprintf(notationOf, "timestamps: {verifyTimestamp: Always}"), "spec.notation.timestamps.trustStoreRefs", "Required value"},
-		"reference to nothing":           {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: TrustStore}]}}}", "spec.cosign.keys.trustStoreRefs[].name", "Required value"},
+		"reference to nothing":           {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: TrustStore}], insecureIgnoreTransparencyLog: true}}}", "spec.cosign.keys.trustStoreRefs[].name", "Required value"},
 		"empty identity":                 {"Verifier", "{type: Cosign, cosign: {keyless: {identities: [{issuer: '', subject: s}]}}}", "spec.cosign.keyless.identities[].issuer", "at least 1 chars"},
 		"quota for no Tenant":            {"ClusterQuota", "{tenants: [Iris_Green], cacheSharePercent: 1}", "spec.tenants[]", "should match"},
 		"quota for a pattern":            {"ClusterQuota", "{namespaces: ['team-*'], cacheSharePercent: 1}", "spec.namespaces[]", "should match"},

@@ -12,18 +12,40 @@ type Signers struct {
 }
 
 // Keys trusts signatures by public keys.
+// +kubebuilder:validation:ExactlyOneOf=inline;trustStoreRefs
+// +kubebuilder:validation:XValidation:rule="!has(self.rootTrustStoreRef) || !has(self.insecureIgnoreTransparencyLog) || !self.insecureIgnoreTransparencyLog",message="rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one"
 type Keys struct {
+	// Inline holds the keys themselves, 1 to 16 as PEM text. A signature by any of them is
+	// valid.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32768
+	Inline string `json:"inline,omitempty"`
+
 	// TrustStoreRefs name trust stores of type PublicKeys. A signature by any of
 	// their keys is valid.
+	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
-	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs"`
+	TrustStoreRefs []TrustStoreRef `json:"trustStoreRefs,omitempty"`
 
-	// LogTrustStoreRef names a trust store of type SigstoreRoot. If set, signatures
-	// must also be in one of its transparency logs.
+	TransparencyLog `json:",inline"`
+}
+
+// TransparencyLog defines which transparency log must contain a signature.
+type TransparencyLog struct {
+	// RootTrustStoreRef names a trust store of type SigstoreRoot, with the transparency
+	// logs and, for keyless, the authorities that are trusted. The default is Sigstore's
+	// public-good root.
 	// +optional
-	LogTrustStoreRef *TrustStoreRef `json:"logTrustStoreRef,omitempty"`
+	RootTrustStoreRef *TrustStoreRef `json:"rootTrustStoreRef,omitempty"`
+
+	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency
+	// log. Keyless ones need a trusted timestamp instead; those by keys need nothing, so
+	// nobody can tell when they were made.
+	// +optional
+	InsecureIgnoreTransparencyLog bool `json:"insecureIgnoreTransparencyLog,omitempty"`
 }
 
 // Keyless trusts signers by the identity that an identity provider vouches for.
@@ -34,15 +56,7 @@ type Keyless struct {
 	// +kubebuilder:validation:MaxItems=16
 	Identities []Identity `json:"identities"`
 
-	// TrustStoreRef names a trust store of type SigstoreRoot. The default is
-	// Sigstore's public-good root.
-	// +optional
-	TrustStoreRef *TrustStoreRef `json:"trustStoreRef,omitempty"`
-
-	// InsecureIgnoreTransparencyLog accepts signatures that are not in a transparency
-	// log. They need a trusted timestamp instead.
-	// +optional
-	InsecureIgnoreTransparencyLog bool `json:"insecureIgnoreTransparencyLog,omitempty"`
+	TransparencyLog `json:",inline"`
 
 	// InsecureIgnoreSCT accepts certificates without a signed certificate timestamp,
 	// for a certificate authority without a certificate transparency log.

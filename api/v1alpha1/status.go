@@ -42,6 +42,11 @@ type Status struct {
 // VerifierStatus is the observed state of a Verifier or ClusterVerifier.
 type VerifierStatus struct {
 	Status `json:",inline"`
+
+	// Fingerprints of the keys that the verifier holds itself ("sha256:" of the public key).
+	// +optional
+	// +listType=atomic
+	Fingerprints []string `json:"fingerprints,omitempty"`
 }
 
 // StoreStatus is the observed state of a Store or ClusterStore.

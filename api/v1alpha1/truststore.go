@@ -101,6 +101,9 @@ type TrustStore struct {
 // CommonStatus implements [Object].
 func (t *TrustStore) CommonStatus() *Status { return &t.Status.Status }
 
+// Trusts returns the fingerprints in the status.
+func (t *TrustStore) Trusts() *[]string { return &t.Status.Fingerprints }
+
 // Details returns the status of the material.
 func (t *TrustStore) Details() *TrustStoreStatus { return &t.Status }
 
@@ -139,6 +142,9 @@ type ClusterTrustStore struct {
 
 // CommonStatus implements [Object].
 func (t *ClusterTrustStore) CommonStatus() *Status { return &t.Status.Status }
+
+// Trusts returns the fingerprints in the status.
+func (t *ClusterTrustStore) Trusts() *[]string { return &t.Status.Fingerprints }
 
 // Details returns the status of the material.
 func (t *ClusterTrustStore) Details() *TrustStoreStatus { return &t.Status }

@@ -104,6 +104,9 @@ type Verifier struct {
 // CommonStatus implements [Object].
 func (v *Verifier) CommonStatus() *Status { return &v.Status.Status }
 
+// Trusts returns the fingerprints in the status.
+func (v *Verifier) Trusts() *[]string { return &v.Status.Fingerprints }
+
 // Qualified returns the spec.
 func (v *Verifier) Qualified() VerifierSpec { return v.Spec }
 
@@ -137,6 +140,9 @@ type ClusterVerifier struct {
 
 // CommonStatus implements [Object].
 func (v *ClusterVerifier) CommonStatus() *Status { return &v.Status.Status }
+
+// Trusts returns the fingerprints in the status.
+func (v *ClusterVerifier) Trusts() *[]string { return &v.Status.Fingerprints }
 
 // Qualified returns the spec.
 func (v *ClusterVerifier) Qualified() VerifierSpec { return v.Spec }

@@ -286,7 +286,7 @@ func drawNamespace(rt *rapid.T, namespaces []string) (verify.Namespace, []v1alph
 	for i := range rapid.SampledFrom([]int{0, 1, 60}).Draw(rt, "Verifiers") { // they weigh what the key does that they share
 		v := &v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("v", i)}}
 		v.Spec.Type = v1alpha1.VerifierTypeCosign
-		v.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Kind: v1alpha1.TrustStoreKindClusterTrustStore, Name: "shared"}}}}}
+		v.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Kind: v1alpha1.TrustStoreKindClusterTrustStore, Name: "shared"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 		list = append(list, v)
 	}
 	return verify.Namespace(name), list

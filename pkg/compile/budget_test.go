@@ -91,7 +91,7 @@ func TestClusterResourcesThatWeighTooMuchDenyWhereTheyApply(t *testing.T) {
 func TestASmallerClusterTrustStoreEndsTheDenialOfWhoeverNamesIt(t *testing.T) {
 	documents := []string{namespace("team-a", "1")}
 	for i := range 120 {
-		documents = append(documents, object("Verifier", "team-a", fmt.Sprint("v", i), "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: shared, kind: ClusterTrustStore}]}}"))
+		documents = append(documents, object("Verifier", "team-a", fmt.Sprint("v", i), "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: shared, kind: ClusterTrustStore}], insecureIgnoreTransparencyLog: true}}"))
 	}
 	few := object("ClusterTrustStore", "", "shared", inlineKey(string(newKey(t).PEM)))
 	many := object("ClusterTrustStore", "", "shared", inlineKey(strings.Repeat(string(newKey(t).PEM), 16)))

@@ -70,12 +70,7 @@ func signerOptions(spec v1alpha1.Signers) []string {
 }
 
 // wantsLog reports whether signatures must be in a transparency log.
-func wantsLog(spec v1alpha1.Signers) bool {
-	if spec.Keyless != nil {
-		return !spec.Keyless.InsecureIgnoreTransparencyLog
-	}
-	return spec.Keys != nil && spec.Keys.LogTrustStoreRef != nil
-}
+func wantsLog(spec v1alpha1.Signers) bool { return !logOf(spec).InsecureIgnoreTransparencyLog }
 
 // annotationOptions returns the options for a few annotations.
 func annotationOptions(annotations map[string]string) []string {

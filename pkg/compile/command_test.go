@@ -12,8 +12,8 @@ import (
 func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
 	const (
-		keyed    = "keys: {trustStoreRefs: [{name: keys}]}"
-		logged   = "keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: root}}"
+		keyed    = "keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}"
+		logged   = "keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: {name: root}}"
 		somebody = "identities: [{issuer: i, subject: s}]"
 		unlogged = " --use-signing-config=false --tlog-upload=false"
 	)
@@ -27,8 +27,8 @@ func TestVerifiersNameTheCommandThatSigns(t *testing.T) {
 			"cosign attest --key KEY" + unlogged + " --predicate FILE --type https://slsa.dev/provenance/v1"},
 		"keys and a log":                    {"type: Cosign\ncosign: {" + logged + "}", "cosign sign --key KEY"},
 		"keys, a log and the repository":    {"type: Cosign\ncosign: {" + logged + ", matchRepository: true}", "cosign sign --key KEY --new-bundle-format=false --use-signing-config=false"},
-		"an identity":                       {"type: Cosign\ncosign: {keyless: {" + somebody + ", trustStoreRef: {name: root}}}", "cosign sign"},
-		"an identity and a timestamp alone": {"type: Cosign\ncosign: {keyless: {" + somebody + ", trustStoreRef: {name: root}, insecureIgnoreTransparencyLog: true}}", "cosign sign" + unlogged + " --timestamp-server-url URL"},
+		"an identity":                       {"type: Cosign\ncosign: {keyless: {" + somebody + ", rootTrustStoreRef: {name: root}}}", "cosign sign"},
+		"an identity and a timestamp alone": {"type: Cosign\ncosign: {keyless: {" + somebody + ", rootTrustStoreRef: {name: root}, insecureIgnoreTransparencyLog: true}}", "cosign sign" + unlogged + " --timestamp-server-url URL"},
 		"AWS Signer": {"type: Notation\nnotation: {signingAuthorities: {trustStoreRefs: [{name: authorities}]}, awsSigner: {profiles: [\"" + awsProfile + "\"], revocation: Ignore}}",
 			"notation sign --plugin com.amazonaws.signer.notation.plugin --id " + awsProfile},
 		"an odd type": {"type: Attestation\nattestation: {" + keyed + ", predicateType: \"a; reboot\"}", "cosign attest --key KEY" + unlogged + " --predicate FILE --type TYPE"},

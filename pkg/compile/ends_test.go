@@ -170,7 +170,7 @@ func TestRevocationListsAreForVerifiersThatCheck(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ more, want, says string }{
 		"checks":          {"revocation: Check, revocationListTrustStoreRefs: [{name: lists}]", "Valid", ""},
-		"does not check":  {"revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs spec.notation.revocation: Check"},
+		"does not check":  {"revocation: Ignore, revocationListTrustStoreRefs: [{name: lists}]", "!Invalid", "revocationListTrustStoreRefs needs spec.notation.revocation: Check"},
 		"names a root":    {"revocation: Check, revocationListTrustStoreRefs: [{name: ca}]", "!Invalid", "revocationListTrustStoreRefs[0]: TrustStore team-a/ca is of type Certificates, it must be of type RevocationLists"},
 		"names nothing":   {"revocation: Check, revocationListTrustStoreRefs: [{name: none}]", "!NotFound", "does not exist"},
 		"lists as a root": {"revocation: Check, timestamps: {trustStoreRefs: [{name: lists}]}", "!Invalid", "it must be of type TimestampAuthorities"},

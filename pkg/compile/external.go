@@ -47,15 +47,22 @@ func Externals(o resource.Objects) map[verify.Namespace][]external.Source {
 	return all
 }
 
-// publicGood returns the source of Sigstore's public-good root, the default of keyless
-// verifiers.
+// publicGood returns the source of Sigstore's public-good root, the default of
+// cosign and attestation verifiers.
 func publicGood(owner verify.Namespace) external.Source {
 	return external.Source{Owner: owner, Kind: external.TUF}
 }
 
+// usesPublicGood reports whether a verifier trusts that root. Keys trust only its logs.
 func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
 	signers := signersOf(spec)
-	return signers != nil && signers.Keyless != nil && signers.Keyless.TrustStoreRef == nil
+	switch {
+	case signers == nil || logOf(*signers).RootTrustStoreRef != nil:
+		return false
+	case signers.Keyless != nil:
+		return true
+	}
+	return signers.Keys != nil && !signers.Keys.InsecureIgnoreTransparencyLog
 }
 
 // externalSource returns the source from which a trust store's material is fetched,

@@ -23,6 +23,7 @@ func FuzzCompile(f *testing.F) {
 		object("VerificationPolicy", "team-a", "p", "rules: [{images: [\"**\"], require: [{expression: \"findings.exists(f, f.verifier == 'a')\"}, {allOf: [a], atLeast: 2}]}]\ndefaultAction: Allow"),
 		object("ClusterVerificationPolicy", "", "p", "scope: Mandatory\nenforcementAction: Warn\nrules: [{images: [\"r.io/**/a*\"], action: Allow}]"),
 		object("Verifier", "team-a", "a", "type: Cosign\ncosign: {keyless: {identities: [{issuerRegExp: \"a{1000}\", subject: b}], expression: \"issuer.matches('x')\"}}"),
+		object("Verifier", "team-a", "a", "type: Cosign\ncosign: {keys: {inline: \"-----BEGIN PUBLIC KEY-----\\nMFk\", trustStoreRefs: [{name: x}], rootTrustStoreRef: {name: x}, insecureIgnoreTransparencyLog: true}}"),
 		object("Store", "team-a", "s", "registries: [r.io]\ncaBundle: {inline: x}\nimagePullSecrets: [{name: x}]"),
 		object("ClusterQuota", "", "q", "namespaces: [team-a]\nmaxInFlight: 70"),
 	} {

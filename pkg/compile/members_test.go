@@ -83,7 +83,7 @@ func TestAChangeOfTenantsLinksOldAndNewMembers(t *testing.T) {
 	fixed := objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace("rose", "3"), namespace("shop", "4"), namespace("alone", "5"),
 		object("VerificationPolicy", "iris", "p", allowing("iris.example.com")), object("VerificationPolicy", "rose", "p", allowing("rose.example.com")),
 		object("TrustStore", "shop", "keys", keys), object("Verifier", "shop", "own", cosignVerifier),
-		object("Verifier", "iris", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}]}}"))
+		object("Verifier", "iris", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}], insecureIgnoreTransparencyLog: true}}"))
 	clusters := map[string][]string{
 		"nobody":         {},
 		"iris":           {object("Tenant", "", "iris", "homeNamespace: iris\nnamespaces: [iris-web, shop]")},

@@ -157,18 +157,32 @@ func notationModes(options *notation.Options, spec v1alpha1.NotationVerifier, ow
 			return fmt.Errorf("spec.notation.timestamps.verifyTimestamp is %q, it must be Always or AfterCertificateExpiry", t.VerifyTimestamp)
 		}
 	}
-	switch spec.Revocation {
-	case "", v1alpha1.RevocationModeIgnore:
+	switch revocationOf(spec) {
+	case v1alpha1.RevocationModeIgnore:
 	case v1alpha1.RevocationModeCheck:
 		if outside.Revocation == nil {
-			return errors.New("spec.notation.revocation is Check, but revocation checks are not available")
+			return errors.New("spec.notation.revocation is Check (the default), but revocation checks are not available")
 		}
 		options.Revocation = outside.Revocation(owner)
 	default:
-		return fmt.Errorf("spec.notation.revocation is %q, it must be Ignore or Check", spec.Revocation)
+		return fmt.Errorf("spec.notation.revocation is %q, it must be Check or Ignore", spec.Revocation)
 	}
 	options.Overrides, err = notationOverrides(spec.Overrides)
 	return err
+}
+
+// revocationOf returns whether certificates are checked for revocation: by default they are,
+// "strict" enforces the result and "permissive" logs it (trust store and trust policy
+// specification, "Signature Verification details"). AWS Signer is asked instead, as its
+// plugin for notation does.
+func revocationOf(spec v1alpha1.NotationVerifier) v1alpha1.RevocationMode {
+	switch {
+	case spec.Revocation != "":
+		return spec.Revocation
+	case spec.AWSSigner != nil:
+		return v1alpha1.RevocationModeIgnore
+	}
+	return v1alpha1.RevocationModeCheck
 }
 
 func notationOverrides(spec *v1alpha1.NotationOverrides) (overrides notation.Overrides, err error) {
@@ -219,7 +233,7 @@ func (ts trustStores) certificates(field string, refs []v1alpha1.TrustStoreRef, 
 // fingerprints.
 func (ts trustStores) revocationLists(options *notation.Options, spec v1alpha1.NotationVerifier) (used []string, err error) {
 	const field = "spec.notation.revocationListTrustStoreRefs"
-	if len(spec.RevocationListTrustStoreRefs) > 0 && spec.Revocation != v1alpha1.RevocationModeCheck {
+	if len(spec.RevocationListTrustStoreRefs) > 0 && revocationOf(spec) != v1alpha1.RevocationModeCheck {
 		return nil, fmt.Errorf("%s needs spec.notation.revocation: Check", field)
 	}
 	for i, ref := range spec.RevocationListTrustStoreRefs {

@@ -3,6 +3,7 @@ package compile_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -29,11 +30,23 @@ func certificates(t *testing.T, kind, more string) string {
 type asked struct {
 	namespaces []verify.Namespace
 	identities []external.Identity
+	revocation []verify.Namespace
+}
+
+// outsideOf returns what is outside of the tests, and collects who asks for revocation.
+func outsideOf(a *asked) compile.Outside {
+	outside := a.outside()
+	outside.Registry = func(access registry.Access) verify.Registry { return &noRegistry{access: access} }
+	return outside
 }
 
 func (a *asked) outside() compile.Outside {
 	return compile.Outside{
 		Registry: func(registry.Access) verify.Registry { return nil },
+		Revocation: func(namespace verify.Namespace) http.RoundTripper {
+			a.revocation = append(a.revocation, namespace)
+			return http.DefaultTransport
+		},
 		AWSSigner: func(namespace verify.Namespace, as external.Identity) external.RevokedOf {
 			a.namespaces, a.identities = append(a.namespaces, namespace), append(a.identities, as)
 			return func(context.Context, external.AWSSignature) ([]string, error) { return nil, nil }

@@ -24,7 +24,8 @@ type Report struct {
 	Generation int64 // of the compiled resource
 	Ready      Condition
 	Effective  Condition
-	// Fingerprints and FetchedAt describe a trust store's material.
+	// Fingerprints are those of a trust store's material, and of the keys that a verifier
+	// holds itself. FetchedAt is the time of a trust store's.
 	Fingerprints []string
 	FetchedAt    time.Time // zero for material in the cluster
 	// Ends says when trust material ends; nil for a resource that holds none.
@@ -52,9 +53,13 @@ func (s *Snapshot) Reports(namespace verify.Namespace) map[policy.ObjectRef]Repo
 		}
 	}
 	c := conditions{snapshot: s, own: own, view: v, usage: s.usage(views), stranded: v.stranded()}
-	reports, writable := map[policy.ObjectRef]Report{}, own.objects.rights()
+	holds := map[policy.ObjectRef][]string{}
+	for _, v := range own.verifiers {
+		holds[v.Source] = v.holds
+	}
+	reports, writable, reaches := map[policy.ObjectRef]Report{}, own.objects.rights(), own.reaches(s.cluster)
 	for source, generation := range own.objects.generations() {
-		r := Report{Generation: generation, Ends: own.ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + writable[source]}}
+		r := Report{Generation: generation, Fingerprints: holds[source], Ends: own.ends[source], Ready: Condition{True: true, Reason: policy.ReasonValid, Message: "valid, and everything that it refers to is usable" + reaches[source] + writable[source]}}
 		problem, broken := problems[source]
 		r.Effective = c.effective(source, broken)
 		if broken {

@@ -111,7 +111,7 @@ func TestAChangeOfTheClusterLeavesNamespacesThatItDoesNotConcern(t *testing.T) {
 			object("Store", ns, "own", "registries: [own.example.com]"), object("VerificationPolicy", ns, "own", policySpec("{anyOf: [own]}"))}
 	}
 	teams := append(full("team-full"), namespace("team-empty", "2"), namespace("team-ref", "3"),
-		object("Verifier", "team-ref", "corp", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: corp}]}}"))
+		object("Verifier", "team-ref", "corp", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: corp}], insecureIgnoreTransparencyLog: true}}"))
 	cluster := func(more ...string) []string {
 		return append(more, object("ClusterTrustStore", "", "keys", keys), object("ClusterVerifier", "", "shared", cosignVerifier))
 	}
@@ -186,7 +186,7 @@ func TestANamespaceReadsNothingOfOthersInWhatTheClusterBroke(t *testing.T) {
 		object("ClusterTrustStore", "", "keys", "type: PublicKeys\nsource: {secretKeyRef: {namespace: team-b, name: merger, key: k}}"),
 		object("ClusterVerifier", "", "base", cosignVerifier),
 		object("ClusterStore", "", "s", "registries: [r.example.com]\nimagePullSecrets: [{namespace: team-b, name: merger}]"),
-		object("Verifier", "team-a", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}]}}")))
+		object("Verifier", "team-a", "v", "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: keys}], insecureIgnoreTransparencyLog: true}}")))
 	require.Contains(t, problems[0].Message, "Secret team-b/merger does not exist", "cluster admins read why")
 	report := reportOn(t, snapshot, "Verifier team-a/v")
 	require.Contains(t, report.Ready.Message, "ClusterTrustStore keys cannot be used; its condition Ready says why")

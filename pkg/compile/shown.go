@@ -108,11 +108,16 @@ func (s *showing) verifiers() []entry[v1alpha1.VerifierSpec] {
 		s.withhold(v1alpha1.KindClusterVerifier, resource.Known{})
 		return nil
 	}
+	shown := make([]v1alpha1.Object, 0, len(all))
 	for _, e := range all {
 		made := &v1alpha1.ClusterVerifier{Spec: e.spec}
-		made.Name = e.source.Name
-		s.shown.Resources = append(s.shown.Resources, made)
+		if made.Name = e.source.Name; !publicKeys(&made.Spec) {
+			s.withhold(v1alpha1.KindClusterVerifier, resource.Known{})
+			return nil
+		}
+		shown = append(shown, made)
 	}
+	s.shown.Resources = append(s.shown.Resources, shown...)
 	return all
 }
 

@@ -24,7 +24,7 @@ func foreignWorld(t *testing.T) resource.Objects {
 	require.NoError(t, err)
 	pem := strings.ReplaceAll(strings.TrimSpace(string(key.PEM)), "\n", "\n    ")
 	signed := func(store string) string {
-		return "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: " + store + "}]}}"
+		return "type: Cosign\ncosign: {keys: {trustStoreRefs: [{name: " + store + "}], insecureIgnoreTransparencyLog: true}}"
 	}
 	return objects(t, namespace("iris", "1"), namespace("iris-web", "2"), namespace(foreign, "3"),
 		object("Tenant", "", "iris", iris+"\naccess: {admins: [{kind: Group, name: zzforeign}]}\nreconciler: {source: {url: 'https://zzforeign.example.com'}}"),
@@ -108,7 +108,7 @@ func TestALargeTextIsReplacedByOneThatWithholdsEverything(t *testing.T) {
 		for j := range 30 {
 			images = append(images, "'registry.example.com/"+long+strings.Repeat("b", j)+"/x'")
 		}
-		documents = append(documents, object("ClusterVerifier", "", "v"+strings.Repeat("v", i), "type: Cosign\nimages: ["+strings.Join(images, ", ")+"]\ncosign: {keys: {trustStoreRefs: [{name: k}]}}"))
+		documents = append(documents, object("ClusterVerifier", "", "v"+strings.Repeat("v", i), "type: Cosign\nimages: ["+strings.Join(images, ", ")+"]\ncosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}"))
 	}
 	snapshot, _ := compiled(objects(t, documents...))
 	shown, ok := snapshot.Shown("iris")

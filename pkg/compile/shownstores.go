@@ -9,6 +9,7 @@ import (
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/resource"
+	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -94,7 +95,7 @@ func (s *showing) trustStores(verifiers []entry[v1alpha1.VerifierSpec]) {
 // public returns what t proves, without comments, headers and addresses, and false if it
 // cannot be shown: material from a Secret, a server or a key management service never is.
 func (t *trustStore) public(spec v1alpha1.ClusterTrustStoreSpec) (string, bool) {
-	if t.err != nil || spec.Source.Inline == "" && spec.Source.ConfigMapKeyRef == nil || spec.AWSSigner != nil || len(t.text) > maxShownMaterial {
+	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownMaterial {
 		return "", false
 	}
 	text := publicPEM(t.text)
@@ -129,6 +130,26 @@ func publicPEM(text []byte) []byte {
 		}
 	}
 	return public.Bytes()
+}
+
+// publicKeys reduces the keys that a verifier holds itself to what [publicPEM] returns, and
+// returns false if they cannot be shown: who pastes the wrong text pastes a private key.
+func publicKeys(spec *v1alpha1.VerifierSpec) bool {
+	text := inlineKeys(*spec)
+	if text == "" {
+		return true
+	}
+	keys, err := trust.ParsePublicKeys([]byte(text))
+	if err != nil {
+		return false
+	}
+	public := publicPEM([]byte(text))
+	if again, err := trust.ParsePublicKeys(public); err != nil || len(again) != len(keys) {
+		return false
+	}
+	*spec = *spec.DeepCopy()
+	signersOf(*spec).Keys.Inline = string(public)
+	return true
 }
 
 // withoutAddresses returns a trusted root without the addresses of its services, which no

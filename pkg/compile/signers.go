@@ -1,12 +1,14 @@
 package compile
 
 import (
+	"crypto"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
+	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -22,6 +24,25 @@ func signersOf(spec v1alpha1.VerifierSpec) *v1alpha1.Signers {
 	return nil
 }
 
+// inlineKeys returns the keys that a verifier holds itself, "" if there are none.
+func inlineKeys(spec v1alpha1.VerifierSpec) string {
+	if s := signersOf(spec); s != nil && s.Keys != nil {
+		return s.Keys.Inline
+	}
+	return ""
+}
+
+// logOf returns what a Signers field says about transparency logs.
+func logOf(spec v1alpha1.Signers) v1alpha1.TransparencyLog {
+	switch {
+	case spec.Keyless != nil:
+		return spec.Keyless.TransparencyLog
+	case spec.Keys != nil:
+		return spec.Keys.TransparencyLog
+	}
+	return v1alpha1.TransparencyLog{}
+}
+
 // signers is a compiled Signers field.
 type signers struct {
 	cosign.Signers
@@ -29,8 +50,8 @@ type signers struct {
 	used []string // fingerprints of the trust stores
 }
 
-func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
-	s, untrusted := compileSigners("spec.cosign", spec.Signers, stores)
+func cosignChecker(source policy.ObjectRef, spec v1alpha1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+	s, untrusted := compileSigners("spec.cosign", source, spec.Signers, stores)
 	checker, err := cosign.New(cosign.Options{Signers: s.Signers, Annotations: spec.Annotations, MatchRepository: spec.MatchRepository})
 	if err := ownFirst("spec.cosign", err, untrusted); err != nil {
 		return nil, nil, nil, err
@@ -38,8 +59,8 @@ func cosignChecker(spec v1alpha1.CosignVerifier, stores trustStores) (verify.Che
 	return checker, s.keys, s.used, nil
 }
 
-func attestationChecker(spec v1alpha1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
-	s, untrusted := compileSigners("spec.attestation", spec.Signers, stores)
+func attestationChecker(source policy.ObjectRef, spec v1alpha1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+	s, untrusted := compileSigners("spec.attestation", source, spec.Signers, stores)
 	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
 	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
 		return nil, nil, nil, err
@@ -70,23 +91,29 @@ func belowField(field string, err error) error {
 	return fmt.Errorf("%s: %w", field, err)
 }
 
-func compileSigners(field string, spec v1alpha1.Signers, stores trustStores) (compiled signers, err error) {
+func compileSigners(field string, source policy.ObjectRef, spec v1alpha1.Signers, stores trustStores) (compiled signers, err error) {
 	switch {
 	case spec.Keys != nil && spec.Keyless != nil, spec.Keys == nil && spec.Keyless == nil:
 		return compiled, fmt.Errorf("%s must have exactly one of keys, keyless; it has %d", field, countTrue(spec.Keys != nil, spec.Keyless != nil))
 	case spec.Keyless != nil:
 		err = compiled.trustIdentities(field+".keyless", *spec.Keyless, stores)
 	default:
-		err = compiled.trustKeys(field+".keys", *spec.Keys, stores)
+		err = compiled.trustKeys(field+".keys", source, *spec.Keys, stores)
 	}
 	return compiled, err
 }
 
-func (s *signers) trustKeys(field string, spec v1alpha1.Keys, stores trustStores) error {
-	if len(spec.TrustStoreRefs) == 0 {
-		return fmt.Errorf("%s.trustStoreRefs is empty: without a key nothing can be verified", field)
+// trustKeys trusts keys, which are named after source where it holds them itself.
+func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1alpha1.Keys, stores trustStores) error {
+	if n := countTrue(spec.Inline != "", len(spec.TrustStoreRefs) > 0); n != 1 {
+		return fmt.Errorf("%s must have exactly one of inline, trustStoreRefs; it has %d", field, n)
 	}
 	var wrong []error
+	if spec.Inline != "" {
+		keys, err := trust.ParsePublicKeys([]byte(spec.Inline))
+		wrong = append(wrong, fieldError(field+".inline", err))
+		s.add(source, 0, keys)
+	}
 	for i, ref := range spec.TrustStoreRefs {
 		store, err := stores.find(ref, v1alpha1.TrustStoreTypePublicKeys)
 		if err != nil {
@@ -94,27 +121,41 @@ func (s *signers) trustKeys(field string, spec v1alpha1.Keys, stores trustStores
 			continue
 		}
 		s.used = append(s.used, store.fingerprint)
-		for _, key := range store.keys {
-			s.Keys = append(s.Keys, cosignKey(store, key))
-			s.keys = append(s.keys, key.Fingerprint)
-		}
+		s.add(store.source, store.hash, store.keys)
 	}
 	slices.Sort(s.keys)
 	s.keys = slices.Compact(s.keys)
-	if spec.LogTrustStoreRef == nil {
-		s.InsecureIgnoreLog = true // a key alone proves who signed, not when
-		return errors.Join(wrong...)
+	return errors.Join(append(wrong, s.demandLog(field, spec.TransparencyLog, stores))...)
+}
+
+// add trusts keys of one source, which sign with hash.
+func (s *signers) add(source policy.ObjectRef, hash crypto.Hash, keys []trust.PublicKey) {
+	for _, key := range keys {
+		s.Keys = append(s.Keys, cosign.Key{Name: source.String(), Public: key.Key, Fingerprint: key.Fingerprint, Hash: hash})
+		s.keys = append(s.keys, key.Fingerprint)
 	}
-	store, err := stores.find(*spec.LogTrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
+}
+
+// demandLog sets which logs signatures by keys must be in. A key alone proves who signed, not
+// when.
+func (s *signers) demandLog(field string, spec v1alpha1.TransparencyLog, stores trustStores) error {
+	if spec.InsecureIgnoreTransparencyLog && spec.RootTrustStoreRef != nil {
+		return fmt.Errorf("%s.rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one", field)
+	}
+	if s.InsecureIgnoreLog = spec.InsecureIgnoreTransparencyLog; s.InsecureIgnoreLog {
+		return nil
+	}
+	store, err := stores.sigstoreRoot(spec)
 	switch {
+	case err != nil && spec.RootTrustStoreRef == nil:
+		return fmt.Errorf("%s.rootTrustStoreRef: signatures by keys must be in a transparency log; %w; set %s.insecureIgnoreTransparencyLog to true if they are in none", field, err, field)
 	case err != nil:
-		wrong = append(wrong, fmt.Errorf("%s.logTrustStoreRef: %w", field, err))
+		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
 	case len(store.root.RekorLogs()) == 0:
-		wrong = append(wrong, fmt.Errorf("%s.logTrustStoreRef: %s has no transparency log", field, store.source))
-	default:
-		s.Log, s.used = store.root, append(s.used, store.fingerprint)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true", field, store.source, field)
 	}
-	return errors.Join(wrong...)
+	s.Log, s.used = store.root, append(s.used, store.fingerprint)
+	return nil
 }
 
 // trustIdentities sets all but the root before it returns an error about the trust store.
@@ -129,14 +170,9 @@ func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores tr
 		}
 	}
 	s.InsecureIgnoreLog, s.Keyless = spec.InsecureIgnoreTransparencyLog, k
-	store := stores.publicGood
-	if spec.TrustStoreRef != nil {
-		store, err = stores.find(*spec.TrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
-	} else if store.err != nil {
-		err = fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w", store.err)
-	}
+	store, err := stores.sigstoreRoot(spec.TransparencyLog)
 	if err != nil {
-		return fmt.Errorf("%s.trustStoreRef: %w", field, err)
+		return fmt.Errorf("%s.rootTrustStoreRef: %w", field, err)
 	}
 	k.Root, k.Name, s.used = store.root, store.source.String(), []string{store.fingerprint}
 	return canVouch(field, spec, store)
@@ -148,15 +184,15 @@ func canVouch(field string, spec v1alpha1.Keyless, store *trustStore) error {
 	timestamps := len(store.root.TimestampingAuthorities()) > 0
 	switch {
 	case spec.InsecureIgnoreTransparencyLog && !timestamps:
-		return fmt.Errorf("%s.trustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no timestamp authority, which must vouch for the time of signing where insecureIgnoreTransparencyLog is true", field, store.source)
 	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0 && timestamps:
-		return fmt.Errorf("%s.trustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.source, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no transparency log, so no signature could count: set %s.insecureIgnoreTransparencyLog to true; its timestamp authorities then vouch for the time of signing", field, store.source, field)
 	case !spec.InsecureIgnoreTransparencyLog && len(store.root.RekorLogs()) == 0:
-		return fmt.Errorf("%s.trustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has neither a transparency log nor a timestamp authority, so nobody vouches for the time of signing", field, store.source)
 	case !spec.InsecureIgnoreSCT && len(store.root.CTLogs()) == 0:
-		return fmt.Errorf("%s.trustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.source, field)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate transparency log, so no signature could count: set %s.insecureIgnoreSCT to true", field, store.source, field)
 	case len(store.root.FulcioCertificateAuthorities()) == 0:
-		return fmt.Errorf("%s.trustStoreRef: %s has no certificate authority", field, store.source)
+		return fmt.Errorf("%s.rootTrustStoreRef: %s has no certificate authority", field, store.source)
 	}
 	return nil
 }
@@ -184,8 +220,4 @@ func thresholds(field string, spec v1alpha1.Thresholds) (cosign.Thresholds, erro
 		*count.to = int(*count.from)
 	}
 	return compiled, nil
-}
-
-func cosignKey(store *trustStore, key trust.PublicKey) cosign.Key {
-	return cosign.Key{Name: store.source.String(), Public: key.Key, Fingerprint: key.Fingerprint, Hash: store.hash}
 }

@@ -78,7 +78,7 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 
 func TestTrustStoresAreFoundFromWhereTheirVerifierIs(t *testing.T) {
 	keys := inlineKey(string(newKey(t).PEM))
-	const clusters = "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}]}}"
+	const clusters = "type: Cosign\ncosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: shared}], insecureIgnoreTransparencyLog: true}}"
 	snapshot, problems := compiled(objects(t, object("Tenant", "", "iris", iris), namespace("iris", "1"), namespace("iris-web", "2"),
 		object("ClusterTrustStore", "", "shared", keys), object("TrustStore", "iris", "keys", keys),
 		object("Verifier", "iris", "of-home", cosignVerifier), object("Verifier", "iris", "of-cluster", clusters),

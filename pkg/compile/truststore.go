@@ -28,6 +28,7 @@ type trustStore struct {
 	certificates []*x509.Certificate
 	root         *trust.SigstoreRoot
 	lists        []*trust.RevocationList
+	open         bool      // the text is in the resource or a ConfigMap
 	fetchedAt    time.Time // zero for material in the cluster
 	fetchedEnds  []trust.End
 	awsSigner    external.Identity // as whom AWS Signer is asked; nil if nobody is named
@@ -37,7 +38,7 @@ type trustStore struct {
 }
 
 func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *trustStore {
-	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err()}
+	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
 	if t.err == nil {
 		var value external.Value
 		value, t.err = trustContent(verify.Namespace(e.source.Namespace), e.spec, m)
@@ -196,7 +197,7 @@ func hashOf(name v1alpha1.HashAlgorithm) (crypto.Hash, error) {
 // trustStores resolves references of one level's resources to trust stores.
 type trustStores struct {
 	levels []*level // nearest first: the own level, then the cluster's
-	// publicGood is the default of keyless verifiers.
+	// publicGood is the default root of keys and identities, nil if no verifier uses it.
 	publicGood *trustStore
 }
 
@@ -244,6 +245,19 @@ func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreTy
 		return nil, fmt.Errorf("%s is of type %s, it must be of type %s", source, store.kind, want)
 	}
 	return store, nil
+}
+
+// sigstoreRoot returns the root that spec names or, by default, Sigstore's public-good one.
+func (ts trustStores) sigstoreRoot(spec v1alpha1.TransparencyLog) (*trustStore, error) {
+	switch {
+	case spec.RootTrustStoreRef != nil:
+		return ts.find(*spec.RootTrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
+	case ts.publicGood == nil:
+		return nil, errors.New("the default is Sigstore's public-good root, which is not fetched here")
+	case ts.publicGood.err != nil:
+		return nil, fmt.Errorf("the default is Sigstore's public-good root, which cannot be used: %w (it is fetched from %s)", ts.publicGood.err, external.PublicGoodHost)
+	}
+	return ts.publicGood, nil
 }
 
 // publicGoodStore returns Sigstore's public-good root as an implicit trust store.

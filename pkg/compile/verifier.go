@@ -20,13 +20,15 @@ type verifier struct {
 	// signers lists the fingerprints of the trusted keys; nil means that the number of
 	// signers is unbounded.
 	signers []string
+	// holds lists the fingerprints of the keys in its own spec.
+	holds []string
 }
 
 func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)
 	if err != nil {
-		v.Checker, v.signers, used = nil, nil, nil
+		v.Checker, v.signers, v.holds, used = nil, nil, nil, nil
 		v.Broken, v.Hidden = unusable(e.source, err), resource.IsHidden(faultsOf(err)[0])
 	}
 	v.fingerprint = fingerprint(e.source, e.spec, fmt.Appendf(nil, "%q", used), err)
@@ -58,11 +60,14 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 	var used []string
 	switch spec.Type {
 	case v1alpha1.VerifierTypeCosign:
-		v.Checker, v.signers, used, err = cosignChecker(*spec.Cosign, stores)
+		v.Checker, v.signers, used, err = cosignChecker(e.source, *spec.Cosign, stores)
 	case v1alpha1.VerifierTypeNotation:
 		v.Checker, used, err = notationChecker(e.source.String(), *spec.Notation, stores, outside)
 	case v1alpha1.VerifierTypeAttestation:
-		v.Checker, v.signers, used, err = attestationChecker(*spec.Attestation, stores)
+		v.Checker, v.signers, used, err = attestationChecker(e.source, *spec.Attestation, stores)
+	}
+	if inlineKeys(spec) != "" { // then it trusts no others
+		v.holds = v.signers
 	}
 	return used, errors.Join(wrong, err)
 }
@@ -73,12 +78,9 @@ func trustStoresOf(owner verify.Namespace, spec v1alpha1.VerifierSpec) []policy.
 	if signers := signersOf(spec); signers != nil {
 		if signers.Keys != nil {
 			refs = append(refs, signers.Keys.TrustStoreRefs...)
-			if log := signers.Keys.LogTrustStoreRef; log != nil {
-				refs = append(refs, *log)
-			}
 		}
-		if signers.Keyless != nil && signers.Keyless.TrustStoreRef != nil {
-			refs = append(refs, *signers.Keyless.TrustStoreRef)
+		if log := logOf(*signers); log.RootTrustStoreRef != nil {
+			refs = append(refs, *log.RootTrustStoreRef)
 		}
 	}
 	if n := spec.Notation; n != nil {

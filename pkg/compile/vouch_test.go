@@ -49,7 +49,7 @@ func TestARootMustHaveWhatTheVerifierDemandsOfIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := objects(t, object("ClusterTrustStore", "", "root", fmt.Sprintf("type: SigstoreRoot\nsource: {inline: %q}", rootWithout(t, c.without...))),
-				object("ClusterVerifier", "", "release", "type: Cosign\ncosign: {keyless: {trustStoreRef: {name: root}, identities: [{issuer: i, subject: s}], "+c.ignores+"}}"))
+				object("ClusterVerifier", "", "release", "type: Cosign\ncosign: {keyless: {rootTrustStoreRef: {name: root}, identities: [{issuer: i, subject: s}], "+c.ignores+"}}"))
 			_, problems := compiled(o)
 			if c.says == "" {
 				require.Empty(t, problems)
@@ -58,7 +58,7 @@ func TestARootMustHaveWhatTheVerifierDemandsOfIt(t *testing.T) {
 			require.Len(t, problems, 1)
 			require.Equal(t, policy.ReasonInvalid, problems[0].Reason)
 			require.Equal(t, "release", problems[0].Source.Name)
-			require.Contains(t, problems[0].Message, field+"trustStoreRef: "+c.says)
+			require.Contains(t, problems[0].Message, field+"rootTrustStoreRef: "+c.says)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package compile
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
 	"github.com/landwaiter/landwaiter/pkg/cel"
@@ -53,6 +54,9 @@ type scale struct {
 
 	weight
 }
+
+// pemBegin begins each block of PEM text.
+const pemBegin = "-----BEGIN "
 
 // use is what a trust store adds to each Verifier that names it.
 type use struct{ keys, anchors int }
@@ -134,7 +138,7 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 	}
 	content := value.Content
 	if e.spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot {
-		s.uses[e.source.Name] = useOf(content, bytes.Count(content, []byte("-----BEGIN ")))
+		s.uses[e.source.Name] = useOf(content, bytes.Count(content, []byte(pemBegin)))
 	}
 	return resourceWeight + len(content)*materialWeight
 }
@@ -200,6 +204,9 @@ func (s *scale) verifier(owner verify.Namespace, spec v1alpha1.VerifierSpec) int
 	}
 	if a := spec.Attestation; a != nil {
 		weight += expressionOf(a.Expression)
+	}
+	if text := inlineKeys(spec); text != "" {
+		weight += len(text)*materialWeight + useOf([]byte(text), strings.Count(text, pemBegin)).keys
 	}
 	if signers := signersOf(spec); signers != nil && signers.Keyless != nil {
 		weight += keylessWeight + expressionOf(signers.Keyless.Expression)

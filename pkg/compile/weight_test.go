@@ -94,7 +94,7 @@ func verifierOf(i int, spec v1alpha1.VerifierSpec) *v1alpha1.Verifier {
 
 func keyless(expression string, identities ...v1alpha1.Identity) v1alpha1.VerifierSpec {
 	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{
-		Keyless: &v1alpha1.Keyless{Identities: identities, Expression: expression, TrustStoreRef: &v1alpha1.TrustStoreRef{Name: "root"}}}}}
+		Keyless: &v1alpha1.Keyless{Identities: identities, Expression: expression, TransparencyLog: v1alpha1.TransparencyLog{RootTrustStoreRef: &v1alpha1.TrustStoreRef{Name: "root"}}}}}}
 }
 
 func repeated(n int, of func(i int) v1alpha1.Object) []v1alpha1.Object {
@@ -111,7 +111,10 @@ func shapes(t testing.TB) map[string][]v1alpha1.Object {
 		return mapSlice(names, func(name string) v1alpha1.TrustStoreRef { return v1alpha1.TrustStoreRef{Name: name} })
 	}
 	keyed := func(i int) v1alpha1.Object {
-		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: refs("keys")}}}})
+		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: refs("keys"), TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}})
+	}
+	holding := func(i int, log v1alpha1.TransparencyLog) v1alpha1.Object {
+		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{Inline: ecKeys(t, 16), TransparencyLog: log}}}})
 	}
 	anchored := func(i int) v1alpha1.Object {
 		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{TrustStoreRefs: refs("authorities"), TrustedIdentities: []string{"*"}}})
@@ -135,6 +138,12 @@ func shapes(t testing.TB) map[string][]v1alpha1.Object {
 			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))
 		}),
 		"keys in use": append(repeated(60, keyed), trustStoreOf("keys", v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))),
+		"keys of Verifiers": repeated(20, func(i int) v1alpha1.Object {
+			return holding(i, v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true})
+		}),
+		"logged keys": append(repeated(20, func(i int) v1alpha1.Object {
+			return holding(i, v1alpha1.TransparencyLog{RootTrustStoreRef: &refs("root")[0]})
+		}), root),
 		"certificates": repeated(10, func(i int) v1alpha1.Object {
 			return trustStoreOf(fmt.Sprint("c", i), v1alpha1.TrustStoreTypeCertificates, certificates(t, 60, 0))
 		}),

@@ -14,7 +14,7 @@ func printed(objects ...string) string {
 }
 
 const (
-	listedVerifier = `{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: v, namespace: team-a}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}]}}}}`
+	listedVerifier = `{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: v, namespace: team-a}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}}}`
 	listedSecret   = `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team-a}, data: {k: aGVsbG8=}}`
 	listedPod      = `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a}}`
 )
@@ -54,6 +54,7 @@ items:
   spec:
     cosign:
       keys:
+        insecureIgnoreTransparencyLog: true
         trustStoreRefs:
         - kind: TrustStore
           name: k

@@ -102,7 +102,7 @@ spec: {homeNamespace: team-a, namespacePrefix: team-a-}
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier
 metadata: {name: v}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}]}}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}], insecureIgnoreTransparencyLog: true}}}
 ---
 ` + verifier("team-a", "v")})
 	o, problems, err := Load(dir)

@@ -1,6 +1,7 @@
 package configdir_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,8 @@ func TestSamplesLoadAndCompileWithoutProblems(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Empty(t, objects.Broken)
-	snapshot, problems := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} }})
+	snapshot, problems := compile.New(objects, nil, compile.Outside{Registry: func(registry.Access) verify.Registry { return closed{} },
+		Revocation: func(verify.Namespace) http.RoundTripper { return http.DefaultTransport }})
 	require.Empty(t, problems)
 	for namespace, layers := range map[verify.Namespace][]string{
 		verify.Cluster: {"signed-by-platform", "platform-mandatory"},

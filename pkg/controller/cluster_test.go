@@ -110,7 +110,7 @@ func team(namespace, pem string) []client.Object {
 	}
 	release := &v1alpha1.Verifier{ObjectMeta: labelled(namespace, "release")}
 	release.Spec.Type = v1alpha1.VerifierTypeCosign
-	release.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}
+	release.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 	store := &v1alpha1.Store{ObjectMeta: labelled(namespace, "registry")}
 	store.Spec.Registries = []string{"registry.example.com"}
 	policy := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(namespace, "signed")}

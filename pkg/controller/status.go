@@ -29,11 +29,14 @@ func setStatus(object v1alpha1.Object, report compile.Report, now time.Time) met
 	} else {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionExpiresSoon)
 	}
+	if keys, ok := object.(interface{ Trusts() *[]string }); ok {
+		*keys.Trusts() = report.Fingerprints
+	}
 	if store, ok := object.(interface {
 		Details() *v1alpha1.TrustStoreStatus
 	}); ok {
 		details := store.Details()
-		details.Fingerprints, details.FetchedAt = report.Fingerprints, nil
+		details.FetchedAt = nil
 		if !report.FetchedAt.IsZero() {
 			at := metav1.NewTime(report.FetchedAt).Rfc3339Copy()
 			details.FetchedAt = &at

@@ -77,7 +77,7 @@ func IDs() []ID {
 
 // checks returns all rules.
 func checks() []check {
-	return slices.Concat(webhookChecks(), gatekeeperChecks(), providerChecks(), constraintChecks(), resourceChecks(), guardrailChecks(), installChecks(), rightsChecks(), factChecks())
+	return slices.Concat(webhookChecks(), gatekeeperChecks(), providerChecks(), constraintChecks(), resourceChecks(), guardrailChecks(), installChecks(), revocationChecks(), rightsChecks(), factChecks())
 }
 
 // Examine returns what is wrong, the worst first, and what could not be checked.

@@ -65,6 +65,9 @@ func (s Source) Credential(name string) string {
 	return values[name]
 }
 
+// PublicGoodHost is the server of Sigstore's public-good root.
+const PublicGoodHost = "tuf-repo-cdn.sigstore.dev"
+
 // publicGood is Sigstore's public-good root, which is the same for everybody.
 func publicGood() Source { return Source{Kind: TUF} }
 

@@ -40,7 +40,7 @@ func object(kind, spec string) string {
 const (
 	inline    = "|\n      -----BEGIN PUBLIC KEY-----\n      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEq+5PKTQ4Fmtm/FPqVASrsITmOQCB\n      UIu7srUuYFr0LnANA+p7O4CmKTb2PGMseZiizsuqxMNdlgSXCZLHYlXu4w==\n      -----END PUBLIC KEY-----\n"
 	keysSpec  = "\n  type: PublicKeys\n  source:\n    inline: " + inline
-	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}]}}}"
+	fromKeys  = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"
 	notSigned = "{rules: [{images: ['**'], require: [{anyOf: [x]}]}]}"
 )
 
@@ -54,7 +54,7 @@ func TestSamplesAreCorrect(t *testing.T) {
 // Files of earlier versions say each thing by a name that is not there any more.
 func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
 	for text, want := range map[string]string{
-		tenant("{home: iris}"):                      "spec.home: there is no such field; it is called homeNamespace now",
+		tenant("{homeNamespace: iris}"):             "spec.home: there is no such field; it is called homeNamespace now",
 		tenant("{people: {}}"):                      "spec.people: there is no such field; it is called access now",
 		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy, Keep is Retain and DeleteMade is DeleteCreated now",
 		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",
@@ -79,6 +79,9 @@ func TestSaysWhichFieldIsWrongAndWhere(t *testing.T) {
 		want []string
 	}{
 		"a Tenant with a home elsewhere":           {tenant("{homeNamespace: iris, namespacePrefix: iris-}"), []string{"1 warning  NotFound"}},
+		"keys in the Verifier":                     {object("Verifier", "\n  type: Cosign\n  cosign:\n   keys:\n    insecureIgnoreTransparencyLog: true\n    inline: "+inline), []string{}},
+		"a broken key in the Verifier":             {object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, insecureIgnoreTransparencyLog: true}}}"), []string{"4 error spec.cosign.keys.inline Invalid"}},
+		"keys in two places":                       {object("TrustStore", keysSpec) + object("Verifier", "{type: Cosign, cosign: {keys: {inline: x, trustStoreRefs: [{name: x}], insecureIgnoreTransparencyLog: true}}}"), []string{"17 error spec.cosign.keys Invalid"}},
 		"a Tenant without a home":                  {tenant("{namespaces: [iris]}"), []string{"4 error spec.homeNamespace Invalid"}},
 		"a Tenant with a prefix that is no prefix": {tenant("\n  homeNamespace: iris\n  namespacePrefix: iris"), []string{"6 error spec.namespacePrefix Invalid"}},
 		"a Tenant of the system":                   {tenant("{homeNamespace: kube-system}"), []string{"4 error spec Invalid"}},
@@ -132,7 +135,7 @@ func TestReportsAllFaultsOfAResource(t *testing.T) {
 
 func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 	secret := "\n  type: PublicKeys\n  source: {secretKeyRef: {name: s, key: k}}"
-	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}]}}}"
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], insecureIgnoreTransparencyLog: true}}}"
 	cluster := strings.Replace(object("ClusterTrustStore", keysSpec), ", namespace: team-a", "", 1)
 	for name, c := range map[string]struct {
 		text string
@@ -160,7 +163,7 @@ func TestWhatFilesDoNotDecideIsANote(t *testing.T) {
 }
 
 func TestWhatAClusterLacksIsAnError(t *testing.T) {
-	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}]}}}"
+	ofCluster := "{type: Cosign, cosign: {keys: {trustStoreRefs: [{kind: ClusterTrustStore, name: x}], insecureIgnoreTransparencyLog: true}}}"
 	cluster := func(kind, spec string) string {
 		return strings.Replace(object(kind, spec), ", namespace: team-a", "", 1)
 	}

@@ -140,7 +140,10 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 			if level != "" && some(name+" of the cluster") {
 				ref.Kind = v1alpha1.TrustStoreKindClusterTrustStore
 			}
-			spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{ref}}}}
+			spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{ref}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+			if some(fmt.Sprintf("verifier-%d with its keys", i)) {
+				spec.Cosign.Keys.TrustStoreRefs, spec.Cosign.Keys.Inline = nil, "# of "+name+"\n"+string(key.PEM)
+			}
 			if level == "" {
 				w.add(&v1alpha1.ClusterVerifier{ObjectMeta: meta(fmt.Sprintf("verifier-%d", i)), Spec: spec})
 			} else {

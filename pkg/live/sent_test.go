@@ -103,7 +103,7 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 	indented := func(pem []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(pem)), "\n", "\n        ") }
 	rules := "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: keys}\nspec:\n  type: PublicKeys\n  source:\n    inline: |\n        " + indented(key.PEM) + `
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: v}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: v}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
 {apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: p}, spec: {rules: [{images: ["**"], require: [{anyOf: [v]}]}]}}
 ---

@@ -94,12 +94,10 @@ func reduceStatus(object v1alpha1.Object) {
 		kept = append(kept, c)
 	}
 	status.Conditions = kept
-	if store, ok := object.(interface {
-		Details() *v1alpha1.TrustStoreStatus
-	}); ok {
-		details := store.Details()
-		if len(details.Fingerprints) > maxFingerprints || slices.ContainsFunc(details.Fingerprints, func(f string) bool { return len(f) > maxFingerprintBytes }) {
-			details.Fingerprints = nil
+	if keys, ok := object.(interface{ Trusts() *[]string }); ok {
+		list := keys.Trusts()
+		if len(*list) > maxFingerprints || slices.ContainsFunc(*list, func(f string) bool { return len(f) > maxFingerprintBytes }) {
+			*list = nil
 		}
 	}
 }

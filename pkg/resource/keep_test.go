@@ -93,6 +93,9 @@ func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 		store.Status.Fingerprints = forged
 		require.NoError(t, resource.Keep(store))
 		require.Empty(t, store.Status.Fingerprints)
+		verifier := &v1alpha1.ClusterVerifier{Status: v1alpha1.VerifierStatus{Fingerprints: forged}}
+		require.NoError(t, resource.Keep(verifier))
+		require.Empty(t, verifier.Status.Fingerprints)
 	}
 
 	empty := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", Annotations: map[string]string{"landwaiter.dev/spec-bytes": long}}}

@@ -47,7 +47,7 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 		"pull secrets":                         {"Store", "{registries: [r], imagePullSecrets: [{name: it}]}", nil},
 		"a cloud login":                        {"Store", "{registries: [r], identity: {provider: ECR, secretRef: {name: it}}}", nil},
 		"a certificate in the Store":           {"Store", "{registries: [r], caBundle: {inline: x}}", nil},
-		"a Verifier":                           {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: it}]}}}", nil},
+		"a Verifier":                           {"Verifier", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: it}], insecureIgnoreTransparencyLog: true}}}", nil},
 		"a policy":                             {"VerificationPolicy", "{rules: [{images: ['**'], require: [{anyOf: [it]}]}]}", nil},
 		"keys where a cluster admin said":      {"ClusterTrustStore", "{type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: it, key: k}}}", nil},
 		"certificates where an admin said":     {"ClusterStore", "{registries: [r], caBundle: {secretKeyRef: {namespace: team-a, name: it, key: k}}}", nil},

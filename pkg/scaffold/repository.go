@@ -174,7 +174,7 @@ func (r Repository) verification(t *Tree) {
 	}
 	t.add("verification/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
 	t.add("verification/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",
-		"cosign": object{"keys": object{"trustStoreRefs": []object{{"name": "release-keys"}}}}})))
+		"cosign": object{"keys": object{"trustStoreRefs": []object{{"name": "release-keys"}}, "insecureIgnoreTransparencyLog": true}}})))
 	t.add("verification/policy.yaml", document("", resource("VerificationPolicy", "images", object{
 		"rules":         []object{{"images": []string{r.Images}, "require": []object{{"anyOf": []string{"release-signature"}}}}},
 		"defaultAction": "Inherit"})))

@@ -72,7 +72,7 @@ func ofTwoTenants(t *testing.T, host string, more ...v1alpha1.Object) resource.O
 	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)
 	signed := &v1alpha1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "signed"}}
 	signed.Spec.Type = v1alpha1.VerifierTypeCosign
-	signed.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}
+	signed.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-0", NamespacePrefix: "iris-"}}
 	lily := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "lily"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "lily"}}
 	o := resource.Objects{Resources: append([]v1alpha1.Object{store, keys, signed, iris, lily}, more...)}

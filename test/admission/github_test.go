@@ -28,7 +28,7 @@ func fromGitHub(ns, ignore string) string {
   attestation:
     predicateType: ` + provenance + `
     keyless:
-      trustStoreRef: {kind: ClusterTrustStore, name: github}
+      rootTrustStoreRef: {kind: ClusterTrustStore, name: github}
       identities:
       - issuer: https://token.actions.githubusercontent.com
         subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main

@@ -29,7 +29,7 @@ func rules(key *fixture.CosignKey) string {
 	return `
 {apiVersion: landwaiter.dev/v1alpha1, kind: TrustStore, metadata: {name: keys, namespace: $NS}, spec: {type: PublicKeys, source: {inline: ` + fmt.Sprintf("%q", key.PEM) + `}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: $NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: $NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
 {apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: signed, namespace: $NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`
 }

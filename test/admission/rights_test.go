@@ -137,7 +137,7 @@ func TestTeamAdminCannotReachAnotherTeam(t *testing.T) {
 		"make a mandatory policy": policy("", "mine", `{scope: Mandatory, defaultAction: Allow}`),
 		"refer by namespace":      header(teamA, "TrustStore", "x") + "spec: {type: PublicKeys, source: {secretKeyRef: {namespace: " + teamB + ", name: theirs, key: cosign.pub}}}",
 		"pull with theirs":        header(teamA, "Store", "x") + "spec: {registries: [r.example.com], imagePullSecrets: [{namespace: " + teamB + ", name: theirs}]}",
-		"bring a namespace":       header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB + ", name: keys}]}}}",
+		"bring a namespace":       header(teamA, "Verifier", "x") + "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{namespace: " + teamB + ", name: keys}], insecureIgnoreTransparencyLog: true}}}",
 	} {
 		require.Error(t, create(text), name)
 	}

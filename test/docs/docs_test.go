@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,14 +72,14 @@ func granted(t *testing.T, name string) string {
 		field := map[string]string{"Secret": "stringData", "ConfigMap": "data"}[kind]
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
-	if name == "docs/attestations.md" || name == "docs/install.md" { // the others bring their own
+	if name == "docs/attestations.md" { // the others bring their own
 		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
 	}
 	if name == "docs/attestations.md" { // which writes GitHub's root with a shell
 		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
 	}
 	if name == "docs/install.md" { // which writes its first resources with a shell
-		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: platform-keys}]}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))

@@ -321,7 +321,7 @@ func TestAProvenanceUnderEitherRootIsEnoughWithTwoVerifiers(t *testing.T) {
 	require.NoError(t, err)
 	// The stand-in certifies e-mail addresses, without an SCT.
 	public := changed(t, onThePage(t, "github-public"), "subject: https://github.com/example/app/.github/workflows/build.yml@refs/heads/main", "subject: release@example.com")
-	public = changed(t, public, "      expression: |\n        claims.sourceRepositoryOwnerURI == \"https://github.com/example\"", "      trustStoreRef: {name: root}\n      insecureIgnoreSCT: true")
+	public = changed(t, public, "      expression: |\n        claims.sourceRepositoryOwnerURI == \"https://github.com/example\"", "      rootTrustStoreRef: {name: root}\n      insecureIgnoreSCT: true")
 	text, err := publicGood.TrustedRoot()
 	require.NoError(t, err)
 	root := trustStore("team-a", "root", v1alpha1.TrustStoreTypeSigstoreRoot, string(text))

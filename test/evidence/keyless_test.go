@@ -37,7 +37,7 @@ func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec s
 	}
 }
 
-const trustingSomeone = "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStoreRef: {name: root}, insecureIgnoreSCT: true}}}"
+const trustingSomeone = "{type: Cosign, cosign: {keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], rootTrustStoreRef: {name: root}, insecureIgnoreSCT: true}}}"
 
 // signKeyless signs an image as a bundle, or in the legacy form.
 func (e *environment) signKeyless(t *testing.T, instance *sigstore.Sigstore, img fixture.Image, legacy bool, options sigstore.SignOptions) {
@@ -129,15 +129,15 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 	img := e.signed(t, "app/logged")
 	e.signKeyless(t, instance, img, false, sigstore.SignOptions{})
 	for message, spec := range map[string]string{
-		"it must be of type SigstoreRoot":                                               "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], trustStoreRef: {name: keys}}}}",
+		"it must be of type SigstoreRoot":                                               "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}], rootTrustStoreRef: {name: keys}}}}",
 		"TrustStore team-a/nowhere does not exist":                                      strings.Replace(trustingSomeone, "name: root", "name: nowhere", 1),
 		"Sigstore's public-good root, which cannot be used":                             "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subject: s}]}}}",
-		"spec.cosign.keyless.identities: there are none, so everybody would be trusted": "{type: Cosign, cosign: {keyless: {identities: [], trustStoreRef: {name: root}}}}",
-		"exactly one of issuer and issuerRegExp":                                        "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], trustStoreRef: {name: root}}}}",
-		"cannot be read":                                                                "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], trustStoreRef: {name: root}}}}",
+		"spec.cosign.keyless.identities: there are none, so everybody would be trusted": "{type: Cosign, cosign: {keyless: {identities: [], rootTrustStoreRef: {name: root}}}}",
+		"exactly one of issuer and issuerRegExp":                                        "{type: Cosign, cosign: {keyless: {identities: [{subject: s}], rootTrustStoreRef: {name: root}}}}",
+		"cannot be read":                                                                "{type: Cosign, cosign: {keyless: {identities: [{issuer: i, subjectRegExp: '('}], rootTrustStoreRef: {name: root}}}}",
 		"it must be at least 1":                                                         strings.Replace(trustingSomeone, "SCT: true}", "SCT: true, thresholds: {timestamps: 0}}", 1),
-		"spec.cosign.keys.logTrustStoreRef":                                             "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], logTrustStoreRef: {name: keys}}}}",
-		"exactly one of keys, keyless; it has 2":                                        strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}]}, ", 1),
+		"spec.cosign.keys.rootTrustStoreRef":                                            "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], rootTrustStoreRef: {name: keys}}}}",
+		"exactly one of keys, keyless; it has 2":                                        strings.Replace(trustingSomeone, "cosign: {", "cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}, ", 1),
 		"exactly one of keys, keyless; it has 0":                                        "{type: Cosign, cosign: {}}",
 		"spec.type is Notation":                                                         strings.Replace(trustingSomeone, "type: Cosign", "type: Notation", 1),
 		"spec.type is \"\"":                                                             strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),

@@ -121,10 +121,10 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 	}
 	verdict := func(img fixture.Image) policy.Verdict { return e.Verify(t.Context(), "team-a", img.Reference).Verdict }
 
-	require.Empty(t, e.apply(t, demand("")...))
+	require.Empty(t, e.apply(t, demand(", revocation: Ignore")...))
 	require.Equal(t, policy.Allowed, verdict(byBad).Outcome, "revocation is not asked for")
 
-	require.Empty(t, e.apply(t, demand(", revocation: Check")...))
+	require.Empty(t, e.apply(t, demand("")...))
 	denied := verdict(byGood)
 	require.Equal(t, policy.Denied, denied.Outcome, "nobody may be asked")
 	require.Contains(t, denied.Reason, "--egress-host")

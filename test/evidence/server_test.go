@@ -222,7 +222,7 @@ func namespaceOf(name string) string {
 // trusting is the rule of a namespace that images are signed with a key.
 func trusting(namespace string, key *fixture.CosignKey) string {
 	return document("TrustStore", namespace, "keys", "type: PublicKeys\n"+inline("source", key.PEM)) +
-		document("Verifier", namespace, "release", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}")
+		document("Verifier", namespace, "release", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}")
 }
 
 // rules are a namespace and the rule that images are signed with a key.

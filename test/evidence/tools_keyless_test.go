@@ -102,7 +102,7 @@ const (
 // by is a keyless verifier of one identity; there is no certificate transparency
 // log.
 func by(issuer, subject string, change func(*v1alpha1.CosignVerifier)) v1alpha1.VerifierSpec {
-	verifier := &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keyless: &v1alpha1.Keyless{TrustStoreRef: &v1alpha1.TrustStoreRef{Name: trusted},
+	verifier := &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keyless: &v1alpha1.Keyless{TransparencyLog: v1alpha1.TransparencyLog{RootTrustStoreRef: &v1alpha1.TrustStoreRef{Name: trusted}},
 		Identities: []v1alpha1.Identity{{Issuer: issuer, Subject: subject}}, InsecureIgnoreSCT: true}}}
 	if change != nil {
 		change(verifier)

@@ -52,7 +52,7 @@ func push(t *testing.T, registry *fixture.Registry, name, tag string) fixture.Im
 // byKey trusts the keys of a trust store.
 func byKey(store string) v1alpha1.VerifierSpec {
 	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
-		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: store}}}}}}
+		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: store}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}
 }
 
 // requireAllowed also wants that evidence of one kind was what counted.

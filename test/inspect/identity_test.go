@@ -89,7 +89,7 @@ func TestAPreviewNeverUsesTheIdentityOrTheLoginsOfTheMachine(t *testing.T) {
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerifier
 metadata: {name: release}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: lure}]}}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: lure}], insecureIgnoreTransparencyLog: true}}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterTrustStore

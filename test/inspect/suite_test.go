@@ -63,6 +63,6 @@ func trusted(name string, key *fixture.CosignKey) string {
 	return fmt.Sprintf(`---
 {apiVersion: landwaiter.dev/v1alpha1, kind: ClusterTrustStore, metadata: {name: %[1]s}, spec: {type: PublicKeys, source: {inline: %[2]q}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: %[1]s}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %[1]s}]}}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: %[1]s}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %[1]s}], insecureIgnoreTransparencyLog: true}}}}
 `, name, key.PEM)
 }

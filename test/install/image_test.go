@@ -86,7 +86,7 @@ kind: ClusterVerifier
 metadata: {name: release}
 spec:
   type: Cosign
-  cosign: {keys: {trustStoreRefs: [{name: keys}]}}
+  cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: ClusterVerificationPolicy

@@ -49,7 +49,7 @@ func verifying(verifiers int) string {
 apiVersion: landwaiter.dev/v1alpha1
 kind: Verifier
 metadata: {name: v%d, namespace: evil}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
 `, i)
 	}
 	var demands []string
@@ -175,10 +175,10 @@ var attacks = map[string]func(*testing.T) attack{
 		return attack{registry: r, resources: attackers(t, 1), same: true}
 	},
 	"regular expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 1000)+`){1000}", subject: "x"}`)+`], trustStoreRef: {name: root}}`)}
+		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [`+list(8, `{issuerRegExp: "(?:`+strings.Repeat("a", 1000)+`){1000}", subject: "x"}`)+`], rootTrustStoreRef: {name: root}}`)}
 	},
 	"expressions that grow": func(t *testing.T) attack {
-		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [{issuer: "a", subject: "b"}], trustStoreRef: {name: root}, expression: "`+
+		return attack{registry: startImpostor(t), resources: keyless(t, `{identities: [{issuer: "a", subject: "b"}], rootTrustStoreRef: {name: root}, expression: "`+
 			strings.TrimSuffix(strings.Repeat("claims.a == 'b' || ", 200), " || ")+`"}`)}
 	},
 	"many patterns": func(t *testing.T) attack {

@@ -99,7 +99,7 @@ func resources(host, key string, namespaces int) resource.Objects {
 func own(namespace verify.Namespace, key string) []v1alpha1.Object {
 	trust := &v1alpha1.TrustStore{Spec: inline(v1alpha1.TrustStoreTypePublicKeys, key)}
 	verifier := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
-		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}}}}}}
+		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}}
 	rules := &v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{
 		Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}}
 	trust.Name, verifier.Name, rules.Name = "keys", "release", "strict"

@@ -51,9 +51,9 @@ func formats(t testing.TB) []format {
 	require.NoError(t, err)
 	keys, identities := inline(v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)), inline(v1alpha1.TrustStoreTypeSigstoreRoot, string(root))
 	certificates := inline(v1alpha1.TrustStoreTypeCertificates, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Chain[0].Raw})))
-	const byKey = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: trust}]}}}"
+	const byKey = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: trust}], insecureIgnoreTransparencyLog: true}}}"
 	const byCertificate = "{type: Notation, notation: {trustStoreRefs: [{name: trust}], trustedIdentities: ['*']}}"
-	const keyless = "keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], trustStoreRef: {name: trust}, insecureIgnoreSCT: true}"
+	const keyless = "keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], rootTrustStoreRef: {name: trust}, insecureIgnoreSCT: true}"
 	bundle := func(predicateType string) func(testing.TB, *fixture.Registry, fixture.Image) {
 		return func(t testing.TB, r *fixture.Registry, img fixture.Image) {
 			text, err := instance.Bundle(someone, vouched, sigstore.Statement(img.Descriptor.Digest, predicateType, map[string]any{}), sigstore.SignOptions{})

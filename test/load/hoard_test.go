@@ -76,7 +76,7 @@ func hoarding(t *testing.T, c *cluster.Cluster, write func(prefix string)) (judg
 	suite.Apply(t, c, fmt.Sprintf(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [%q], insecurePlainHTTP: true}}
 ---
 `, registry.Host())+trust("quiet", "keys", string(key.PEM))+`---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: quiet}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: quiet}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
 {apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: strict, namespace: quiet}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `)

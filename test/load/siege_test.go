@@ -95,7 +95,7 @@ spec: {registries: [%s], insecurePlainHTTP: true}
 apiVersion: landwaiter.dev/v1alpha1
 kind: Verifier
 metadata: {name: release, namespace: quiet}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: VerificationPolicy

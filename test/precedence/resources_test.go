@@ -123,7 +123,7 @@ func verifierSpec(v Verifier) v1alpha1.VerifierSpec {
 		ref[0].Name = "missing"
 	}
 	spec := v1alpha1.VerifierSpec{Images: v.Images, Type: v1alpha1.VerifierType(v.Type)}
-	signers := v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: ref}}
+	signers := v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: ref, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}
 	if v.Type == "Attestation" {
 		spec.Type, spec.Attestation = v1alpha1.VerifierTypeAttestation, &v1alpha1.AttestationVerifier{Signers: signers, PredicateType: "https://example.com"}
 		return spec

@@ -126,7 +126,7 @@ func standFor() (all []*unstructured.Unstructured) {
 	}
 	// Trust, where teams keep it.
 	for _, namespace := range []string{"iris-green", "iris-green-web", "iris-red", "iris-red-web"} {
-		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}", namespace),
+		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}", namespace),
 			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: keys}, stringData: {cosign.pub: x}}", namespace),
 			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: keys}, data: {cosign.pub: x}}", namespace))
 	}

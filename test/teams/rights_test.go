@@ -53,7 +53,7 @@ const (
 )
 
 func targets() (namespaced, clusterWide []target) {
-	signed := "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}"
+	signed := "spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}"
 	deny := "spec: {rules: [{images: ['**'], action: Deny}]}"
 	roleRef := "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "
 	container := "{name: x, image: x, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}"

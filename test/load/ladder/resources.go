@@ -34,7 +34,7 @@ spec:
     inline: |
 ` + indented(string(key.PEM), "      ") + `
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}}
+{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
 {apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `

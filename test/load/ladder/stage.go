@@ -112,7 +112,7 @@ spec:
 apiVersion: landwaiter.dev/v1alpha1
 kind: Verifier
 metadata: {name: release, namespace: %[1]s}
-spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}
+spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
 ---
 apiVersion: landwaiter.dev/v1alpha1
 kind: VerificationPolicy

@@ -28,7 +28,7 @@ func attacksOnLabels() []attack {
 		{"break the glass", red(), rule, "", "landwaiter.dev/break-glass-until", change("Namespace", "", "iris-red-web", note("until"))},
 		{"prepare to break it", red(), rule, "", "landwaiter.dev/break-glass-reason", change("Namespace", "", "iris-red-web", note("reason"))},
 		{"have it begin earlier", red(), rule, "", "landwaiter.dev/break-glass-from", change("Namespace", "", "iris-red-web", note("from"))},
-		{"pass mandatory policies with it", red(), rule, "", "landwaiter.dev/break-glass-override-mandatory", change("Namespace", "", "iris-red-web", note("mandatory"))},
+		{"pass mandatory policies with it", red(), rule, "", "landwaiter.dev/break-glass-override-mandatory", change("Namespace", "", "iris-red-web", note("override-mandatory"))},
 		{"break it by the status", red(), rule, "", "landwaiter.dev/break-glass-until", changeBelow("status", "Namespace", "", "iris-red-web", note("until"))},
 		{"break it by the finalizers", red(), rule, "", "landwaiter.dev/break-glass-until", finalize("iris-red-web", "annotations", "landwaiter.dev/break-glass-until")},
 		{"make a namespace with broken glass", spawner(), rule, "", "landwaiter.dev/break-glass-until", create("{apiVersion: v1, kind: Namespace, metadata: {name: free, annotations: {landwaiter.dev/break-glass-until: x}}}")},

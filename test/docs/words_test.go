@@ -1,0 +1,69 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// former returns names that were replaced, as they would stand in code, resources, charts or
+// pages.
+func former() map[string]*regexp.Regexp {
+	made := map[string]*regexp.Regexp{}
+	for name, pattern := range map[string]string{
+		"scope: Floor":                  `\bscope: Floor\b|PolicyScopeFloor`,
+		"floor, of policies":            `(?i)\b(a|the|no|each|every) floors?\b`,
+		"floors: true":                  `\bfloors: (true|false)\b`,
+		"break-glass-floors":            `break-glass-floors`,
+		"home of a Tenant":              `\bspec\.home\b|\bSpec\.Home\b`,
+		"verification.decides":          `verification\.decides|verification: \{decides`,
+		"people of a Tenant":            `\bspec\.people\b|\bSpec\.People\b|\bpeople: \{`,
+		"onDelete":                      `\bonDelete\b|\bOnDelete\b|DeleteMade`,
+		"annotation made":               `landwaiter\.dev/made\b`,
+		"evidence.only":                 `evidence\.only\b`,
+		"proxy.alsoFor":                 `\b[aA]lsoFor\b`,
+		"looked, place":                 `looked\[\]`,
+		"EndsSoon and others":           `\bEndsSoon\b|\bNeverEnds\b|\bEndUnknown\b|"Ended"`,
+		"ClusterRole material":          `landwaiter-material|FULLNAME-material`,
+		"tenantNamespaces, of charts":   `\.tenantNamespaces\b|` + "`tenantNamespaces`",
+		"logTrustStoreRef, of Verifier": `\blogTrustStoreRef\b`,
+	} {
+		made[name] = regexp.MustCompile(pattern)
+	}
+	return made
+}
+
+// Whoever reads a former name looks for something that is not there. Tables of old and new names
+// and what translates them have them.
+func TestFormerNamesAreGone(t *testing.T) {
+	tables := []string{"CHANGELOG.md", "docs/upgrade.md", "pkg/lint/renamed.go", "pkg/lint/lint_test.go", "pkg/doctor/renamed.go", "pkg/doctor/renamed_test.go", "test/precedence/vectors_test.go", "test/docs/words_test.go"}
+	names := former()
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case entry.IsDir() && (name == ".git" || name == "bin" || strings.Contains(name, "testdata/fuzz")):
+			return filepath.SkipDir
+		case entry.IsDir(), slices.Contains(tables, filepath.ToSlash(name)), !slices.Contains([]string{".go", ".md", ".yaml", ".json", ".tpl", ".txt", ".txtar", ".sh"}, filepath.Ext(name)):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for what, pattern := range names {
+			if found := pattern.Find(text); found != nil {
+				t.Errorf("%s has a former name (%s): %s", name, what, found)
+			}
+		}
+		return nil
+	}))
+}

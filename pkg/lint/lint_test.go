@@ -54,7 +54,7 @@ func TestSamplesAreCorrect(t *testing.T) {
 // Files of earlier versions say each thing by a name that is not there any more.
 func TestSaysWhatFieldsOfEarlierVersionsAreCalledNow(t *testing.T) {
 	for text, want := range map[string]string{
-		tenant("{homeNamespace: iris}"):             "spec.home: there is no such field; it is called homeNamespace now",
+		tenant("{home: iris}"):                      "spec.home: there is no such field; it is called homeNamespace now",
 		tenant("{people: {}}"):                      "spec.people: there is no such field; it is called access now",
 		tenant("{onDelete: Keep}"):                  "spec.onDelete: there is no such field; it is called namespaceReclaimPolicy, Keep is Retain and DeleteMade is DeleteCreated now",
 		tenant("{verification: {decides: Tenant}}"): "spec.verification.decides: there is no such field; it is called policyLevel now",

@@ -24,7 +24,7 @@ func now() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 // dice draws random worlds.
 type dice struct{ *rand.Rand }
 
-func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0))} } //nolint:gosec // worlds are no secrets
+func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0))} }
 
 // once is true in one of n cases.
 func (d dice) once(n int) bool { return d.IntN(n) == 0 }

@@ -140,7 +140,7 @@ func policySpec(p Policy) v1alpha1.VerificationPolicySpec {
 	for _, r := range p.Rules {
 		rule := v1alpha1.PolicyRule{Images: r.Images, Action: v1alpha1.RuleAction(r.Action)}
 		for _, q := range r.Require {
-			atLeast := int32(q.AtLeast) //nolint:gosec // 1 or 2
+			atLeast := int32(q.AtLeast)
 			made := v1alpha1.Requirement{AnyOf: q.AnyOf, AllOf: q.AllOf, AtLeast: &atLeast}
 			for _, t := range q.Types {
 				made.Types = append(made.Types, v1alpha1.VerifierType(t))

@@ -23,7 +23,7 @@ import (
 
 // ways uses most fields of a Tenant.
 const ways = `
-home: NAME
+homeNamespace: NAME
 namespaces: [NAME-web, NAME-db]
 namespacePrefix: NAME-
 namespaceReclaimPolicy: DeleteCreated

@@ -105,6 +105,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 // not recompiled. WithCluster ignores namespaced objects in o.
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
+	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1alpha1.Object) bool { return object.GetNamespace() != "" })
 	found := groupByLevel(o)[verify.Cluster]
 	found.material = c.material
 	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},

@@ -3,7 +3,6 @@ package compile
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -71,7 +70,7 @@ type objects struct {
 	// annotations are those of the Namespace that matter, for break-glass.
 	annotations map[string]string
 	// sizes is what the specs of each kind take in memory, in bytes, set by [sizeSpecs].
-	sizes map[string]int
+	sizes []sizeOf
 
 	verifiers   []entry[v1alpha1.VerifierSpec]
 	stores      []entry[v1alpha1.ClusterStoreSpec]
@@ -126,11 +125,19 @@ func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1alpha1.Object
 		if l.namespace == verify.Cluster {
 			continue
 		}
-		if l.sizes == nil {
-			l.sizes = map[string]int{}
+		kind := resource.RefOf(object).Kind
+		i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
+		if i < 0 {
+			i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
 		}
-		l.sizes[resource.RefOf(object).Kind] += resource.Size(object)
+		l.sizes[i].bytes += resource.Size(object)
 	}
+}
+
+// sizeOf is what the specs of a kind take in memory: there are few kinds.
+type sizeOf struct {
+	kind  string
+	bytes int
 }
 
 // add adds a resource. It has the only switch over kinds.
@@ -218,8 +225,12 @@ func (l *objects) excess(exceptions bool) error {
 	if l.namespace == verify.Cluster || l.written(share) <= share.Limit() {
 		return nil
 	}
-	sizes := maps.Clone(l.sizes)
-	maps.DeleteFunc(sizes, func(kind string, _ int) bool { return (kind == v1alpha1.KindException) != exceptions })
+	sizes := map[string]int{}
+	for _, s := range l.sizes {
+		if (s.kind == v1alpha1.KindException) == exceptions {
+			sizes[s.kind] = s.bytes
+		}
+	}
 	return share.Excess(sizes)
 }
 

@@ -11,9 +11,9 @@ import (
 // written returns how much memory the specs of a share of l take, those that are withheld
 // too.
 func (l *objects) written(share resource.Share) (size int) {
-	for kind, of := range l.sizes {
-		if (kind == v1alpha1.KindException) == share.Exceptions {
-			size += of
+	for _, s := range l.sizes {
+		if (s.kind == v1alpha1.KindException) == share.Exceptions {
+			size += s.bytes
 		}
 	}
 	return size

@@ -128,6 +128,9 @@ func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1alpha1.Object
 		kind := resource.RefOf(object).Kind
 		i := slices.IndexFunc(l.sizes, func(s sizeOf) bool { return s.kind == kind })
 		if i < 0 {
+			if l.sizes == nil {
+				l.sizes = make([]sizeOf, 0, 4) // most have a few kinds
+			}
 			i, l.sizes = len(l.sizes), append(l.sizes, sizeOf{kind: kind})
 		}
 		l.sizes[i].bytes += resource.Size(object)

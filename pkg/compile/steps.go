@@ -21,29 +21,38 @@ type steps struct {
 // checkSteps returns an error if policies and verifiers take more than [maxPlanSteps].
 func checkSteps(policies []compiledPolicy, verifiers []verifier) error {
 	var s steps
-	s.add(policies, verifiers)
+	s.add(verifiers, policies)
 	return s.err()
 }
 
 // add adds what policies and the verifiers that they may ask for take.
-func (s *steps) add(policies []compiledPolicy, verifiers []verifier) {
+func (s *steps) add(verifiers []verifier, lists ...[]compiledPolicy) {
 	all := 0
 	for _, v := range verifiers {
 		all += costOf(v.Images)
 	}
-	for _, p := range policies {
-		patterns, demands := 0, 0
-		for _, rule := range p.rules {
-			patterns += costOf(rule.Images)
-			demands = max(demands, demandsOf(rule, verifiers, all)) // one rule decides
-		}
-		s.total += patterns + demands
-		if s.largest == (policy.ObjectRef{}) || patterns+demands > s.most {
-			s.largest, s.most = p.source, patterns+demands
+	none := true
+	for _, policies := range lists {
+		none = none && len(policies) == 0
+		for i := range policies {
+			s.policy(&policies[i], verifiers, all)
 		}
 	}
-	if len(policies) == 0 {
+	if none {
 		s.total += 2*all + scan(len(verifiers), len(verifiers))
+	}
+}
+
+// policy adds what a policy takes; all is the cost of the patterns of all verifiers.
+func (s *steps) policy(p *compiledPolicy, verifiers []verifier, all int) {
+	patterns, demands := 0, 0
+	for _, rule := range p.rules {
+		patterns += costOf(rule.Images)
+		demands = max(demands, demandsOf(rule, verifiers, all)) // one rule decides
+	}
+	s.total += patterns + demands
+	if s.largest == (policy.ObjectRef{}) || patterns+demands > s.most {
+		s.largest, s.most = p.source, patterns+demands
 	}
 }
 
@@ -131,7 +140,11 @@ func (v *view) limitSteps() []resource.Problem {
 	}
 	var all steps
 	for _, a := range v.applies {
-		all.add(slices.Collect(a.all()), a.verifiers)
+		lists := [][]compiledPolicy{a.deciding.policies}
+		for _, g := range a.warning {
+			lists = append(lists, g.policies)
+		}
+		all.add(a.verifiers, lists...)
 	}
 	err := all.err()
 	if err == nil {

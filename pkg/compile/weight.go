@@ -3,6 +3,7 @@ package compile
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/landwaiter/landwaiter/api/v1alpha1"
@@ -49,8 +50,8 @@ func (w weight) resources() int {
 // scale weighs the resources of one level before they are compiled.
 type scale struct {
 	material material
-	cluster  *level         // nil for the cluster's own level
-	uses     map[string]use // the level's trust stores, by name
+	cluster  *level // nil for the cluster's own level
+	uses     []use  // of the level's trust stores, sorted by name
 
 	weight
 }
@@ -59,7 +60,10 @@ type scale struct {
 const pemBegin = "-----BEGIN "
 
 // use is what a trust store adds to each Verifier that names it.
-type use struct{ keys, anchors int }
+type use struct {
+	name          string
+	keys, anchors int
+}
 
 func useOf(content []byte, blocks int) use {
 	return use{keys: blocks*keyWeight + len(content)*keyByteWeight, anchors: blocks * anchorWeight}
@@ -67,7 +71,7 @@ func useOf(content []byte, blocks int) use {
 
 // weighed returns o as a level that is not compiled yet; cluster is nil for the cluster's own.
 func weighed(o *objects, cluster *level) *level {
-	s := &scale{material: o.material, cluster: cluster, uses: map[string]use{}}
+	s := &scale{material: o.material, cluster: cluster}
 	if s.refused = o.tooMany(); s.refused == nil {
 		s.refused = s.load(o)
 	}
@@ -138,7 +142,9 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 	}
 	content := value.Content
 	if e.spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot {
-		s.uses[e.source.Name] = useOf(content, bytes.Count(content, []byte(pemBegin)))
+		added := useOf(content, bytes.Count(content, []byte(pemBegin)))
+		added.name = e.source.Name
+		s.uses = append(s.uses, added)
 	}
 	return resourceWeight + len(content)*materialWeight
 }
@@ -230,7 +236,10 @@ func identities(spec v1alpha1.VerifierSpec) (weight int) {
 // use returns what a trust store adds to a verifier.
 func (s *scale) use(owner verify.Namespace, source policy.ObjectRef) use {
 	if s.cluster == nil || source.Namespace == string(owner) {
-		return s.uses[source.Name]
+		if i, ok := slices.BinarySearchFunc(s.uses, source.Name, func(u use, name string) int { return strings.Compare(u.name, name) }); ok {
+			return s.uses[i]
+		}
+		return use{}
 	}
 	if t, ok := s.cluster.trustStores[source.Name]; ok && t.root == nil {
 		return useOf(t.text, len(t.keys)+len(t.certificates))

@@ -235,7 +235,7 @@ func TestACompiledNamespaceKeepsNoMoreThanItWeighs(t *testing.T) {
 		s, problems := New(resource.Objects{}, nil, outsideOfTests())
 		require.Empty(t, problems)
 		level := groupByLevel(o)["team-a"]
-		weighed := &scale{uses: map[string]use{}}
+		weighed := &scale{}
 		require.NoError(t, weighed.load(level), name)
 		written := 0
 		for _, object := range list {

@@ -151,6 +151,9 @@ func (d dice) policy(level string) Policy {
 	if level == "" {
 		p.Default, p.Mandatory = pick(d, "Deny", "Allow"), d.once(3)
 	}
+	if p.Broken {
+		p.Default = "Deny"
+	}
 	for range 1 + d.IntN(2) {
 		p.Rules = append(p.Rules, d.rule())
 	}

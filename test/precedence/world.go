@@ -52,7 +52,7 @@ type Verifier struct {
 }
 
 // Policy says what images need. Default is Deny, Inherit or Allow. An unreadable policy is
-// broken, does not warn and, in the cluster, is mandatory.
+// broken, does not warn and, in the cluster, is mandatory. The default of a broken one is Deny.
 type Policy struct {
 	Rules                    []Rule
 	Default                  string

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -95,7 +95,7 @@ func TestExceptionsCountAsOnTheServer(t *testing.T) {
 			cmd := &cobra.Command{}
 			f.registerLive(cmd)
 			require.NoError(t, cmd.ParseFlags(c.given))
-			opened := map[string]string{v1alpha1.AnnotationBreakGlassReason: "OPS-4711"}
+			opened := map[string]string{v1beta1.AnnotationBreakGlassReason: "OPS-4711"}
 			state := live.State{Objects: resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: opened}}}}}
 			require.NoError(t, f.asServer(t.Context(), cmd, runningServe(t, c.refuses, c.serve...), &state))
 			require.Equal(t, c.breakGlass, f.exceptions.breakGlass)

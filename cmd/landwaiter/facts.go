@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/doctor"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/live"
@@ -54,7 +54,7 @@ func (c *clusterFlags) publisher(config *rest.Config, s *service.Service, identi
 		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
 	}
 	stores := func(ctx context.Context) ([]string, error) {
-		var list v1alpha1.ClusterStoreList
+		var list v1beta1.ClusterStoreList
 		if err := reader.Client().List(ctx, &list); err != nil {
 			return nil, fmt.Errorf("list ClusterStores: %w", err)
 		}
@@ -105,7 +105,7 @@ type asked struct {
 }
 
 // registriesOf returns the hosts of ClusterStores, without patterns.
-func registriesOf(stores []v1alpha1.ClusterStore) []string {
+func registriesOf(stores []v1beta1.ClusterStore) []string {
 	var hosts []string
 	for i := range stores {
 		for _, host := range stores[i].Spec.Registries {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/doctor"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -18,7 +18,7 @@ import (
 )
 
 func TestOnlyRegistriesOfClusterStoresAreAskedByName(t *testing.T) {
-	stores := make([]v1alpha1.ClusterStore, 2)
+	stores := make([]v1beta1.ClusterStore, 2)
 	stores[0].Spec.Registries = []string{"b.example.com", "*.example.com", "a.example.com"}
 	stores[1].Spec.Registries = []string{"b.example.com"}
 	require.Equal(t, []string{"a.example.com", "b.example.com"}, registriesOf(stores))

@@ -60,11 +60,11 @@ func scraped(t *testing.T) map[string]*dto.MetricFamily {
 	metrics := freePort(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // for the metrics of traces
 	s := startServe(t, "--metrics-address", metrics, "--redis-url", "redis://"+miniredis.RunT(t).Addr(), "--redis-key-file", key)
-	tenant := "{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: a}, spec: {homeNamespace: team-a}}\n"
+	tenant := "{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: a}, spec: {homeNamespace: team-a}}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "tenant.yaml"), []byte(tenant), 0o600))
 	s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")
 	s.becomes(t, "team-b", "shared/app:v1", gatekeeper.Denied, "")
-	exception := fmt.Sprintf("apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterException\nmetadata: {name: x}\nspec: {images: [%s/shared/app], namespaces: [batch], until: %q, reason: OPS-1}\n",
+	exception := fmt.Sprintf("apiVersion: landwaiter.dev/v1beta1\nkind: ClusterException\nmetadata: {name: x}\nspec: {images: [%s/shared/app], namespaces: [batch], until: %q, reason: OPS-1}\n",
 		s.Registry.Host(), time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "exception.yaml"), []byte(exception), 0o600))
 	s.becomes(t, "batch", "shared/app:v1", gatekeeper.Allowed, "ClusterException x allows it until ")

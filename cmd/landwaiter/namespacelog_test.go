@@ -41,7 +41,7 @@ func TestEveryLineAboutANamespaceNamesItAndShowsNothingOfAnother(t *testing.T) {
 	}
 	asked(gatekeeper.VerifyPath, "[x")
 	asked("/nowhere", "team-a/secret-name-of-a:v1")
-	broken := "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-z}\n---\napiVersion: landwaiter.dev/v1alpha1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-z}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"
+	broken := "apiVersion: v1\nkind: Namespace\nmetadata: {name: team-z}\n---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-z}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "broken.yaml"), []byte(broken), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(s.resources, "unreadable.yaml"), []byte("{{{{"), 0o600))
 	require.Eventually(t, func() bool {

@@ -23,7 +23,7 @@ import (
 	"github.com/landwaiter/landwaiter/test/kit/generated"
 )
 
-const misspelt = `apiVersion: landwaiter.dev/v1alpha1
+const misspelt = `apiVersion: landwaiter.dev/v1beta1
 kind: Verifier
 metadata: {name: release, namespace: team-a}
 spec:

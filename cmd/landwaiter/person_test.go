@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/isolation"
 	"github.com/landwaiter/landwaiter/pkg/live"
@@ -56,13 +56,13 @@ func TestWhatSomebodyMayNotReadIsNoReasonWhyResourcesApply(t *testing.T) {
 	choice.Applied[0].Name = "hub"
 	require.Equal(t, compile.LevelCluster, printableChoice(choice, true).Level)
 	require.Equal(t, levelUnknown, printableChoice(choice, false).Level)
-	hidden := rules{state: &live.State{Objects: resource.Objects{Hidden: []resource.Hidden{{Source: policy.ObjectRef{Kind: v1alpha1.KindTenant}}}}}}
+	hidden := rules{state: &live.State{Objects: resource.Objects{Hidden: []resource.Hidden{{Source: policy.ObjectRef{Kind: v1beta1.KindTenant}}}}}}
 	require.False(t, hidden.knowsTenants())
 	require.True(t, rules{}.knowsTenants())
 }
 
-func teamOf(name, home, namespace string) *v1alpha1.Tenant {
-	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
+func teamOf(name, home, namespace string) *v1beta1.Tenant {
+	made := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	made.Spec.HomeNamespace, made.Spec.Namespaces = home, []string{namespace}
 	return made
 }
@@ -70,10 +70,10 @@ func teamOf(name, home, namespace string) *v1alpha1.Tenant {
 func TestHomesOfOtherTenantsAreNotSaidToBeMissing(t *testing.T) {
 	state := live.State{Namespaces: []verify.Namespace{"iris-web"}, Objects: resource.Objects{
 		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "iris-web"}}},
-		Resources:  []v1alpha1.Object{teamOf("iris", "iris", "iris-web"), teamOf("rose", "rose", "rose-web")},
+		Resources:  []v1beta1.Object{teamOf("iris", "iris", "iris-web"), teamOf("rose", "rose", "rose-web")},
 	}}
 	problem := func(name string, reason policy.Reason) resource.Problem {
-		return resource.Problem{Source: policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: name}, Reason: reason}
+		return resource.Problem{Source: policy.ObjectRef{Kind: v1beta1.KindTenant, Name: name}, Reason: reason}
 	}
 	all := []resource.Problem{problem("iris", policy.ReasonNotFound), problem("rose", policy.ReasonNotFound), problem("rose", policy.ReasonConflict)}
 	require.Equal(t, []resource.Problem{all[0], all[2]}, ofNamespaces(state, all))
@@ -81,7 +81,7 @@ func TestHomesOfOtherTenantsAreNotSaidToBeMissing(t *testing.T) {
 
 func TestOnlyWhatExistsCanBeDeleted(t *testing.T) {
 	state := live.State{Namespaces: []verify.Namespace{"a"}, Objects: resource.Objects{
-		Resources: []v1alpha1.Object{&v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "v"}}},
+		Resources: []v1beta1.Object{&v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "v"}}},
 		Hidden:    []resource.Hidden{{Source: policy.ObjectRef{Kind: "ClusterStore"}}},
 	}}
 	for text, says := range map[string]string{

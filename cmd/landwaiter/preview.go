@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -268,7 +268,7 @@ func absent(before live.State, deleted []policy.ObjectRef) error {
 		level := policy.ObjectRef{Kind: ref.Kind, Namespace: ref.Namespace, Name: ""}
 		hidden := slices.ContainsFunc(before.Objects.Hidden, func(h resource.Hidden) bool { return h.Source == level })
 		looked := ref.Namespace == "" || slices.Contains(before.Namespaces, verify.Namespace(ref.Namespace))
-		if _, ok := v1alpha1.KindNamed(ref.Kind); ok && looked && !hidden && !there[ref] {
+		if _, ok := v1beta1.KindNamed(ref.Kind); ok && looked && !hidden && !there[ref] {
 			return fmt.Errorf("--delete: %s does not exist", ref)
 		}
 	}

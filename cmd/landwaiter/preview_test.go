@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -15,8 +15,8 @@ import (
 )
 
 func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
-	everywhere := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "strict"}}
-	elsewhere := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "strict"}}
+	everywhere := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "strict"}}
+	elsewhere := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "strict"}}
 	one, all := live.Scope{Namespaces: []verify.Namespace{"team-a"}}, live.Scope{All: true}
 	const cluster = "note: the change has cluster-scoped resources, and only namespace team-a was looked at; use -A for the whole cluster\n"
 	for name, c := range map[string]struct {
@@ -24,11 +24,11 @@ func TestAPreviewSaysWhereNobodyLooked(t *testing.T) {
 		scope  live.Scope
 		says   string
 	}{
-		"a cluster-scoped resource":            {live.Change{Objects: resource.Objects{Resources: []v1alpha1.Object{everywhere}}}, one, cluster},
+		"a cluster-scoped resource":            {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, one, cluster},
 		"one that cannot be read":              {live.Change{Objects: resource.Objects{Broken: []resource.Broken{{Source: policy.ObjectRef{Kind: "Tenant", Name: "x"}}}}}, one, cluster},
 		"one that is deleted":                  {live.Change{Delete: []policy.ObjectRef{{Kind: "ClusterVerifier", Name: "x"}}}, one, cluster},
-		"the whole cluster":                    {live.Change{Objects: resource.Objects{Resources: []v1alpha1.Object{everywhere}}}, all, ""},
-		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1alpha1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
+		"the whole cluster":                    {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{everywhere}}}, all, ""},
+		"a resource of another namespace":      {live.Change{Objects: resource.Objects{Resources: []v1beta1.Object{elsewhere}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
 		"one of another namespace, is deleted": {live.Change{Delete: []policy.ObjectRef{{Kind: "Verifier", Namespace: "team-b", Name: "x"}}}, one, "note: the change has objects of namespace team-b, where no image was judged; use -n team-b or -A\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

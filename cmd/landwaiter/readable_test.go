@@ -9,18 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // withLogin returns a Store whose login is a Secret, with a condition of generation 2.
-func withLogin(status metav1.ConditionStatus, reason policy.Reason, message string, generation int64) *v1alpha1.Store {
-	store := &v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "registry", Generation: 2}}
-	store.Spec.Registries, store.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1alpha1.SecretRef{{Name: "pull"}}
+func withLogin(status metav1.ConditionStatus, reason policy.Reason, message string, generation int64) *v1beta1.Store {
+	store := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "registry", Generation: 2}}
+	store.Spec.Registries, store.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.SecretRef{{Name: "pull"}}
 	if status != "" {
-		store.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: string(reason), Message: message, ObservedGeneration: generation}}
+		store.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: status, Reason: string(reason), Message: message, ObservedGeneration: generation}}
 	}
 	return store
 }
@@ -38,7 +38,7 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 		return r.Spec.ResourceAttributes.Verb != "watch"
 	}
 	for name, c := range map[string]struct {
-		now, next *v1alpha1.Store
+		now, next *v1beta1.Store
 		secret    bool // the cluster, or the change, has the Secret
 		unread    bool // the person may not read the Deployment
 		may       func(authorizationv1.LocalSubjectAccessReview) bool
@@ -65,12 +65,12 @@ func TestWhatTheServerMayNotReadIsNotUsed(t *testing.T) {
 			cmd := &cobra.Command{}
 			f.registerLive(cmd)
 			var states [2]live.State
-			for i, store := range []*v1alpha1.Store{c.now, c.next} {
+			for i, store := range []*v1beta1.Store{c.now, c.next} {
 				if i == 1 && store == nil {
 					store = c.now
 				}
 				if store != nil {
-					states[i].Objects.Resources = []v1alpha1.Object{store}
+					states[i].Objects.Resources = []v1beta1.Object{store}
 				}
 				if c.secret {
 					states[i].Objects.Secrets = []corev1.Secret{{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "pull"}}}

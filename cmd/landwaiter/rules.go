@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -41,7 +41,7 @@ func (r rules) verify(ctx context.Context, namespace verify.Namespace, ref image
 
 // knowsTenants reports whether it is known which Tenant a namespace belongs to.
 func (r rules) knowsTenants() bool {
-	return r.state == nil || !slices.ContainsFunc(r.state.Objects.Hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1alpha1.KindTenant })
+	return r.state == nil || !slices.ContainsFunc(r.state.Objects.Hidden, func(h resource.Hidden) bool { return h.Source.Kind == v1beta1.KindTenant })
 }
 
 // question is one image to judge.
@@ -229,9 +229,9 @@ func ofNamespaces(state live.State, problems []resource.Problem) []resource.Prob
 	for i := range state.Objects.Namespaces {
 		read[state.Objects.Namespaces[i].Name] = true
 	}
-	var tenants []*v1alpha1.Tenant
+	var tenants []*v1beta1.Tenant
 	for _, object := range state.Objects.Resources {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
 			tenants = append(tenants, tenant)
 		}
 	}
@@ -246,7 +246,7 @@ func ofNamespaces(state live.State, problems []resource.Problem) []resource.Prob
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(problems), func(p resource.Problem) bool {
-		return p.Source.Kind == v1alpha1.KindTenant && p.Reason == policy.ReasonNotFound && other[p.Source.Name]
+		return p.Source.Kind == v1beta1.KindTenant && p.Reason == policy.ReasonNotFound && other[p.Source.Name]
 	})
 }
 

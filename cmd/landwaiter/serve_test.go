@@ -168,7 +168,7 @@ func TestServeFollowsItsDirectory(t *testing.T) {
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "Verifier team-a/release")
 	})
 	t.Run("a mandatory policy holds at once", func(t *testing.T) {
-		s.write(t, "mandatory.yaml", "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: mandatory}\nspec:\n  scope: Mandatory\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
+		s.write(t, "mandatory.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: mandatory}\nspec:\n  scope: Mandatory\n  rules:\n  - images: [\"**\"]\n    require: [{anyOf: [release]}]\n")
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Denied, "ClusterVerificationPolicy mandatory")
 		require.NoError(t, os.Remove(filepath.Join(s.resources, "mandatory.yaml")))
 		s.becomes(t, "team-a", "shared/app:v1", gatekeeper.Allowed, "")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -180,7 +180,7 @@ func printableStatus(s live.Status) printedStatus {
 			without = append(without, string(n.Namespace))
 		}
 		if n.Cut {
-			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1alpha1.LabelReport))
+			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: not all of its reports were read: there are more with the label %s than Landwaiter writes", n.Namespace, v1beta1.LabelReport))
 		}
 		if n.LeftOut > 0 {
 			printed.Notes = append(printed.Notes, fmt.Sprintf("namespace %s: results for which its reports have no room: %d", n.Namespace, n.LeftOut))
@@ -272,7 +272,7 @@ func showAttention(s *screen, list []printedAttention) {
 	s.row("RESOURCE", "CONDITION", "REASON", "MESSAGE")
 	for _, a := range list {
 		said := "not " + a.Condition
-		if a.Condition == v1alpha1.ConditionExpiresSoon {
+		if a.Condition == v1beta1.ConditionExpiresSoon {
 			said = a.Condition
 		}
 		s.row(a.Source, said, a.Reason, cmp.Or(a.Message, "-"))
@@ -282,7 +282,7 @@ func showAttention(s *screen, list []printedAttention) {
 func (n printedNamespace) show(s *screen) {
 	s.line("NAMESPACE %s", n.Namespace)
 	var counts []string
-	for _, result := range []string{v1alpha1.ReportPass, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportError, v1alpha1.ReportFail} {
+	for _, result := range []string{v1beta1.ReportPass, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportError, v1beta1.ReportFail} {
 		if count := n.Counts[result]; count > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", count, result))
 		}
@@ -302,7 +302,7 @@ func (n printedNamespace) show(s *screen) {
 		s.row("not known", strings.Join(unknown, ", ")+": you may not read all that may apply")
 	}
 	mandatory := cmp.Or(strings.Join(n.Mandatory, ", "), "-")
-	if slices.Contains(n.Hidden, v1alpha1.KindClusterVerificationPolicy) {
+	if slices.Contains(n.Hidden, v1beta1.KindClusterVerificationPolicy) {
 		mandatory = "not known"
 	}
 	s.row("mandatory", mandatory)
@@ -327,7 +327,7 @@ func (n printedNamespace) show(s *screen) {
 func (n printedNamespace) unknown(kind string) bool {
 	kind = strings.TrimPrefix(kind, "Cluster")
 	return slices.ContainsFunc(n.Hidden, func(hidden string) bool {
-		return hidden == v1alpha1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
+		return hidden == v1beta1.KindTenant || strings.TrimPrefix(hidden, "Cluster") == kind
 	})
 }
 

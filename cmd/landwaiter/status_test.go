@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/isolation"
 	"github.com/landwaiter/landwaiter/pkg/live"
@@ -26,7 +26,7 @@ func shopStatus() live.Status {
 	}
 	return live.Status{Namespaces: []live.NamespaceStatus{{
 		Namespace: "iris-web", Counts: map[string]int{"pass": 3, "fail": 1}, Reported: true,
-		Rules: []compile.Choice{{Kind: v1alpha1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
+		Rules: []compile.Choice{{Kind: v1beta1.KindVerificationPolicy, Level: compile.LevelCluster, Applied: []policy.ObjectRef{{Kind: "ClusterVerificationPolicy", Name: "signed"}}}},
 		Running: []live.Running{{Workload: "Deployment/cart", Image: "registry.example.com/iris/cart:2", Result: "fail", Since: at("2026-11-20T10:00:00Z"),
 			Reason:      "ClusterVerificationPolicy signed requires a valid signature for release: no key of ClusterTrustStore keys verifies the signature",
 			Remediation: "have the signer's public key added to ClusterTrustStore keys, or sign the image with a key of it: cosign sign --key KEY --use-signing-config=false --tlog-upload=false registry.example.com/iris/cart@sha256:…"}},
@@ -48,7 +48,7 @@ func TestStatusPrintsWhatAPersonLooksFor(t *testing.T) {
 
 func TestStatusSaysWhatIsNotKnown(t *testing.T) {
 	status := shopStatus()
-	status.Namespaces[0].Hidden = []string{v1alpha1.KindTenant, v1alpha1.KindClusterVerificationPolicy}
+	status.Namespaces[0].Hidden = []string{v1beta1.KindTenant, v1beta1.KindClusterVerificationPolicy}
 	status.Namespaces[0].Ignored, status.Namespaces[0].Cut = 2, true
 	status.NoReports = true
 	status.Rights = []live.Right{{Verb: "list"}}

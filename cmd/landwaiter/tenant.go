@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
@@ -84,7 +84,7 @@ Tenant in it cannot be used, 69 the result cannot be written.`,
 	return cmd
 }
 
-func (f *exportFlags) export(tenant *v1alpha1.Tenant) ([]byte, error) {
+func (f *exportFlags) export(tenant *v1beta1.Tenant) ([]byte, error) {
 	if f.skipNamespace && f.as != exportFlux {
 		return nil, errors.New("--skip-namespace means nothing without --format=flux")
 	}

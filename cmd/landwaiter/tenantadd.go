@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -79,7 +79,7 @@ is wrong, 69 the Kubernetes API does not answer.`,
     --admin-group iris-green-admins --git-url https://github.com/example/iris-green
   landwaiter tenant add -f tenants/ --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			flags.demoSource = func() (*v1alpha1.TenantSource, error) { return demoSource(cmd.Context(), &admin) }
+			flags.demoSource = func() (*v1beta1.TenantSource, error) { return demoSource(cmd.Context(), &admin) }
 			tenants, err := flags.tenants(cmd, args)
 			if err != nil {
 				return err
@@ -118,10 +118,10 @@ is wrong, 69 the Kubernetes API does not answer.`,
 
 // addTenants applies Tenants, one after the other, and returns the ResourceQuotas that Kubernetes
 // has still to count.
-func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1alpha1.Tenant, replace, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
+func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine, tenants []*v1beta1.Tenant, replace, dryRun bool) (printed printedAdded, problems []operator.Problem, uncounted []policy.ObjectRef, err error) {
 	printed = printedAdded{DryRun: dryRun, Tenants: []printedTenantAdded{}}
 	for _, asked := range tenants {
-		if asked.Annotations[v1alpha1.AnnotationForm] == onboard.FormDemoShared {
+		if asked.Annotations[v1beta1.AnnotationForm] == onboard.FormDemoShared {
 			warnShared(cmd.ErrOrStderr(), asked.Name)
 		}
 		added, report, err := addTenant(ctx, engine, asked, replace)
@@ -141,7 +141,7 @@ func addTenants(ctx context.Context, cmd *cobra.Command, engine *operator.Engine
 }
 
 // addTenant applies one Tenant, or says why nothing of it was written.
-func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Tenant, replace bool) (printedTenantAdded, *operator.Report, error) {
+func addTenant(ctx context.Context, engine *operator.Engine, asked *v1beta1.Tenant, replace bool) (printedTenantAdded, *operator.Report, error) {
 	merged, live, err := engine.Merge(ctx, asked)
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
@@ -166,7 +166,7 @@ func addTenant(ctx context.Context, engine *operator.Engine, asked *v1alpha1.Ten
 	if err != nil {
 		return printedTenantAdded{}, nil, notApplied(err)
 	}
-	report.Outcomes = append([]operator.Outcome{{Object: clusterName(v1alpha1.KindTenant, saved.Name), Result: result}}, report.Outcomes...)
+	report.Outcomes = append([]operator.Outcome{{Object: clusterName(v1beta1.KindTenant, saved.Name), Result: result}}, report.Outcomes...)
 	return printedTenantAdded{Tenant: saved.Name, Home: saved.Spec.HomeNamespace, Members: report.Members,
 		Created: report.Count(operator.Created), Changed: report.Count(operator.Changed), Unchanged: report.Count(operator.Unchanged),
 		Removed: report.Count(operator.Removed), Released: report.Count(operator.Released),
@@ -212,17 +212,17 @@ func notApplied(err error) error {
 }
 
 // awaitTenants waits until the rules of Tenants are in force.
-func awaitTenants(ctx context.Context, c client.Client, tenants []*v1alpha1.Tenant) error {
+func awaitTenants(ctx context.Context, c client.Client, tenants []*v1beta1.Tenant) error {
 	for _, asked := range tenants {
-		tenant := &v1alpha1.Tenant{}
+		tenant := &v1beta1.Tenant{}
 		err := poll(ctx, func() (bool, error) {
 			err := c.Get(ctx, client.ObjectKeyFromObject(asked), tenant)
-			ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady)
+			ready := meta.FindStatusCondition(tenant.Status.Conditions, v1beta1.ConditionReady)
 			return err == nil && ready != nil && ready.Status == "True" && ready.ObservedGeneration == tenant.Generation, client.IgnoreNotFound(err)
 		})
 		if err != nil {
 			text := "nobody has written its condition Ready"
-			if ready := meta.FindStatusCondition(tenant.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			if ready := meta.FindStatusCondition(tenant.Status.Conditions, v1beta1.ConditionReady); ready != nil {
 				text = fmt.Sprintf("Ready is %s, %s: %s", ready.Status, ready.Reason, ready.Message)
 			}
 			return &exitError{code: exitDenied, err: fmt.Errorf("wait for Tenant %s: %w; %s", asked.Name, err, text)}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 )
 
@@ -22,18 +22,18 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 	namespace := func(name string, labels map[string]string) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 	}
-	asked := func(adopt bool, namespaces ...string) *v1alpha1.Tenant {
-		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "paym"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "paym", Namespaces: namespaces, Adopt: adopt}}
+	asked := func(adopt bool, namespaces ...string) *v1beta1.Tenant {
+		return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "paym"}, Spec: v1beta1.TenantSpec{HomeNamespace: "paym", Namespaces: namespaces, Adopt: adopt}}
 	}
 	accepts := interceptor.Funcs{Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
 		return nil
 	}}
 	pay := namespace("pay", nil)
 	c := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(accepts).WithObjects(asked(false),
-		namespace("paym", map[string]string{v1alpha1.LabelTenant: "paym"}), pay, namespace("pay2", nil)).Build()
+		namespace("paym", map[string]string{v1beta1.LabelTenant: "paym"}), pay, namespace("pay2", nil)).Build()
 	engine := operator.New(c, operator.Options{Adopt: true})
-	stored := func() v1alpha1.TenantSpec {
-		var tenant v1alpha1.Tenant
+	stored := func() v1beta1.TenantSpec {
+		var tenant v1beta1.Tenant
 		require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "paym"}, &tenant))
 		return tenant.Spec
 	}
@@ -45,7 +45,7 @@ func TestTheConsentOfAFlagIsForOneRunOnly(t *testing.T) {
 	require.Equal(t, []string{"pay"}, stored().Namespaces)
 	require.False(t, stored().Adopt, "the consent is not kept")
 
-	pay.Labels = map[string]string{v1alpha1.LabelTenant: "paym"} // as applying would
+	pay.Labels = map[string]string{v1beta1.LabelTenant: "paym"} // as applying would
 	require.NoError(t, c.Update(t.Context(), pay))
 	_, report, err = addTenant(t.Context(), engine, asked(false, "pay2"), false)
 	require.NoError(t, err)

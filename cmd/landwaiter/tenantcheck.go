@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/live"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -109,7 +109,7 @@ func (a *adminFlags) checkOwn(ctx context.Context, c client.Client, engine *oper
 		return nil, nil, fmt.Errorf("read ConfigMap %s of namespace %s: %w", resource.ShownName, namespace, err)
 	}
 	for _, object := range shown.Resources {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok && (name == "" || name == tenant.Name) {
+		if tenant, ok := object.(*v1beta1.Tenant); ok && (name == "" || name == tenant.Name) {
 			return engine.CheckOwn(ctx, tenant, string(namespace))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 )
 
@@ -159,17 +159,17 @@ type deleter struct {
 }
 
 func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printedDeleted, error) {
-	tenant := &v1alpha1.Tenant{}
+	tenant := &v1beta1.Tenant{}
 	err := d.client.Get(ctx, client.ObjectKey{Name: name}, tenant)
 	gone := apierrors.IsNotFound(err)
 	if err != nil && !gone {
 		return printedDeleted{}, unavailable(fmt.Errorf("get Tenant %s: %w", name, err))
 	}
 	if gone { // an earlier run may have left something
-		tenant = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{NamespaceReclaimPolicy: v1alpha1.NamespaceReclaimPolicyRetain}}
+		tenant = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain}}
 	}
 	if namespaces {
-		tenant.Spec.NamespaceReclaimPolicy = v1alpha1.NamespaceReclaimPolicyDeleteCreated
+		tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
 	}
 	if !gone && slices.Contains(tenant.Finalizers, operator.Finalizer) && !d.dryRun {
 		return d.byOperator(ctx, tenant, namespaces)
@@ -185,7 +185,7 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 		if err := d.remove(ctx, tenant); err != nil {
 			return printedDeleted{}, err
 		}
-		deletion.Outcomes = append(deletion.Outcomes, operator.Outcome{Object: clusterName(v1alpha1.KindTenant, name), Result: operator.Removed})
+		deletion.Outcomes = append(deletion.Outcomes, operator.Outcome{Object: clusterName(v1beta1.KindTenant, name), Result: operator.Removed})
 	}
 	if !d.dryRun {
 		if err := d.ended(ctx, deletion.Deleted); err != nil {
@@ -196,7 +196,7 @@ func (d *deleter) run(ctx context.Context, name string, namespaces bool) (printe
 }
 
 // remove deletes the Tenant itself.
-func (d *deleter) remove(ctx context.Context, tenant *v1alpha1.Tenant) error {
+func (d *deleter) remove(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if d.dryRun {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (d *deleter) remove(ctx context.Context, tenant *v1alpha1.Tenant) error {
 }
 
 // objects takes away what the Tenant stands for, and waits for finalizers.
-func (d *deleter) objects(ctx context.Context, tenant *v1alpha1.Tenant) (*operator.Deletion, error) {
+func (d *deleter) objects(ctx context.Context, tenant *v1beta1.Tenant) (*operator.Deletion, error) {
 	var total operator.Deletion
 	err := poll(ctx, func() (bool, error) {
 		deletion, err := d.engine.Delete(ctx, tenant)
@@ -237,7 +237,7 @@ func (d *deleter) objects(ctx context.Context, tenant *v1alpha1.Tenant) (*operat
 }
 
 // byOperator deletes a Tenant and waits until the operator has done the rest.
-func (d *deleter) byOperator(ctx context.Context, tenant *v1alpha1.Tenant, namespaces bool) (printedDeleted, error) {
+func (d *deleter) byOperator(ctx context.Context, tenant *v1beta1.Tenant, namespaces bool) (printedDeleted, error) {
 	if namespaces {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"namespaceReclaimPolicy":"DeleteCreated"}}`))
 		if err := d.client.Patch(ctx, tenant.DeepCopy(), patch, client.FieldOwner(operator.FieldManager)); err != nil {
@@ -252,7 +252,7 @@ func (d *deleter) byOperator(ctx context.Context, tenant *v1alpha1.Tenant, names
 	if err := d.client.Delete(ctx, tenant); client.IgnoreNotFound(err) != nil {
 		return printedDeleted{}, notApplied(fmt.Errorf("delete Tenant %s: %w", tenant.Name, err))
 	}
-	live := &v1alpha1.Tenant{}
+	live := &v1beta1.Tenant{}
 	err = poll(ctx, func() (bool, error) {
 		err := d.client.Get(ctx, client.ObjectKeyFromObject(tenant), live)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
@@ -277,7 +277,7 @@ func (d *deleter) ended(ctx context.Context, namespaces []string) error {
 	return nil
 }
 
-func printableDeletion(tenant *v1alpha1.Tenant, d *operator.Deletion) printedDeleted {
+func printableDeletion(tenant *v1beta1.Tenant, d *operator.Deletion) printedDeleted {
 	same := func(name string) string { return name }
 	return printedDeleted{Tenant: tenant.Name, NamespaceReclaimPolicy: string(tenant.Spec.NamespaceReclaimPolicy), Removed: d.Count(operator.Removed),
 		Deleted: mapped(d.Deleted, same), Kept: mapped(d.Kept, same), Adopted: mapped(d.Adopted, same), Objects: mapped(d.Outcomes, printableOutcome)}

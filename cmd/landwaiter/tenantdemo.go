@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 )
 
 // demoSource returns the source that the demo's bootstrap makes, to be copied into the
 // home of a Tenant: with Flux locked down, no namespace may use the source of another.
-func demoSource(ctx context.Context, admin *adminFlags) (*v1alpha1.TenantSource, error) {
+func demoSource(ctx context.Context, admin *adminFlags) (*v1beta1.TenantSource, error) {
 	const where = onboard.DemoNamespace + "/" + onboard.DemoSource
 	c, _, err := admin.connect(operator.Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func demoSource(ctx context.Context, admin *adminFlags) (*v1alpha1.TenantSource,
 	if url == "" || branch == "" || private {
 		return nil, fmt.Errorf("GitRepository %s cannot be copied, because it has a secretRef or names no branch: use --git-url, --git-branch and --git-secret", where)
 	}
-	return &v1alpha1.TenantSource{URL: url, Branch: branch}, nil
+	return &v1beta1.TenantSource{URL: url, Branch: branch}, nil
 }
 
 // warnShared says what a shared source needs.

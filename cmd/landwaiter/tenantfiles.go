@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 )
 
 // tenantFiles are the Tenants in files, and the namespaces that are declared there.
 type tenantFiles struct {
-	tenants    []*v1alpha1.Tenant
+	tenants    []*v1beta1.Tenant
 	namespaces []corev1.Namespace
 }
 
@@ -26,13 +26,13 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 		return tenantFiles{}, err
 	}
 	for _, problem := range files.Problems {
-		if problem.Source.Kind == v1alpha1.KindTenant || problem.Source.Kind == configdir.KindFile {
+		if problem.Source.Kind == v1beta1.KindTenant || problem.Source.Kind == configdir.KindFile {
 			return tenantFiles{}, fmt.Errorf("%s: %s", problem.Source, problem.Message)
 		}
 	}
 	found := tenantFiles{namespaces: files.Objects.Namespaces}
 	for _, object := range files.Objects.Resources {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
 			found.tenants = append(found.tenants, tenant)
 		}
 	}
@@ -40,7 +40,7 @@ func readTenants(cmd *cobra.Command, paths []string) (tenantFiles, error) {
 }
 
 // pickTenant returns the Tenant of a name, or the only one if no name is given.
-func pickTenant(tenants []*v1alpha1.Tenant, name string) (*v1alpha1.Tenant, error) {
+func pickTenant(tenants []*v1beta1.Tenant, name string) (*v1beta1.Tenant, error) {
 	var names []string
 	for _, tenant := range tenants {
 		if tenant.Name == name || name == "" && len(tenants) == 1 {

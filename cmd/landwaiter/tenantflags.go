@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
@@ -35,7 +35,7 @@ type tenantFlags struct {
 	files                               []string
 	// demoSource finds the demo's own repository. It is nil for commands without a
 	// cluster.
-	demoSource func() (*v1alpha1.TenantSource, error)
+	demoSource func() (*v1beta1.TenantSource, error)
 }
 
 // register declares the flags that describe a Tenant.
@@ -70,7 +70,7 @@ func (f *tenantFlags) register(cmd *cobra.Command) {
 
 // tenant returns the one Tenant that arguments and flags, or a file, describe, as
 // [onboard.Complete] checks it, but without its defaults.
-func (f *tenantFlags) tenant(cmd *cobra.Command, args []string) (*v1alpha1.Tenant, error) {
+func (f *tenantFlags) tenant(cmd *cobra.Command, args []string) (*v1beta1.Tenant, error) {
 	tenants, err := f.tenants(cmd, args)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (f *tenantFlags) tenant(cmd *cobra.Command, args []string) (*v1alpha1.Tenan
 
 // tenants is [tenantFlags.tenant] for a command that takes all Tenants of a file if no
 // name is given.
-func (f *tenantFlags) tenants(cmd *cobra.Command, args []string) ([]*v1alpha1.Tenant, error) {
+func (f *tenantFlags) tenants(cmd *cobra.Command, args []string) ([]*v1beta1.Tenant, error) {
 	name, err := f.name(cmd, args)
 	if err != nil {
 		return nil, err
@@ -97,13 +97,13 @@ func (f *tenantFlags) tenants(cmd *cobra.Command, args []string) ([]*v1alpha1.Te
 	return tenants, nil
 }
 
-func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1alpha1.Tenant, error) {
+func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1beta1.Tenant, error) {
 	if flag := f.emptied(cmd); flag != "" {
 		return nil, fmt.Errorf("--%s is empty: give it a value, or leave it out", flag)
 	}
 	if len(f.files) == 0 {
 		tenant, err := f.fromFlags(name)
-		return []*v1alpha1.Tenant{tenant}, err
+		return []*v1beta1.Tenant{tenant}, err
 	}
 	if flag := f.spare(cmd); flag != "" {
 		return nil, fmt.Errorf("--%s and --filename both describe the Tenant: write it into the file, or leave out --filename", flag)
@@ -116,7 +116,7 @@ func (f *tenantFlags) described(cmd *cobra.Command, name string) ([]*v1alpha1.Te
 		return found.tenants, nil
 	}
 	tenant, err := pickTenant(found.tenants, name)
-	return []*v1alpha1.Tenant{tenant}, err
+	return []*v1beta1.Tenant{tenant}, err
 }
 
 // name is that of the Tenant; a file may tell it.
@@ -170,7 +170,7 @@ func (f *tenantFlags) emptied(cmd *cobra.Command) (found string) {
 	return found
 }
 
-func (f *tenantFlags) fromFlags(name string) (*v1alpha1.Tenant, error) {
+func (f *tenantFlags) fromFlags(name string) (*v1beta1.Tenant, error) {
 	if f.home != "" && f.demoNamespace != "" && f.home != f.demoNamespace {
 		return nil, fmt.Errorf("--home-namespace=%s and --tenant-namespace=%s are two homes for one Tenant: use one", f.home, f.demoNamespace)
 	}
@@ -183,21 +183,21 @@ func (f *tenantFlags) fromFlags(name string) (*v1alpha1.Tenant, error) {
 		return nil, err
 	}
 	home := firstOf(f.home, f.demoNamespace, name)
-	level := v1alpha1.PodSecurity(f.podSecurity)
+	level := v1beta1.PodSecurity(f.podSecurity)
 	if f.demoNamespace != "" && level == "" {
-		level = v1alpha1.PodSecurityBaseline // the demo's pod runs as root
+		level = v1beta1.PodSecurityBaseline // the demo's pod runs as root
 	}
-	return &v1alpha1.Tenant{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindTenant},
+	return &v1beta1.Tenant{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTenant},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: f.form()},
-		Spec: v1alpha1.TenantSpec{
+		Spec: v1beta1.TenantSpec{
 			HomeNamespace: home, Namespaces: slices.DeleteFunc(slices.Clone(f.namespaces), func(n string) bool { return n == home }), NamespacePrefix: f.prefix,
-			Adopt: f.adopt, NamespaceReclaimPolicy: v1alpha1.NamespaceReclaimPolicy(f.namespaceReclaimPolicy),
-			Access:     v1alpha1.TenantAccess{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
+			Adopt: f.adopt, NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicy(f.namespaceReclaimPolicy),
+			Access:     v1beta1.TenantAccess{Admins: groupSubjects(f.admins), Developers: groupSubjects(f.developers), Viewers: groupSubjects(f.viewers)},
 			Reconciler: reconciler,
-			Isolation: v1alpha1.TenantIsolation{PodSecurity: level, Network: v1alpha1.NetworkIsolation(f.network),
+			Isolation: v1beta1.TenantIsolation{PodSecurity: level, Network: v1beta1.NetworkIsolation(f.network),
 				Quota: quota, Registries: f.registries},
-			Verification: v1alpha1.TenantVerification{PolicyLevel: v1alpha1.PolicyLevel(f.policyLevel)},
+			Verification: v1beta1.TenantVerification{PolicyLevel: v1beta1.PolicyLevel(f.policyLevel)},
 		},
 	}, nil
 }
@@ -208,25 +208,25 @@ func (f *tenantFlags) form() map[string]string {
 	case f.demoNamespace == "":
 		return nil
 	case f.sharedSource:
-		return map[string]string{v1alpha1.AnnotationForm: onboard.FormDemoShared}
+		return map[string]string{v1beta1.AnnotationForm: onboard.FormDemoShared}
 	}
-	return map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}
+	return map[string]string{v1beta1.AnnotationForm: onboard.FormDemo}
 }
 
 // reconciler is nil if no flag asks for a Git account.
-func (f *tenantFlags) reconciler(name string) (*v1alpha1.TenantReconciler, error) {
+func (f *tenantFlags) reconciler(name string) (*v1beta1.TenantReconciler, error) {
 	source, err := f.source()
 	if err != nil {
 		return nil, err
 	}
-	reconciler := &v1alpha1.TenantReconciler{ServiceAccount: firstOf(f.serviceAccount, f.demoNamespace), ClusterRole: f.clusterRole,
+	reconciler := &v1beta1.TenantReconciler{ServiceAccount: firstOf(f.serviceAccount, f.demoNamespace), ClusterRole: f.clusterRole,
 		CreateNamespaces: f.createNamespaces, Path: f.path, Source: source}
-	variables := map[string]v1alpha1.Variable{}
+	variables := map[string]v1beta1.Variable{}
 	if f.demoNamespace != "" {
 		variables, reconciler.Path = onboard.DemoVariables(name), firstOf(f.path, onboard.DemoPath)
 	}
 	for key, value := range f.variables {
-		variables[key] = v1alpha1.Variable(value)
+		variables[key] = v1beta1.Variable(value)
 	}
 	if len(variables) > 0 {
 		reconciler.Variables = variables
@@ -238,16 +238,16 @@ func (f *tenantFlags) reconciler(name string) (*v1alpha1.TenantReconciler, error
 }
 
 // source is nil if Flux fetches nothing for this Tenant alone.
-func (f *tenantFlags) source() (*v1alpha1.TenantSource, error) {
+func (f *tenantFlags) source() (*v1beta1.TenantSource, error) {
 	switch {
 	case f.sharedSource && f.demoNamespace == "":
 		return nil, errors.New("--shared-source means nothing without --tenant-namespace")
 	case f.sharedSource && f.gitURL != "":
 		return nil, errors.New("--shared-source and --git-url are two sources for one Tenant: use one")
 	case f.gitURL != "":
-		source := &v1alpha1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
+		source := &v1beta1.TenantSource{URL: f.gitURL, Branch: f.gitBranch}
 		if f.gitSecret != "" {
-			source.SecretRef = &v1alpha1.SecretRef{Name: f.gitSecret}
+			source.SecretRef = &v1beta1.SecretRef{Name: f.gitSecret}
 		}
 		return source, nil
 	}
@@ -284,10 +284,10 @@ func parseQuota(amounts map[string]string) (map[corev1.ResourceName]resource.Qua
 	return quota, nil
 }
 
-func groupSubjects(names []string) []v1alpha1.TenantSubject {
-	var people []v1alpha1.TenantSubject
+func groupSubjects(names []string) []v1beta1.TenantSubject {
+	var people []v1beta1.TenantSubject
 	for _, name := range names {
-		people = append(people, v1alpha1.TenantSubject{Kind: v1alpha1.SubjectGroup, Name: name})
+		people = append(people, v1beta1.TenantSubject{Kind: v1beta1.SubjectGroup, Name: name})
 	}
 	return people
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
 )
 
@@ -56,7 +56,7 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 		return nil, err
 	}
 	if source.SecretRef == nil {
-		source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
+		source.SecretRef = &v1beta1.SecretRef{Name: defaultLogin}
 	}
 	switch {
 	case f.recipient != "" && f.recipient != platform.SOPSAge:
@@ -85,7 +85,7 @@ func (f *loginFlags) prepare(cmd *cobra.Command, repo string, platform scaffold.
 }
 
 // source is the repository that the login is for.
-func (f *loginFlags) source(tenant *v1alpha1.Tenant) (*v1alpha1.TenantSource, error) {
+func (f *loginFlags) source(tenant *v1beta1.Tenant) (*v1beta1.TenantSource, error) {
 	if tenant.Spec.Reconciler == nil || tenant.Spec.Reconciler.Source == nil {
 		return nil, errors.New("--git-auth needs --git-url: the repository that the login is for")
 	}
@@ -127,7 +127,7 @@ func (f *loginFlags) keep(repo string, platform scaffold.Platform, team *scaffol
 		team.Auth, f.kept = text, filepath.Join(repo, filepath.FromSlash(file.Path))
 	}
 	if r := team.Tenant.Spec.Reconciler; team.Auth != "" && r != nil && r.Source != nil && r.Source.SecretRef == nil {
-		r.Source.SecretRef = &v1alpha1.SecretRef{Name: defaultLogin}
+		r.Source.SecretRef = &v1beta1.SecretRef{Name: defaultLogin}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -58,7 +58,7 @@ written.`,
 
 // members returns a Tenant, and the names of its namespaces if its prefix does not tell
 // them: where another Tenant holds a namespace with the prefix.
-func (f *tenantRedisFlags) members(cmd *cobra.Command, args []string) (*v1alpha1.Tenant, []string, error) {
+func (f *tenantRedisFlags) members(cmd *cobra.Command, args []string) (*v1beta1.Tenant, []string, error) {
 	name, err := f.name(cmd, args)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func (f *tenantRedisFlags) members(cmd *cobra.Command, args []string) (*v1alpha1
 	}
 	all := resource.NewTenants(found.tenants)
 	if conflict := all.Conflict(tenant); conflict != "" {
-		return nil, nil, fmt.Errorf("%s %s would be shown the verdicts of another: %s", v1alpha1.KindTenant, tenant.Name, conflict)
+		return nil, nil, fmt.Errorf("%s %s would be shown the verdicts of another: %s", v1beta1.KindTenant, tenant.Name, conflict)
 	}
 	for _, other := range found.tenants {
 		if other != tenant && takes(other, tenant.Spec.NamespacePrefix) {
@@ -100,7 +100,7 @@ func (f *tenantRedisFlags) find(cmd *cobra.Command) (tenantFiles, error) {
 	if err != nil {
 		return tenantFiles{}, err
 	}
-	var tenants v1alpha1.TenantList
+	var tenants v1beta1.TenantList
 	var namespaces corev1.NamespaceList
 	for _, list := range []client.ObjectList{&tenants, &namespaces} {
 		if err := c.List(cmd.Context(), list); err != nil {
@@ -115,7 +115,7 @@ func (f *tenantRedisFlags) find(cmd *cobra.Command) (tenantFiles, error) {
 }
 
 // takes reports whether a Tenant lists a namespace that begins with the prefix of another.
-func takes(tenant *v1alpha1.Tenant, prefix string) bool {
+func takes(tenant *v1beta1.Tenant, prefix string) bool {
 	for _, namespace := range append([]string{tenant.Spec.HomeNamespace}, tenant.Spec.Namespaces...) {
 		if prefix != "" && strings.HasPrefix(namespace, prefix) {
 			return true

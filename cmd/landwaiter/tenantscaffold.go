@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
 )
@@ -93,7 +93,7 @@ command line is wrong, 69 a file cannot be read or written.`,
 }
 
 // intoPlatform writes a team's part of the platform's repository.
-func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1alpha1.Tenant) error {
+func (f *scaffoldFlags) intoPlatform(cmd *cobra.Command, tenant *v1beta1.Tenant) error {
 	for flag, given := range map[string]bool{"layout": f.layout != "", "signing-key": f.signingKey != "", "images": f.images != ""} {
 		if given {
 			return fmt.Errorf("--%s means nothing with --repo: it is for the team's own repository", flag)
@@ -166,7 +166,7 @@ func checkPlaces(cmd *cobra.Command, layout scaffold.Layout) error {
 
 // addedTo adds what flags say to the Tenant that the tree has, and returns its file; a file
 // of the user replaces it.
-func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1alpha1.Tenant) (tenant *v1alpha1.Tenant, from string, err error) {
+func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1beta1.Tenant) (tenant *v1beta1.Tenant, from string, err error) {
 	if len(f.files) > 0 {
 		return asked, "", nil
 	}
@@ -197,7 +197,7 @@ func (f *scaffoldFlags) addedTo(cmd *cobra.Command, asked *v1alpha1.Tenant) (ten
 }
 
 // ownRepository writes the team's own repository.
-func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1alpha1.Tenant) error {
+func (f *scaffoldFlags) ownRepository(cmd *cobra.Command, tenant *v1beta1.Tenant) error {
 	for flag, given := range map[string]bool{"git-auth": f.kind != "", "shared": f.app.Shared} {
 		if given {
 			return fmt.Errorf("--%s means nothing with --tenant-repo: it is for the platform's repository", flag)

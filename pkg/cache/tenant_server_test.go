@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -39,17 +39,17 @@ func TestRedisRulesOfATenant(t *testing.T) {
 	admin := redis.NewClient(&redis.Options{Addr: server.Address(), Username: "admin", Password: "admin", DisableIdentity: true})
 	defer admin.Close()
 	for name, c := range map[string]struct {
-		spec    v1alpha1.TenantSpec
+		spec    v1beta1.TenantSpec
 		members []string
 		reaches []string
 	}{
-		"listed":             {spec: v1alpha1.TenantSpec{HomeNamespace: "iris", Namespaces: []string{"greenhouse"}}, reaches: []string{"iris", "greenhouse"}},
-		"prefixed":           {spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green", NamespacePrefix: "iris-green-"}, reaches: []string{"iris-green", "iris-green-web"}},
-		"wide":               {spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, reaches: []string{"iris", "iris-green", "iris-green-web", "iris-greenhouse", "iris-x"}},
-		"one-has-a-neighbor": {spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, members: []string{"iris", "iris-x"}, reaches: []string{"iris", "iris-x"}},
+		"listed":             {spec: v1beta1.TenantSpec{HomeNamespace: "iris", Namespaces: []string{"greenhouse"}}, reaches: []string{"iris", "greenhouse"}},
+		"prefixed":           {spec: v1beta1.TenantSpec{HomeNamespace: "iris-green", NamespacePrefix: "iris-green-"}, reaches: []string{"iris-green", "iris-green-web"}},
+		"wide":               {spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, reaches: []string{"iris", "iris-green", "iris-green-web", "iris-greenhouse", "iris-x"}},
+		"one-has-a-neighbor": {spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}, members: []string{"iris", "iris-x"}, reaches: []string{"iris", "iris-x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenant := &v1alpha1.Tenant{Spec: c.spec}
+			tenant := &v1beta1.Tenant{Spec: c.spec}
 			tenant.Name = name
 			for _, line := range onboard.RedisACL(tenant, c.members) {
 				var words []any

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -86,7 +86,7 @@ type excess struct {
 
 // accountOf returns whose quota a namespace uses: that of tenant, which holds it, unless that
 // is nil or a ClusterQuota lists the namespace itself.
-func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1alpha1.Tenant) verify.Account {
+func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1beta1.Tenant) verify.Account {
 	account := namespace.Account()
 	if _, own := s.cluster.quotas[account]; own || tenant == nil {
 		return account
@@ -97,7 +97,7 @@ func (s *Snapshot) accountOf(namespace verify.Namespace, tenant *v1alpha1.Tenant
 // excesses adds the namespaces of a Tenant's account that are past its limits to found. It is a
 // pure function of what they weigh, so that every replica agrees, whatever changed first. Of
 // namespaces whose specs are past a limit nobody knows all specs: they weigh nothing.
-func (s *Snapshot) excesses(tenant *v1alpha1.Tenant, found map[verify.Namespace]excess) {
+func (s *Snapshot) excesses(tenant *v1beta1.Tenant, found map[verify.Namespace]excess) {
 	for i := range measures {
 		m := measure(i)
 		weight := func(n verify.Namespace) int {
@@ -121,7 +121,7 @@ func (s *Snapshot) excesses(tenant *v1alpha1.Tenant, found map[verify.Namespace]
 // past returns those of all namespaces of a Tenant that do not fit into a limit of its account
 // together. Home comes first, because its rules hold in the others, then those that weigh
 // least: none loses its rules to one that weighs more.
-func (s *Snapshot) past(tenant *v1alpha1.Tenant, all []verify.Namespace, limit int, weight func(verify.Namespace) int) []verify.Namespace {
+func (s *Snapshot) past(tenant *v1beta1.Tenant, all []verify.Namespace, limit int, weight func(verify.Namespace) int) []verify.Namespace {
 	if total(all, weight) <= limit {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *Snapshot) settle(namespaces iter.Seq[verify.Namespace], excesses map[ve
 // settleAll is settle for every namespace. It only ranks the namespaces of Tenants that are past
 // a limit: it runs at each change of the cluster.
 func (s *Snapshot) settleAll() {
-	sums := map[*v1alpha1.Tenant]load{}
+	sums := map[*v1beta1.Tenant]load{}
 	for namespace, l := range s.levels {
 		if l.load != (load{}) {
 			if tenant := s.tenants.Holder(string(namespace)); tenant != nil {

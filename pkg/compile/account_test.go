@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -25,7 +25,7 @@ import (
 )
 
 // content is what the snapshots of these tests are compiled from.
-type content map[verify.Namespace][]v1alpha1.Object
+type content map[verify.Namespace][]v1beta1.Object
 
 // objects returns the content of some levels.
 func (c content) objects(levels ...verify.Namespace) resource.Objects {
@@ -46,31 +46,31 @@ func (c content) compiled() *compile.Snapshot {
 }
 
 // tenantOf is a Tenant with a prefix.
-func tenantOf(name string, members ...string) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
+func tenantOf(name string, members ...string) *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, members, name+"-"
 	return tenant
 }
 
 // weighing is a namespace that allows images of its own name and weighs about so many MiB: 2 KiB
 // less for each, and 7 KiB for the policy. Its Verifiers are broken, so that it is compiled soon.
-func weighing(namespace string, mib int) []v1alpha1.Object {
-	lax := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lax"}}
-	lax.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{namespace + ".example.com/**"}, Action: v1alpha1.RuleActionAllow}}
-	list := []v1alpha1.Object{lax}
+func weighing(namespace string, mib int) []v1beta1.Object {
+	lax := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lax"}}
+	lax.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{namespace + ".example.com/**"}, Action: v1beta1.RuleActionAllow}}
+	list := []v1beta1.Object{lax}
 	for i := range mib {
-		heavy := &v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("heavy-", i)}}
-		heavy.Spec.Type, heavy.Spec.Attestation = "None", &v1alpha1.AttestationVerifier{Expression: strings.Repeat("x", 7616)}
+		heavy := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint("heavy-", i)}}
+		heavy.Spec.Type, heavy.Spec.Attestation = "None", &v1beta1.AttestationVerifier{Expression: strings.Repeat("x", 7616)}
 		list = append(list, heavy)
 	}
 	return list
 }
 
 // exceptionsOf are n exceptions of a namespace, each with so many images.
-func exceptionsOf(namespace string, n, images int) []v1alpha1.Object {
-	var list []v1alpha1.Object
+func exceptionsOf(namespace string, n, images int) []v1beta1.Object {
+	var list []v1beta1.Object
 	for i := range n {
-		x := &v1alpha1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("x%02d", i), CreationTimestamp: metav1.NewTime(born)}}
+		x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("x%02d", i), CreationTimestamp: metav1.NewTime(born)}}
 		x.Spec.Reason, x.Spec.Until = "OPS-1", born.Add(time.Hour).Format(time.RFC3339)
 		for j := range images {
 			x.Spec.Images = append(x.Spec.Images, fmt.Sprintf("x.example.com/%s/%d/%d", namespace, i, j))
@@ -81,12 +81,12 @@ func exceptionsOf(namespace string, n, images int) []v1alpha1.Object {
 }
 
 // delegating are n ClusterExceptions for the Exceptions of a Tenant.
-func delegating(tenant string, n int) []v1alpha1.Object {
-	var list []v1alpha1.Object
+func delegating(tenant string, n int) []v1beta1.Object {
+	var list []v1beta1.Object
 	for i := range n {
-		x := &v1alpha1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("d%02d", i), CreationTimestamp: metav1.NewTime(born)}}
+		x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("d%02d", i), CreationTimestamp: metav1.NewTime(born)}}
 		x.Spec.Reason, x.Spec.Until = "OPS-1", born.Add(2*time.Hour).Format(time.RFC3339)
-		x.Spec.Delegate = &v1alpha1.ExceptionDelegation{Images: []string{"x.example.com/**"}, Tenants: []string{tenant}}
+		x.Spec.Delegate = &v1beta1.ExceptionDelegation{Images: []string{"x.example.com/**"}, Tenants: []string{tenant}}
 		list = append(list, x)
 	}
 	return list
@@ -136,8 +136,8 @@ func BenchmarkAStartWithAHeavyTenant(b *testing.B) {
 	for i := range 64 {
 		name := fmt.Sprintf("iris-%02d", i)
 		for j := range 140 {
-			p := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("p", j)}}
-			p.Spec.Rules = []v1alpha1.PolicyRule{{Images: slices.Repeat([]string{"r.io/" + strings.Repeat("a/", 30) + "*"}, 64), Action: v1alpha1.RuleActionDeny}}
+			p := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("p", j)}}
+			p.Spec.Rules = []v1beta1.PolicyRule{{Images: slices.Repeat([]string{"r.io/" + strings.Repeat("a/", 30) + "*"}, 64), Action: v1beta1.RuleActionDeny}}
 			c[verify.Namespace(name)] = append(c[verify.Namespace(name)], p)
 		}
 	}
@@ -178,7 +178,7 @@ func TestTheNamespacesOfATenantHaveOneLimitTogetherAndTheHeaviestAreDenied(t *te
 	for _, change := range []struct {
 		name   string
 		of     verify.Namespace
-		to     []v1alpha1.Object
+		to     []v1beta1.Object
 		denied []verify.Namespace // of Tenant iris
 	}{
 		{"a light one grows, and the heaviest are denied", "iris-b", weighing("iris-b", 6), []verify.Namespace{"iris-a", "iris-e"}},
@@ -232,18 +232,18 @@ func TestOnlyWhatAnAdminSaysGivesANamespaceALimitOfItsOwn(t *testing.T) {
 	}
 	s := c.compiled()
 	require.Equal(t, all[:4], served(t, s, all...))
-	quota := &v1alpha1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
+	quota := &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
 	quota.Spec.Namespaces, quota.Spec.MaxInFlight = []string{"iris-b"}, 70
 	older := tenantOf("rose", "iris-b")
 	older.CreationTimestamp = metav1.NewTime(born)
 	younger := tenantOf("iris")
 	younger.CreationTimestamp = metav1.NewTime(soon)
-	for name, cluster := range map[string][]v1alpha1.Object{"its own account": {tenantOf("iris"), quota}, "another Tenant": {younger, older}, "no Tenant": nil} {
+	for name, cluster := range map[string][]v1beta1.Object{"its own account": {tenantOf("iris"), quota}, "another Tenant": {younger, older}, "no Tenant": nil} {
 		c[verify.Cluster] = cluster
 		next, _ := s.WithCluster(c.objects(verify.Cluster), nil)
 		same(t, c.compiled(), next)
 		require.Empty(t, next.For("iris-d").Layers[0].Broken, name)
-		back, _ := next.WithCluster(resource.Objects{Resources: []v1alpha1.Object{tenantOf("iris")}}, nil)
+		back, _ := next.WithCluster(resource.Objects{Resources: []v1beta1.Object{tenantOf("iris")}}, nil)
 		require.Equal(t, all[:4], served(t, back, all...), name)
 	}
 }
@@ -277,38 +277,38 @@ func TestTheExceptionsOfATenantHaveOneLimitTogetherAndDenyNothing(t *testing.T) 
 }
 
 // drawNamespace generates the resources of one of some namespaces, around all limits.
-func drawNamespace(rt *rapid.T, namespaces []string) (verify.Namespace, []v1alpha1.Object) {
+func drawNamespace(rt *rapid.T, namespaces []string) (verify.Namespace, []v1beta1.Object) {
 	name := rapid.SampledFrom(namespaces).Draw(rt, "namespace")
 	list := weighing(name, rapid.SampledFrom([]int{0, 0, 5, 7, 8, 9}).Draw(rt, "MiB"))
 	if n := rapid.SampledFrom([]int{0, 1, 64}).Draw(rt, "exceptions"); n > 0 {
 		list = append(list, exceptionsOf(name, n, rapid.SampledFrom([]int{1, 12, 18}).Draw(rt, "images"))...)
 	}
 	for i := range rapid.SampledFrom([]int{0, 1, 60}).Draw(rt, "Verifiers") { // they weigh what the key does that they share
-		v := &v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("v", i)}}
-		v.Spec.Type = v1alpha1.VerifierTypeCosign
-		v.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Kind: v1alpha1.TrustStoreKindClusterTrustStore, Name: "shared"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+		v := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("v", i)}}
+		v.Spec.Type = v1beta1.VerifierTypeCosign
+		v.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Kind: v1beta1.TrustStoreKindClusterTrustStore, Name: "shared"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 		list = append(list, v)
 	}
 	return verify.Namespace(name), list
 }
 
 // drawCluster generates resources of the cluster that change accounts, weights and exceptions.
-func drawCluster(rt *rapid.T, key string) []v1alpha1.Object {
+func drawCluster(rt *rapid.T, key string) []v1beta1.Object {
 	list := delegating("iris", rapid.IntRange(0, 2).Draw(rt, "delegations"))
 	for _, name := range []string{"iris", "rose"} {
 		if rapid.IntRange(0, 3).Draw(rt, name) > 0 {
 			tenant := tenantOf(name, rapid.SampledFrom([][]string{nil, {"shop"}, {"iris-b"}}).Draw(rt, "members")...)
-			tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1alpha1.PolicyLevel{"", v1alpha1.PolicyLevelTenant}).Draw(rt, "decides")
+			tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1beta1.PolicyLevel{"", v1beta1.PolicyLevelTenant}).Draw(rt, "decides")
 			list = append(list, tenant)
 		}
 	}
 	if n := rapid.SampledFrom([]int{0, 1, 16}).Draw(rt, "keys"); n > 0 {
-		shared := &v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
-		shared.Spec.Type, shared.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, strings.Repeat(key, n)
+		shared := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
+		shared.Spec.Type, shared.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, strings.Repeat(key, n)
 		list = append(list, shared)
 	}
 	if rapid.Bool().Draw(rt, "quota") {
-		quota := &v1alpha1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
+		quota := &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}}
 		quota.Spec.Namespaces, quota.Spec.MaxInFlight = []string{"iris-a"}, 70
 		list = append(list, quota)
 	}
@@ -342,7 +342,7 @@ func TestAHistoryOfChangesIsAsIfEverythingWereCompiled(t *testing.T) {
 				delete(c, changed)
 				s, _ = s.With(changed, resource.Objects{}, nil)
 			default:
-				var list []v1alpha1.Object
+				var list []v1beta1.Object
 				changed, list = drawNamespace(rt, namespaces)
 				c[changed] = list
 				s, _ = s.With(changed, c.objects(changed), nil)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -29,7 +29,7 @@ func breakGlassAnnotations(all map[string]string) map[string]string {
 
 // BreakGlassAnnotations returns the annotations of a Namespace that compiling reads.
 func BreakGlassAnnotations() []string {
-	return []string{v1alpha1.AnnotationBreakGlassFrom, v1alpha1.AnnotationBreakGlassUntil, v1alpha1.AnnotationBreakGlassReason, v1alpha1.AnnotationBreakGlassOverrideMandatory}
+	return []string{v1beta1.AnnotationBreakGlassFrom, v1beta1.AnnotationBreakGlassUntil, v1beta1.AnnotationBreakGlassReason, v1beta1.AnnotationBreakGlassOverrideMandatory}
 }
 
 // breakGlass compiles break-glass of a namespace. While something is wrong with it, it
@@ -51,21 +51,21 @@ func breakGlassOf(source policy.ObjectRef, annotations map[string]string, most t
 	if most <= 0 {
 		return nil, errors.New("serve runs without --break-glass; ask a cluster admin")
 	}
-	from, err := moment(annotations, v1alpha1.AnnotationBreakGlassFrom)
+	from, err := moment(annotations, v1beta1.AnnotationBreakGlassFrom)
 	if err != nil {
 		return nil, err
 	}
-	until, err := moment(annotations, v1alpha1.AnnotationBreakGlassUntil)
+	until, err := moment(annotations, v1beta1.AnnotationBreakGlassUntil)
 	if err != nil {
 		return nil, err
 	}
-	reason := strings.TrimSpace(annotations[v1alpha1.AnnotationBreakGlassReason])
-	mandatory := annotations[v1alpha1.AnnotationBreakGlassOverrideMandatory]
+	reason := strings.TrimSpace(annotations[v1beta1.AnnotationBreakGlassReason])
+	mandatory := annotations[v1beta1.AnnotationBreakGlassOverrideMandatory]
 	switch {
 	case reason == "":
-		return nil, fmt.Errorf("annotation %s is missing; say why", v1alpha1.AnnotationBreakGlassReason)
+		return nil, fmt.Errorf("annotation %s is missing; say why", v1beta1.AnnotationBreakGlassReason)
 	case mandatory != "" && mandatory != "true" && mandatory != "false":
-		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1alpha1.AnnotationBreakGlassOverrideMandatory, mandatory)
+		return nil, fmt.Errorf("annotation %s is %.40q, it must be true or false", v1beta1.AnnotationBreakGlassOverrideMandatory, mandatory)
 	case !from.Before(until):
 		return nil, fmt.Errorf("it ends at %s, before it begins at %s", until.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339))
 	case until.Sub(from) > most:

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -40,10 +40,10 @@ func chainOf(own *level, b binding, cluster *level) []rung {
 		return []rung{{own, LevelNamespace}, last}
 	}
 	var chain []rung
-	if b.policyLevel == v1alpha1.PolicyLevelNamespace && b.home != own {
+	if b.policyLevel == v1beta1.PolicyLevelNamespace && b.home != own {
 		chain = append(chain, rung{own, LevelNamespace})
 	}
-	if b.policyLevel != v1alpha1.PolicyLevelCluster && b.home != nil {
+	if b.policyLevel != v1beta1.PolicyLevelCluster && b.home != nil {
 		chain = append(chain, rung{b.home, LevelTenant})
 	}
 	return append(chain, last)
@@ -141,7 +141,7 @@ func (v *view) whyAt(i int, kind string) string {
 // [LevelNone].
 func (s *Snapshot) StoreLevel(namespace verify.Namespace) string {
 	for _, c := range s.view(namespace).choices {
-		if c.Kind == v1alpha1.KindStore {
+		if c.Kind == v1beta1.KindStore {
 			return c.Level
 		}
 	}

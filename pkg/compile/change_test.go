@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -68,13 +68,13 @@ func TestReferencesAreThoseThatTheirResourceMayMake(t *testing.T) {
 		object("ClusterTrustStore", "", "far", "type: PublicKeys\nsource: {configMapKeyRef: {namespace: ops, name: c, key: k}}"),
 		object("TrustStore", "team-b", "inline", "type: PublicKeys\nsource: {inline: x}"))
 	// Definitions refuse these; whoever gets past them still reads nothing.
-	for _, ref := range []v1alpha1.KeyRef{{Name: "../../team-b/secrets/x", Key: "k"}, {Name: "", Key: "k"}} {
-		trick := &v1alpha1.TrustStore{}
+	for _, ref := range []v1beta1.KeyRef{{Name: "../../team-b/secrets/x", Key: "k"}, {Name: "", Key: "k"}} {
+		trick := &v1beta1.TrustStore{}
 		trick.Namespace, trick.Name, trick.Spec.Source.SecretKeyRef = "team-a", "trick", &ref
 		require.NoError(t, o.Add(trick))
 	}
-	stray := &v1alpha1.ClusterTrustStore{}
-	stray.Name, stray.Spec.Source.SecretKeyRef = "stray", &v1alpha1.ClusterKeyRef{Namespace: "a/b", Name: "x", Key: "k"}
+	stray := &v1beta1.ClusterTrustStore{}
+	stray.Name, stray.Spec.Source.SecretKeyRef = "stray", &v1beta1.ClusterKeyRef{Namespace: "a/b", Name: "x", Key: "k"}
 	require.NoError(t, o.Add(stray))
 	require.Equal(t, map[verify.Namespace][]policy.ObjectRef{
 		"team-a":       {source("ConfigMap", "team-a", "ca"), source("Secret", "team-a", "p"), source("Secret", "team-a", "q"), source("Secret", "team-a", "s")},
@@ -111,7 +111,7 @@ func TestWhatAMissingRightMendsIsTheCommandThatGrantsIt(t *testing.T) {
 func TestANamespaceWithTooManyResourcesDeniesAndSaysSo(t *testing.T) {
 	o := objects(t, namespace("team-a", "1"))
 	for i := range 257 {
-		lax := &v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{DefaultAction: v1alpha1.DefaultActionAllow}}
+		lax := &v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow}}
 		lax.Namespace, lax.Name = "team-a", fmt.Sprintf("p%03d", i)
 		require.NoError(t, o.Add(lax))
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // plainWord matches what a shell takes as it is. Denials show the command to people who
@@ -15,7 +15,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:/@%+=-]{1,100}$`)
 
 // command returns how to make the evidence that a verifier wants, without the image. Words in
 // capitals are for the reader to fill in.
-func command(spec v1alpha1.VerifierSpec) string {
+func command(spec v1beta1.VerifierSpec) string {
 	var words []string
 	switch {
 	case spec.Notation != nil && spec.Notation.AWSSigner != nil:
@@ -54,7 +54,7 @@ const withoutConfig = "--use-signing-config=false"
 
 // signerOptions returns the options that say who signs, and that keep the signature out of
 // the public transparency log if the verifier wants no log. Cosign 2.6 and 3 have them.
-func signerOptions(spec v1alpha1.Signers) []string {
+func signerOptions(spec v1beta1.Signers) []string {
 	var options []string
 	if spec.Keyless == nil {
 		options = append(options, "--key KEY")
@@ -70,7 +70,7 @@ func signerOptions(spec v1alpha1.Signers) []string {
 }
 
 // wantsLog reports whether signatures must be in a transparency log.
-func wantsLog(spec v1alpha1.Signers) bool { return !logOf(spec).InsecureIgnoreTransparencyLog }
+func wantsLog(spec v1beta1.Signers) bool { return !logOf(spec).InsecureIgnoreTransparencyLog }
 
 // annotationOptions returns the options for a few annotations.
 func annotationOptions(annotations map[string]string) []string {

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -105,7 +105,7 @@ func (s *Snapshot) With(namespace verify.Namespace, o resource.Objects, fetched 
 // not recompiled. WithCluster ignores namespaced objects in o.
 func (s *Snapshot) WithCluster(o resource.Objects, fetched Fetched) (*Snapshot, []resource.Problem) {
 	c := &compiler{material: newMaterial(o, fetched), outside: s.outside}
-	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1alpha1.Object) bool { return object.GetNamespace() != "" })
+	o.Namespaces, o.Resources = nil, slices.DeleteFunc(slices.Clone(o.Resources), func(object v1beta1.Object) bool { return object.GetNamespace() != "" })
 	found := groupByLevel(o)[verify.Cluster]
 	found.material = c.material
 	next := &Snapshot{outside: s.outside, cluster: c.level(weighed(found, nil), nil, excess{}), tenants: newTenancy(found), members: &members{},
@@ -241,7 +241,7 @@ func (c *compiler) verifiers(l, cluster *level) {
 	if cluster != nil {
 		reach.levels = append(reach.levels, cluster)
 	}
-	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1alpha1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
+	if slices.ContainsFunc(l.objects.verifiers, func(e entry[v1beta1.VerifierSpec]) bool { return usesPublicGood(e.spec) }) {
 		reach.publicGood = publicGoodStore(l.objects.namespace, c.material)
 		l.publicGood = reach.publicGood
 	}
@@ -289,7 +289,7 @@ func sharedFingerprints(l *level) shared {
 		policies:  digestOf(mapSlice(l.policies, func(p compiledPolicy) string { return p.fingerprint })),
 		mandatory: digestOf(mapSlice(l.mandatory, func(p compiledPolicy) string { return p.fingerprint })),
 		hosts:     digestOf(hosts),
-		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1alpha1.ClusterExceptionSpec]) string {
+		exceptions: digestOf(mapSlice(l.objects.exceptions, func(e entry[v1beta1.ClusterExceptionSpec]) string {
 			return fingerprint(e.source, e.spec, []byte(e.created.String()), e.err())
 		})),
 

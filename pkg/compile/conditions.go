@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -22,15 +22,15 @@ type conditions struct {
 // effective returns the condition Effective: whether a resource affects decisions.
 func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 	switch source.Kind {
-	case v1alpha1.KindTenant:
+	case v1beta1.KindTenant:
 		return c.snapshot.effectiveTenant(source)
-	case v1alpha1.KindClusterQuota:
+	case v1beta1.KindClusterQuota:
 		return c.snapshot.effectiveQuota(source)
 	}
 	switch {
 	case source.Namespace != "" && !c.view.counts():
 		to := "its home"
-		if c.view.policyLevel == v1alpha1.PolicyLevelCluster {
+		if c.view.policyLevel == v1beta1.PolicyLevelCluster {
 			to = "the cluster"
 		}
 		return Condition{Reason: policy.ReasonOverridden, Message: fmt.Sprintf("Tenant %s leaves decisions to %s (spec.verification.policyLevel), so the namespace's resources do not count", c.view.tenant, to)}
@@ -40,13 +40,13 @@ func (c conditions) effective(source policy.ObjectRef, broken bool) Condition {
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: c.own.broken + "; every image of the namespace is denied"}
 	}
 	switch strings.TrimPrefix(source.Kind, "Cluster") {
-	case v1alpha1.KindException:
+	case v1beta1.KindException:
 		return c.exception(source, broken)
-	case v1alpha1.KindVerifier:
+	case v1beta1.KindVerifier:
 		return c.verifier(source, broken)
-	case v1alpha1.KindStore:
+	case v1beta1.KindStore:
 		return c.store(source, broken)
-	case v1alpha1.KindTrustStore:
+	case v1beta1.KindTrustStore:
 		if !c.usage.used[source] {
 			return Condition{Reason: policy.ReasonUnused, Message: "no Verifier names it"}
 		}
@@ -260,7 +260,7 @@ func (c conditions) hidden(of func(*level) []policy.ObjectRef) []policy.ObjectRe
 
 // scope describes where a resource applies, and which others it replaces there.
 func (c conditions) scope(source policy.ObjectRef, hidden []policy.ObjectRef) string {
-	store := strings.TrimPrefix(source.Kind, "Cluster") == v1alpha1.KindStore
+	store := strings.TrimPrefix(source.Kind, "Cluster") == v1beta1.KindStore
 	where, message := "the namespace", "in force in its namespace"
 	switch {
 	case c.own == c.snapshot.cluster && store:

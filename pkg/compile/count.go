@@ -1,7 +1,7 @@
 package compile
 
 import (
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -27,7 +27,7 @@ func (s *Snapshot) Counts(namespace verify.Namespace) map[string]Count {
 		broken[p.Source] = true
 	}
 	counts := map[string]Count{}
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced == (namespace != verify.Cluster) {
 			counts[kind.Name] = Count{}
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -26,7 +26,7 @@ func (d *delegation) covers(namespace verify.Namespace, tenant string) bool {
 }
 
 // delegate fills in what a ClusterException delegates.
-func (x *exception) delegate(spec v1alpha1.ClusterExceptionSpec, limits ExceptionLimits) error {
+func (x *exception) delegate(spec v1beta1.ClusterExceptionSpec, limits ExceptionLimits) error {
 	d := &delegation{namespaces: spec.Delegate.Namespaces, tenants: spec.Delegate.Tenants, most: limits.max()}
 	switch {
 	case x.source.Namespace != "":

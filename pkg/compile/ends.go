@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
@@ -107,7 +107,7 @@ func (l *level) endsOf(m material) map[policy.ObjectRef]*Ends {
 
 // endsIn returns the ends of a trust store's material, and those that the ConfigMap it is
 // from says of the repository that it was exported from.
-func (t *trustStore) endsIn(m material, from *v1alpha1.ClusterKeyRef) *Ends {
+func (t *trustStore) endsIn(m material, from *v1beta1.ClusterKeyRef) *Ends {
 	if t.err != nil {
 		return &Ends{Unknown: "the material cannot be used; see the condition Ready"}
 	}
@@ -121,9 +121,9 @@ func (t *trustStore) endsIn(m material, from *v1alpha1.ClusterKeyRef) *Ends {
 	source := policy.ObjectRef{Kind: kindConfigMap, Namespace: from.Namespace, Name: from.Name}
 	roles, err := external.DecodeRoles(m.roles[source])
 	if err != nil {
-		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1alpha1.AnnotationTUFRoles, source, err)
+		found.Unknown = fmt.Sprintf("annotation %s of %s cannot be read: %v; export the ConfigMap again", v1beta1.AnnotationTUFRoles, source, err)
 	}
-	if t.kind == v1alpha1.TrustStoreTypeSigstoreRoot || t.kind == v1alpha1.TrustStoreTypeTimestampAuthorities {
+	if t.kind == v1beta1.TrustStoreTypeSigstoreRoot || t.kind == v1beta1.TrustStoreTypeTimestampAuthorities {
 		found.List = append(found.List, roleEnds(roles)...)
 	}
 	return found

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -94,7 +94,7 @@ func (x *exception) delegated() *verify.Excepted {
 	return x.delegates.images
 }
 
-func weightOf(spec v1alpha1.ClusterExceptionSpec) int {
+func weightOf(spec v1beta1.ClusterExceptionSpec) int {
 	weight := resourceWeight + patternsOf(spec.Images) + texts(spec.Namespaces)
 	if d := spec.Delegate; d != nil {
 		weight += patternsOf(d.Images) + texts(d.Namespaces) + texts(d.Tenants)
@@ -102,7 +102,7 @@ func weightOf(spec v1alpha1.ClusterExceptionSpec) int {
 	return weight
 }
 
-func compileException(e entry[v1alpha1.ClusterExceptionSpec], limits ExceptionLimits) (*exception, error) {
+func compileException(e entry[v1beta1.ClusterExceptionSpec], limits ExceptionLimits) (*exception, error) {
 	x := &exception{source: e.source, created: e.created, overrideMandatory: e.spec.OverrideMandatory}
 	spec := e.spec
 	switch {
@@ -154,7 +154,7 @@ func (x *exception) places(namespaces []string) error {
 	switch {
 	case len(namespaces) == 0:
 		return errors.New(`spec.namespaces is empty; name the namespaces, or write "*" for every one`)
-	case slices.Contains(namespaces, v1alpha1.EveryNamespace):
+	case slices.Contains(namespaces, v1beta1.EveryNamespace):
 		if len(namespaces) > 1 {
 			return errors.New(`spec.namespaces has "*" and others; "*" is every namespace, so it must be the only entry`)
 		}
@@ -219,7 +219,7 @@ func excepted(field string, list []string) (found *verify.Excepted, exact []imag
 }
 
 // why returns what an exception says of itself, bounded: from files it may be of any length.
-func why(terms v1alpha1.ExceptionTerms) string {
+func why(terms v1beta1.ExceptionTerms) string {
 	text := cutTo(strings.TrimSpace(terms.Reason), maxExceptionReason)
 	if terms.Ticket != "" {
 		text += ", " + cutTo(terms.Ticket, maxExceptionTicket)
@@ -253,7 +253,7 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 		}
 	}
 	if len(used) > 0 {
-		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterException, used, "each allows its images until it ends"))
+		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterException, used, "each allows its images until it ends"))
 	}
 	for i, l := range v.chain[:v.last()] {
 		if v.broken != "" || len(l.exceptions) == 0 {
@@ -269,7 +269,7 @@ func (s *Snapshot) addExceptions(v *view) []resource.Problem {
 			}
 		}
 		if len(used) > 0 {
-			v.choices = append(v.choices, v.choice(i, v1alpha1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
+			v.choices = append(v.choices, v.choice(i, v1beta1.KindException, used, "each allows its images, as far as a ClusterException delegates them, until it ends"))
 		}
 	}
 	return problems

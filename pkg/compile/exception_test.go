@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -29,9 +29,9 @@ var (
 func aged(o resource.Objects) resource.Objects {
 	for _, object := range o.Resources {
 		switch x := object.(type) {
-		case *v1alpha1.Exception:
+		case *v1beta1.Exception:
 			x.CreationTimestamp = metav1.NewTime(born)
-		case *v1alpha1.ClusterException:
+		case *v1beta1.ClusterException:
 			x.CreationTimestamp = metav1.NewTime(born)
 		}
 	}

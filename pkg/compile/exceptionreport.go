@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -92,7 +92,7 @@ func (c conditions) delegators(source policy.ObjectRef) string {
 
 // ends returns when an exception ends, zero for what is none or is not in force.
 func (c conditions) ends(source policy.ObjectRef) time.Time {
-	if strings.TrimPrefix(source.Kind, "Cluster") != v1alpha1.KindException {
+	if strings.TrimPrefix(source.Kind, "Cluster") != v1beta1.KindException {
 		return time.Time{}
 	}
 	x := c.own.exceptionNamed(source)

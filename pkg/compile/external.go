@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -54,7 +54,7 @@ func publicGood(owner verify.Namespace) external.Source {
 }
 
 // usesPublicGood reports whether a verifier trusts that root. Keys trust only its logs.
-func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
+func usesPublicGood(spec v1beta1.VerifierSpec) bool {
 	signers := signersOf(spec)
 	switch {
 	case signers == nil || logOf(*signers).RootTrustStoreRef != nil:
@@ -67,7 +67,7 @@ func usesPublicGood(spec v1alpha1.VerifierSpec) bool {
 
 // externalSource returns the source from which a trust store's material is fetched,
 // nil if the material is in the cluster.
-func externalSource(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (*external.Source, error) {
+func externalSource(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m material) (*external.Source, error) {
 	switch s := spec.Source; {
 	case s.KMS != nil:
 		as, err := identityOf(owner, "spec.source.kms", s.KMS.SecretRef, s.KMS.ServiceAccount, m)
@@ -84,7 +84,7 @@ func externalSource(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec,
 	return nil, nil //nolint:nilnil // most material is in the cluster
 }
 
-func vaultSource(owner verify.Namespace, material v1alpha1.TrustStoreType, v v1alpha1.ClusterVaultSource, m material) (*external.Source, error) {
+func vaultSource(owner verify.Namespace, material v1beta1.TrustStoreType, v v1beta1.ClusterVaultSource, m material) (*external.Source, error) {
 	as, err := vaultIdentity(owner, v, m)
 	if err != nil {
 		return nil, err
@@ -94,14 +94,14 @@ func vaultSource(owner verify.Namespace, material v1alpha1.TrustStoreType, v v1a
 		return nil, err
 	}
 	source := &external.Source{Owner: owner, Kind: external.VaultKeys, Address: v.Address, Path: v.Path, Authority: string(authority), As: as}
-	if material != v1alpha1.TrustStoreTypePublicKeys {
+	if material != v1beta1.TrustStoreTypePublicKeys {
 		source.Kind = external.VaultCertificates
 	}
 	return source, nil
 }
 
 // loginSources returns the sources of a store's registry credentials, one per host.
-func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m material) ([]external.Source, error) {
+func loginSources(owner verify.Namespace, spec v1beta1.ClusterStoreSpec, m material) ([]external.Source, error) {
 	if spec.Identity == nil {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func loginSources(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m mate
 // logins returns the fetched credentials for a store's registries, and bytes that
 // identify the cloud identity. The fingerprint covers the identity instead of the
 // tokens, which change every hour.
-func logins(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec, m material) (map[string]registry.Credential, []byte, error) {
+func logins(owner verify.Namespace, spec v1beta1.ClusterStoreSpec, m material) (map[string]registry.Credential, []byte, error) {
 	sources, err := loginSources(owner, spec, m)
 	if err != nil {
 		return nil, nil, err

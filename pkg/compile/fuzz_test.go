@@ -27,7 +27,7 @@ func FuzzCompile(f *testing.F) {
 		object("Store", "team-a", "s", "registries: [r.io]\ncaBundle: {inline: x}\nimagePullSecrets: [{name: x}]"),
 		object("ClusterQuota", "", "q", "namespaces: [team-a]\nmaxInFlight: 70"),
 	} {
-		f.Add("apiVersion: landwaiter.dev/v1alpha1\n" + document)
+		f.Add("apiVersion: landwaiter.dev/v1beta1\n" + document)
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {

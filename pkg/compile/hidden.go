@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -15,7 +15,7 @@ import (
 // Secrets and the like are found where they are used.
 func hide(at func(namespace string) *objects, h resource.Hidden) {
 	err := resource.HiddenError(h.Why)
-	switch _, ours := v1alpha1.KindNamed(h.Source.Kind); {
+	switch _, ours := v1beta1.KindNamed(h.Source.Kind); {
 	case h.Source.Kind == kindNamespace:
 		at(h.Source.Name).unread = err
 	case ours:
@@ -42,17 +42,17 @@ func hiddenSource(owner verify.Namespace, kind string) policy.ObjectRef {
 // nobody can judge by, as a mandatory policy too, and a store for every host.
 func (l *level) hide() {
 	owner := l.objects.namespace
-	if err := l.objects.hidden[v1alpha1.KindVerificationPolicy]; err != nil {
-		source := hiddenSource(owner, v1alpha1.KindVerificationPolicy)
-		p := compiledPolicy{source: source, fallback: v1alpha1.DefaultActionDeny, broken: err.Error(), hidden: true, fingerprint: fingerprint(source, "", nil, err)}
+	if err := l.objects.hidden[v1beta1.KindVerificationPolicy]; err != nil {
+		source := hiddenSource(owner, v1beta1.KindVerificationPolicy)
+		p := compiledPolicy{source: source, fallback: v1beta1.DefaultActionDeny, broken: err.Error(), hidden: true, fingerprint: fingerprint(source, "", nil, err)}
 		l.policies = append(l.policies, p)
 		if owner == verify.Cluster && !l.objects.known.Mandatory {
 			p.mandatory = true
 			l.mandatory = append(l.mandatory, p)
 		}
 	}
-	if err := l.objects.hidden[v1alpha1.KindStore]; err != nil {
-		source := hiddenSource(owner, v1alpha1.KindStore)
+	if err := l.objects.hidden[v1beta1.KindStore]; err != nil {
+		source := hiddenSource(owner, v1beta1.KindStore)
 		hidden := store{Store: registry.Store{Source: source, Broken: err.Error(), Hidden: true}, fingerprint: fingerprint(source, "", nil, err)}
 		if len(l.objects.known.Hosts) == 0 {
 			l.stores = []store{hidden}
@@ -86,7 +86,7 @@ func (s store) asFarAsKnown(hidden *store) store {
 
 // hiddenVerifiers returns why the Verifiers of l are unknown, "" if they are not.
 func (l *level) hiddenVerifiers() string {
-	if err := l.objects.hidden[v1alpha1.KindVerifier]; err != nil {
+	if err := l.objects.hidden[v1beta1.KindVerifier]; err != nil {
 		return err.Error()
 	}
 	return ""

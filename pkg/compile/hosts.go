@@ -3,7 +3,7 @@ package compile
 import (
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -24,7 +24,7 @@ type storesAt struct {
 // For the hosts that none of these levels lists, the nearest Store of the chain lends how
 // they are reached, but not where else images or evidence are.
 func storesByHost(chain []rung, first int) (byHost []storesAt, stores []store) {
-	if last := chain[len(chain)-1]; last.objects.hidden[v1alpha1.KindStore] != nil && last.hiddenStore() == nil {
+	if last := chain[len(chain)-1]; last.objects.hidden[v1beta1.KindStore] != nil && last.hiddenStore() == nil {
 		// ClusterStores also say how the hosts of nearer Stores are reached.
 		return []storesAt{{at: len(chain) - 1, stores: last.stores}}, last.stores
 	}
@@ -125,7 +125,7 @@ func (v *view) storeChoices() []Choice {
 		}
 	}
 	if len(choices) == 0 {
-		return []Choice{v.none(v1alpha1.KindStore)}
+		return []Choice{v.none(v1beta1.KindStore)}
 	}
 	return choices
 }
@@ -139,13 +139,13 @@ func (v *view) storesOf(a *applicable) []Choice {
 		case a != v.applicable:
 			why = "for " + a.left()
 		case l.at == v.last() && len(levels) == 1:
-			why = v.whyAt(l.at, v1alpha1.KindStore)
+			why = v.whyAt(l.at, v1beta1.KindStore)
 		case slices.ContainsFunc(l.stores, store.takesAll):
 			why = "one of them cannot be used and its registries are unknown, so it denies every registry that is not listed before it"
 		case l.at > levels[0].at:
 			why += ", which no nearer level lists"
 		}
-		return v.choice(l.at, v1alpha1.KindStore, mapSlice(l.stores, func(s store) policy.ObjectRef { return s.Source }), why)
+		return v.choice(l.at, v1beta1.KindStore, mapSlice(l.stores, func(s store) policy.ObjectRef { return s.Source }), why)
 	})
 }
 

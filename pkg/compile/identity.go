@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -12,7 +12,7 @@ import (
 // identityOf returns as whom a resource is fetched: with the credentials in a Secret, as a
 // ServiceAccount, or as the pod if there is neither, which only a resource of the cluster
 // may leave out.
-func identityOf(owner verify.Namespace, field string, secret *v1alpha1.ClusterSecretRef, as *v1alpha1.ClusterServiceAccountIdentity, m material) (external.Identity, error) {
+func identityOf(owner verify.Namespace, field string, secret *v1beta1.ClusterSecretRef, as *v1beta1.ClusterServiceAccountIdentity, m material) (external.Identity, error) {
 	switch {
 	case secret != nil && as != nil:
 		return nil, fmt.Errorf("%s must have only one of secretRef and serviceAccount", field)
@@ -32,7 +32,7 @@ func identityOf(owner verify.Namespace, field string, secret *v1alpha1.ClusterSe
 }
 
 // accountOf returns the identity of a ServiceAccount.
-func accountOf(owner verify.Namespace, ref v1alpha1.ClusterServiceAccountRef, federation external.Federation) (external.Identity, error) {
+func accountOf(owner verify.Namespace, ref v1beta1.ClusterServiceAccountRef, federation external.Federation) (external.Identity, error) {
 	source, err := locate("ServiceAccount", ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func accountOf(owner verify.Namespace, ref v1alpha1.ClusterServiceAccountRef, fe
 }
 
 // secretIdentity returns the identity of the credentials in a Secret.
-func secretIdentity(ref v1alpha1.ClusterSecretRef, m material) (external.Identity, error) {
+func secretIdentity(ref v1beta1.ClusterSecretRef, m material) (external.Identity, error) {
 	source, err := locate(kindSecret, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
@@ -66,24 +66,24 @@ func secretIdentity(ref v1alpha1.ClusterSecretRef, m material) (external.Identit
 }
 
 // registryIdentity returns as whom a store logs in.
-func registryIdentity(owner verify.Namespace, identity v1alpha1.ClusterRegistryIdentity, m material) (external.Identity, error) {
+func registryIdentity(owner verify.Namespace, identity v1beta1.ClusterRegistryIdentity, m material) (external.Identity, error) {
 	const field = "spec.identity"
 	as := identity.ServiceAccount
 	missing := ""
 	switch identity.Provider {
-	case v1alpha1.RegistryProviderECR:
+	case v1beta1.RegistryProviderECR:
 		if as != nil && as.AWSRoleARN == "" {
 			missing = "awsRoleARN, the role to assume"
 		}
-	case v1alpha1.RegistryProviderACR:
+	case v1beta1.RegistryProviderACR:
 		if as != nil && (as.AzureTenantID == "" || as.AzureClientID == "") {
 			missing = "azureTenantID and azureClientID"
 		}
-	case v1alpha1.RegistryProviderGAR:
+	case v1beta1.RegistryProviderGAR:
 		if as != nil && as.GoogleProvider == "" {
 			missing = "googleProvider, the workload identity provider"
 		}
-	case v1alpha1.RegistryProviderGHCR:
+	case v1beta1.RegistryProviderGHCR:
 		if as != nil || identity.SecretRef == nil {
 			return nil, fmt.Errorf("%s: GHCR logs in as a GitHub App: use secretRef", field)
 		}
@@ -97,7 +97,7 @@ func registryIdentity(owner verify.Namespace, identity v1alpha1.ClusterRegistryI
 }
 
 // vaultIdentity returns as whom Vault is read.
-func vaultIdentity(owner verify.Namespace, v v1alpha1.ClusterVaultSource, m material) (external.Identity, error) {
+func vaultIdentity(owner verify.Namespace, v v1beta1.ClusterVaultSource, m material) (external.Identity, error) {
 	const field = "spec.source.vault"
 	switch {
 	case (v.TokenSecretKeyRef == nil) == (v.ServiceAccount == nil):

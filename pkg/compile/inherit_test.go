@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -177,7 +177,7 @@ func TestAPolicyThatWarnsWarnsAsItWouldInherit(t *testing.T) {
 func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		decides, own, home, cluster, mandatory string
-		want                                   v1alpha1.TagAction
+		want                                   v1beta1.TagAction
 	}{
 		"nobody says":                     {"Namespace", "", "", "", "", "Leave"},
 		"the namespace pins":              {"Namespace", "Pin", "", "", "", "Pin"},
@@ -213,10 +213,10 @@ func TestTagsArePinnedAsTheNearestLevelSays(t *testing.T) {
 	}
 	snapshot, problems := compiled(objects(t, object("VerificationPolicy", "team-a", "a", "tags: Leave"), object("VerificationPolicy", "team-a", "b", "tags: Pin\nrules: [{images: []}]"),
 		object("VerificationPolicy", "team-b", "a", "tags: Keep")))
-	require.Equal(t, v1alpha1.TagActionPin, snapshot.Tags("team-a"), "Pin wins, also of one that is broken otherwise")
+	require.Equal(t, v1beta1.TagActionPin, snapshot.Tags("team-a"), "Pin wins, also of one that is broken otherwise")
 	require.Len(t, problems, 2)
 	require.Contains(t, problems[1].Message, `spec.tags is "Keep", it must be Pin or Leave`)
-	require.Equal(t, v1alpha1.TagActionLeave, snapshot.Tags(verify.Cluster))
+	require.Equal(t, v1beta1.TagActionLeave, snapshot.Tags(verify.Cluster))
 	pinned, _ := snapshot.WithCluster(objects(t, object("ClusterVerificationPolicy", "", "c", "tags: Pin")), nil)
-	require.Equal(t, v1alpha1.TagActionPin, pinned.Tags("team-b"), "of the cluster as it is, whatever the namespace's policies are linked to")
+	require.Equal(t, v1beta1.TagActionPin, pinned.Tags("team-b"), "of the cluster as it is, whatever the namespace's policies are linked to")
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -20,13 +20,13 @@ func kept(t *testing.T, o resource.Objects, name string) resource.Objects {
 	for _, object := range o.Resources {
 		if object.GetName() == name {
 			switch large := object.(type) {
-			case *v1alpha1.ClusterVerificationPolicy:
-				large.Spec.Rules = append(large.Spec.Rules, v1alpha1.PolicyRule{Images: filler})
-			case *v1alpha1.VerificationPolicy:
-				large.Spec.Rules = append(large.Spec.Rules, v1alpha1.PolicyRule{Images: filler})
-			case *v1alpha1.Verifier:
+			case *v1beta1.ClusterVerificationPolicy:
+				large.Spec.Rules = append(large.Spec.Rules, v1beta1.PolicyRule{Images: filler})
+			case *v1beta1.VerificationPolicy:
+				large.Spec.Rules = append(large.Spec.Rules, v1beta1.PolicyRule{Images: filler})
+			case *v1beta1.Verifier:
 				large.Spec.Images = filler
-			case *v1alpha1.ClusterException:
+			case *v1beta1.ClusterException:
 				large.Spec.Images = append(large.Spec.Images, filler...)
 			default:
 				t.Fatalf("%T", large)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -172,7 +172,7 @@ func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *tes
 	require.NotContains(t, text, "zzforeign")
 	seen := false
 	for _, o := range shown.Resources {
-		if v, is := o.(*v1alpha1.ClusterVerifier); is {
+		if v, is := o.(*v1beta1.ClusterVerifier); is {
 			seen = true
 			require.Equal(t, key, v.Spec.Cosign.Keys.Inline)
 		}
@@ -185,7 +185,7 @@ func TestPeopleAreShownTheKeysOfClusterVerifiersAndNothingElseOfTheirText(t *tes
 	text, err = shown.Text()
 	require.NoError(t, err)
 	require.NotContains(t, text, "PRIVATE KEY")
-	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1alpha1.KindClusterVerifier})
+	require.Contains(t, shown.Withheld, resource.Withheld{Kind: v1beta1.KindClusterVerifier})
 	require.Equal(t, policy.Denied, verdict(t, snapshot, "iris-web", "r.example.com/app").Outcome)
 	for _, layer := range snapshot.For("iris-web").Layers {
 		for _, v := range layer.Verifiers {

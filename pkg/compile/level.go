@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -72,13 +72,13 @@ type objects struct {
 	// sizes is what the specs of each kind take in memory, in bytes, set by [sizeSpecs].
 	sizes []sizeOf
 
-	verifiers   []entry[v1alpha1.VerifierSpec]
-	stores      []entry[v1alpha1.ClusterStoreSpec]
-	trustStores []entry[v1alpha1.ClusterTrustStoreSpec]
-	policies    []entry[v1alpha1.ClusterVerificationPolicySpec]
-	exceptions  []entry[v1alpha1.ClusterExceptionSpec]
-	quotas      []entry[v1alpha1.ClusterQuotaSpec] // cluster level only
-	tenants     []entry[*v1alpha1.Tenant]          // cluster level only
+	verifiers   []entry[v1beta1.VerifierSpec]
+	stores      []entry[v1beta1.ClusterStoreSpec]
+	trustStores []entry[v1beta1.ClusterTrustStoreSpec]
+	policies    []entry[v1beta1.ClusterVerificationPolicySpec]
+	exceptions  []entry[v1beta1.ClusterExceptionSpec]
+	quotas      []entry[v1beta1.ClusterQuotaSpec] // cluster level only
+	tenants     []entry[*v1beta1.Tenant]          // cluster level only
 }
 
 // groupByLevel groups objects by level. The result always has the cluster.
@@ -103,7 +103,7 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 	for _, b := range o.Broken {
 		// A broken object keeps its place, so that it denies there instead of counting
 		// as deleted. Broken Secrets and the like are found where they are used.
-		if kind, ok := v1alpha1.KindNamed(b.Source.Kind); ok {
+		if kind, ok := v1beta1.KindNamed(b.Source.Kind); ok {
 			at(b.Source.Namespace).add(b.Source, kind.New(), resource.Reasoned(b.Reason, b.Err))
 		} else if b.Source.Kind == kindNamespace {
 			at(b.Source.Name).broken = b.Err
@@ -119,7 +119,7 @@ func groupByLevel(o resource.Objects) map[verify.Namespace]*objects {
 }
 
 // sizeSpecs fills in the sizes of levels that are weighed. Those of the cluster have no limit.
-func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1alpha1.Object) {
+func sizeSpecs(levels map[verify.Namespace]*objects, resources []v1beta1.Object) {
 	for _, object := range resources {
 		l := levels[verify.Namespace(object.GetNamespace())]
 		if l.namespace == verify.Cluster {
@@ -144,36 +144,36 @@ type sizeOf struct {
 }
 
 // add adds a resource. It has the only switch over kinds.
-func (l *objects) add(source policy.ObjectRef, object v1alpha1.Object, broken error) {
+func (l *objects) add(source policy.ObjectRef, object v1beta1.Object, broken error) {
 	switch o := object.(type) {
-	case interface{ Qualified() v1alpha1.VerifierSpec }:
+	case interface{ Qualified() v1beta1.VerifierSpec }:
 		l.verifiers = append(l.verifiers, newEntry(source, object, o.Qualified(), broken))
 	case interface {
-		Qualified() v1alpha1.ClusterStoreSpec
+		Qualified() v1beta1.ClusterStoreSpec
 	}:
 		l.stores = append(l.stores, newEntry(source, object, o.Qualified(), broken))
 	case interface {
-		Qualified() v1alpha1.ClusterTrustStoreSpec
+		Qualified() v1beta1.ClusterTrustStoreSpec
 	}:
 		l.trustStores = append(l.trustStores, newEntry(source, object, o.Qualified(), broken))
 	case interface {
-		Qualified() v1alpha1.ClusterVerificationPolicySpec
+		Qualified() v1beta1.ClusterVerificationPolicySpec
 	}:
 		l.policies = append(l.policies, newEntry(source, object, o.Qualified(), broken))
 	case interface {
-		Qualified() v1alpha1.ClusterExceptionSpec
+		Qualified() v1beta1.ClusterExceptionSpec
 	}:
 		l.exceptions = append(l.exceptions, newEntry(source, object, o.Qualified(), broken))
-	case *v1alpha1.ClusterQuota:
+	case *v1beta1.ClusterQuota:
 		l.quotas = append(l.quotas, newEntry(source, object, o.Spec, broken))
-	case *v1alpha1.Tenant:
+	case *v1beta1.Tenant:
 		l.tenants = append(l.tenants, newEntry(source, object, o, broken))
 	default:
 		panic(fmt.Sprintf("compile: %T is in the table of kinds but has no compile step", object))
 	}
 }
 
-func newEntry[S any](source policy.ObjectRef, object v1alpha1.Object, spec S, broken error) entry[S] {
+func newEntry[S any](source policy.ObjectRef, object v1beta1.Object, spec S, broken error) entry[S] {
 	return entry[S]{source: source, generation: object.GetGeneration(), created: object.GetCreationTimestamp().Time, spec: spec, broken: broken}
 }
 
@@ -230,7 +230,7 @@ func (l *objects) excess(exceptions bool) error {
 	}
 	sizes := map[string]int{}
 	for _, s := range l.sizes {
-		if (s.kind == v1alpha1.KindException) == exceptions {
+		if (s.kind == v1beta1.KindException) == exceptions {
 			sizes[s.kind] = s.bytes
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -128,7 +128,7 @@ func (s *Snapshot) addLayers(v *view) {
 		if v.hasStores() {
 			client = s.outside.Registry(s.access(v, s.cluster.stores, attestations))
 		}
-		v.choices = append(v.choices, v.choice(v.last(), v1alpha1.KindClusterVerificationPolicy, mapSlice(mandatory, sourceOf),
+		v.choices = append(v.choices, v.choice(v.last(), v1beta1.KindClusterVerificationPolicy, mapSlice(mandatory, sourceOf),
 			"a mandatory policy is evaluated in every namespace, with cluster Verifiers and Stores"))
 		for _, p := range mandatory {
 			layer := v.layer([]compiledPolicy{p}, s.cluster.verifiers, client)
@@ -146,7 +146,7 @@ func (s *Snapshot) addLayers(v *view) {
 
 // verifierChoices explains which Verifiers apply.
 func (v *view) verifierChoices() []Choice {
-	const kind = v1alpha1.KindVerifier
+	const kind = v1beta1.KindVerifier
 	var choices []Choice
 	told := map[int]bool{} // levels whose Verifiers are in choices
 	for _, a := range v.applies {
@@ -250,7 +250,7 @@ func (v *view) layer(policies []compiledPolicy, verifiers []verifier, client ver
 	}
 	last := strictest(policies)
 	layer.Source, layer.Inherits = last.source, last.inherits()
-	if last.fallback == v1alpha1.DefaultActionAllow {
+	if last.fallback == v1beta1.DefaultActionAllow {
 		layer.Default = policy.Allowed
 	}
 	for _, p := range policies {
@@ -282,7 +282,7 @@ func (s *Snapshot) Origin(namespace verify.Namespace) verify.Registry {
 
 // needAttestations reports whether any verifier checks attestations.
 func needAttestations(verifiers []verifier) bool {
-	return slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Type == string(v1alpha1.VerifierTypeAttestation) })
+	return slices.ContainsFunc(verifiers, func(v verifier) bool { return v.Type == string(v1beta1.VerifierTypeAttestation) })
 }
 
 // generation hashes the effective configuration, and nothing else. An edit takes

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -23,7 +23,7 @@ type material struct {
 	objects map[policy.ObjectRef]map[string][]byte
 	pulls   map[policy.ObjectRef][]string
 	broken  map[policy.ObjectRef]error
-	// roles holds the annotation [v1alpha1.AnnotationTUFRoles] of ConfigMaps that have it.
+	// roles holds the annotation [v1beta1.AnnotationTUFRoles] of ConfigMaps that have it.
 	roles   map[policy.ObjectRef]string
 	fetched Fetched
 	hidden  map[policy.ObjectRef]error
@@ -56,7 +56,7 @@ func newMaterial(o resource.Objects, fetched Fetched) material {
 		}
 		source := policy.ObjectRef{Kind: kindConfigMap, Namespace: configMap.Namespace, Name: configMap.Name}
 		m.objects[source] = content
-		if roles, ok := configMap.Annotations[v1alpha1.AnnotationTUFRoles]; ok {
+		if roles, ok := configMap.Annotations[v1beta1.AnnotationTUFRoles]; ok {
 			m.roles[source] = roles
 		}
 	}
@@ -113,7 +113,7 @@ func (m material) object(source policy.ObjectRef) (map[string][]byte, error) {
 }
 
 // key returns one value of a Secret or ConfigMap.
-func (m material) key(kind string, ref v1alpha1.ClusterKeyRef) ([]byte, error) {
+func (m material) key(kind string, ref v1beta1.ClusterKeyRef) ([]byte, error) {
 	source, err := locate(kind, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (m material) key(kind string, ref v1alpha1.ClusterKeyRef) ([]byte, error) {
 }
 
 // caBundle returns the PEM text of a bundle, empty if there is none.
-func (m material) caBundle(field string, bundle *v1alpha1.ClusterCABundle) ([]byte, error) {
+func (m material) caBundle(field string, bundle *v1beta1.ClusterCABundle) ([]byte, error) {
 	if bundle == nil {
 		return nil, nil
 	}
@@ -155,7 +155,7 @@ func (m material) caBundle(field string, bundle *v1alpha1.ClusterCABundle) ([]by
 
 // pullSecrets returns the pull secrets of a ServiceAccount, in its namespace. An account
 // without any is an error: who names one asks for a login.
-func (m material) pullSecrets(ref v1alpha1.ClusterServiceAccountRef) ([]v1alpha1.ClusterSecretRef, error) {
+func (m material) pullSecrets(ref v1beta1.ClusterServiceAccountRef) ([]v1beta1.ClusterSecretRef, error) {
 	source, err := locate(kindServiceAccount, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
@@ -172,13 +172,13 @@ func (m material) pullSecrets(ref v1alpha1.ClusterServiceAccountRef) ([]v1alpha1
 	case len(names) > maxPullSecrets:
 		return nil, fmt.Errorf("%s has %d imagePullSecrets, the limit is %d", source, len(names), maxPullSecrets)
 	}
-	return mapSlice(names, func(name string) v1alpha1.ClusterSecretRef {
-		return v1alpha1.ClusterSecretRef{Namespace: ref.Namespace, Name: name}
+	return mapSlice(names, func(name string) v1beta1.ClusterSecretRef {
+		return v1beta1.ClusterSecretRef{Namespace: ref.Namespace, Name: name}
 	}), nil
 }
 
 // accountCredentials returns the credentials of a ServiceAccount's pull secrets.
-func (m material) accountCredentials(ref v1alpha1.ClusterServiceAccountRef) (map[string]registry.Credential, error) {
+func (m material) accountCredentials(ref v1beta1.ClusterServiceAccountRef) (map[string]registry.Credential, error) {
 	const field = "spec.imagePullSecretsFrom.serviceAccount"
 	secrets, err := m.pullSecrets(ref)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -121,7 +121,7 @@ func TestTheStatusOfATenantListsItsNamespaces(t *testing.T) {
 		namespace("iris", "1"), namespace("iris-web", "2"), namespace("iris-dev-a", "3"), namespace("rose", "4"))
 	o.Namespaces = append(o.Namespaces, ending("iris-dev-b"))
 	snapshot, _ := compiled(o)
-	require.Equal(t, []v1alpha1.TenantNamespace{{Name: "iris", State: "Home"}, {Name: "gone", State: "Missing"}, {Name: "iris-dev-a", State: "Member"},
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "iris", State: "Home"}, {Name: "gone", State: "Missing"}, {Name: "iris-dev-a", State: "Member"},
 		{Name: "iris-dev-b", State: "Terminating"}, {Name: "iris-web", State: "Member"}}, snapshot.TenantNamespaces("iris"))
 	require.Equal(t, []verify.Namespace{"iris", "iris-dev-a", "iris-web"}, snapshot.Members("iris"))
 	require.Nil(t, snapshot.TenantNamespaces("nobody"))

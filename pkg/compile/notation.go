@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/notation"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustStores, outside Outside) (verify.Checker, []string, error) {
+func notationChecker(name string, spec v1beta1.NotationVerifier, stores trustStores, outside Outside) (verify.Checker, []string, error) {
 	options := notation.Options{Name: name, TrustedIdentities: spec.TrustedIdentities}
 	if err := checkSchemes(spec); err != nil {
 		return nil, nil, err
@@ -41,7 +41,7 @@ func notationChecker(name string, spec v1alpha1.NotationVerifier, stores trustSt
 }
 
 // checkSchemes refuses fields that contradict each other, as the CRD does.
-func checkSchemes(spec v1alpha1.NotationVerifier) error {
+func checkSchemes(spec v1beta1.NotationVerifier) error {
 	authorities := spec.SigningAuthorities != nil && len(spec.SigningAuthorities.TrustStoreRefs) > 0
 	switch {
 	case spec.SigningAuthorities != nil && !authorities:
@@ -57,22 +57,22 @@ func checkSchemes(spec v1alpha1.NotationVerifier) error {
 }
 
 // notationAnchors looks up the trust stores of each kind, and returns their fingerprints.
-func notationAnchors(options *notation.Options, spec v1alpha1.NotationVerifier, stores trustStores) (used []string, err error) {
+func notationAnchors(options *notation.Options, spec v1beta1.NotationVerifier, stores trustStores) (used []string, err error) {
 	type kind struct {
 		field string
-		refs  []v1alpha1.TrustStoreRef
-		want  v1alpha1.TrustStoreType
+		refs  []v1beta1.TrustStoreRef
+		want  v1beta1.TrustStoreType
 		into  *[]*x509.Certificate
 	}
-	kinds := []kind{{"spec.notation.trustStoreRefs", spec.TrustStoreRefs, v1alpha1.TrustStoreTypeCertificates, &options.Certificates}}
+	kinds := []kind{{"spec.notation.trustStoreRefs", spec.TrustStoreRefs, v1beta1.TrustStoreTypeCertificates, &options.Certificates}}
 	if a := spec.SigningAuthorities; a != nil {
-		kinds = append(kinds, kind{"spec.notation.signingAuthorities.trustStoreRefs", a.TrustStoreRefs, v1alpha1.TrustStoreTypeSigningAuthorities, &options.SigningAuthorities})
+		kinds = append(kinds, kind{"spec.notation.signingAuthorities.trustStoreRefs", a.TrustStoreRefs, v1beta1.TrustStoreTypeSigningAuthorities, &options.SigningAuthorities})
 	}
 	if t := spec.Timestamps; t != nil {
 		if len(t.TrustStoreRefs) == 0 {
 			return nil, errors.New("spec.notation.timestamps.trustStoreRefs is empty: no timestamp could be trusted")
 		}
-		kinds = append(kinds, kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1alpha1.TrustStoreTypeTimestampAuthorities, &options.TimestampAuthorities})
+		kinds = append(kinds, kind{"spec.notation.timestamps.trustStoreRefs", t.TrustStoreRefs, v1beta1.TrustStoreTypeTimestampAuthorities, &options.TimestampAuthorities})
 	}
 	var wrong []error
 	for _, k := range kinds {
@@ -87,12 +87,12 @@ func notationAnchors(options *notation.Options, spec v1alpha1.NotationVerifier, 
 }
 
 // awsSigner returns which signatures of AWS Signer count.
-func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outside) (*notation.AWSSigner, error) {
+func awsSigner(spec v1beta1.NotationVerifier, stores trustStores, outside Outside) (*notation.AWSSigner, error) {
 	made := &notation.AWSSigner{Profiles: spec.AWSSigner.Profiles}
 	switch spec.AWSSigner.Revocation {
-	case v1alpha1.RevocationModeIgnore:
+	case v1beta1.RevocationModeIgnore:
 		return made, nil
-	case "", v1alpha1.RevocationModeCheck:
+	case "", v1beta1.RevocationModeCheck:
 	default:
 		return nil, fmt.Errorf("spec.notation.awsSigner.revocation is %q, it must be Check or Ignore", spec.AWSSigner.Revocation)
 	}
@@ -117,10 +117,10 @@ func awsSigner(spec v1alpha1.NotationVerifier, stores trustStores, outside Outsi
 // awsSignerAsker returns the identity that one of the trust stores names. A trust store of
 // another scope may not stand beside it: a namespace could make signatures that AWS Signer
 // is asked about as the cluster.
-func awsSignerAsker(refs []v1alpha1.TrustStoreRef, stores trustStores) (as external.Identity, err error) {
+func awsSignerAsker(refs []v1beta1.TrustStoreRef, stores trustStores) (as external.Identity, err error) {
 	scopes := map[string]bool{}
 	for i, ref := range refs {
-		store, err := stores.find(ref, v1alpha1.TrustStoreTypeSigningAuthorities)
+		store, err := stores.find(ref, v1beta1.TrustStoreTypeSigningAuthorities)
 		if err != nil {
 			return nil, fmt.Errorf("trustStoreRefs[%d]: %w", i, err)
 		}
@@ -139,27 +139,27 @@ func awsSignerAsker(refs []v1alpha1.TrustStoreRef, stores trustStores) (as exter
 }
 
 // notationModes converts the enum fields.
-func notationModes(options *notation.Options, spec v1alpha1.NotationVerifier, owner verify.Namespace, outside Outside) (err error) {
+func notationModes(options *notation.Options, spec v1beta1.NotationVerifier, owner verify.Namespace, outside Outside) (err error) {
 	switch spec.Level {
-	case "", v1alpha1.NotationLevelStrict:
+	case "", v1beta1.NotationLevelStrict:
 		options.Level = notation.Strict
-	case v1alpha1.NotationLevelPermissive:
+	case v1beta1.NotationLevelPermissive:
 		options.Level = notation.Permissive
 	default:
 		return fmt.Errorf("spec.notation.level is %q, it must be Strict or Permissive", spec.Level)
 	}
 	if t := spec.Timestamps; t != nil {
 		switch t.VerifyTimestamp {
-		case "", v1alpha1.TimestampModeAlways:
-		case v1alpha1.TimestampModeAfterCertificateExpiry:
+		case "", v1beta1.TimestampModeAlways:
+		case v1beta1.TimestampModeAfterCertificateExpiry:
 			options.TimestampAfterExpiry = true
 		default:
 			return fmt.Errorf("spec.notation.timestamps.verifyTimestamp is %q, it must be Always or AfterCertificateExpiry", t.VerifyTimestamp)
 		}
 	}
 	switch revocationOf(spec) {
-	case v1alpha1.RevocationModeIgnore:
-	case v1alpha1.RevocationModeCheck:
+	case v1beta1.RevocationModeIgnore:
+	case v1beta1.RevocationModeCheck:
 		if outside.Revocation == nil {
 			return errors.New("spec.notation.revocation is Check (the default), but revocation checks are not available")
 		}
@@ -175,23 +175,23 @@ func notationModes(options *notation.Options, spec v1alpha1.NotationVerifier, ow
 // "strict" enforces the result and "permissive" logs it (trust store and trust policy
 // specification, "Signature Verification details"). AWS Signer is asked instead, as its
 // plugin for notation does.
-func revocationOf(spec v1alpha1.NotationVerifier) v1alpha1.RevocationMode {
+func revocationOf(spec v1beta1.NotationVerifier) v1beta1.RevocationMode {
 	switch {
 	case spec.Revocation != "":
 		return spec.Revocation
 	case spec.AWSSigner != nil:
-		return v1alpha1.RevocationModeIgnore
+		return v1beta1.RevocationModeIgnore
 	}
-	return v1alpha1.RevocationModeCheck
+	return v1beta1.RevocationModeCheck
 }
 
-func notationOverrides(spec *v1alpha1.NotationOverrides) (overrides notation.Overrides, err error) {
+func notationOverrides(spec *v1beta1.NotationOverrides) (overrides notation.Overrides, err error) {
 	if spec == nil {
 		return overrides, nil
 	}
 	for _, check := range []struct {
 		name   string
-		from   v1alpha1.OverrideAction
+		from   v1beta1.OverrideAction
 		action *notation.Action
 	}{
 		{"expiry", spec.Expiry, &overrides.Expiry}, {"authenticTimestamp", spec.AuthenticTimestamp, &overrides.AuthenticTimestamp},
@@ -199,9 +199,9 @@ func notationOverrides(spec *v1alpha1.NotationOverrides) (overrides notation.Ove
 	} {
 		switch check.from {
 		case "":
-		case v1alpha1.OverrideActionEnforce:
+		case v1beta1.OverrideActionEnforce:
 			*check.action = notation.Enforce
-		case v1alpha1.OverrideActionLog:
+		case v1beta1.OverrideActionLog:
 			*check.action = notation.Log
 		default:
 			return overrides, fmt.Errorf("spec.notation.overrides.%s is %q, it must be Enforce or Log", check.name, check.from)
@@ -212,7 +212,7 @@ func notationOverrides(spec *v1alpha1.NotationOverrides) (overrides notation.Ove
 
 // certificates returns the certificates of trust stores of one type, and the stores'
 // fingerprints.
-func (ts trustStores) certificates(field string, refs []v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
+func (ts trustStores) certificates(field string, refs []v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (all []*x509.Certificate, used []string, err error) {
 	var wrong []error
 	for i, ref := range refs {
 		store, err := ts.find(ref, want)
@@ -231,13 +231,13 @@ func (ts trustStores) certificates(field string, refs []v1alpha1.TrustStoreRef, 
 
 // revocationLists adds the lists of trust stores to options, and returns the stores'
 // fingerprints.
-func (ts trustStores) revocationLists(options *notation.Options, spec v1alpha1.NotationVerifier) (used []string, err error) {
+func (ts trustStores) revocationLists(options *notation.Options, spec v1beta1.NotationVerifier) (used []string, err error) {
 	const field = "spec.notation.revocationListTrustStoreRefs"
-	if len(spec.RevocationListTrustStoreRefs) > 0 && revocationOf(spec) != v1alpha1.RevocationModeCheck {
+	if len(spec.RevocationListTrustStoreRefs) > 0 && revocationOf(spec) != v1beta1.RevocationModeCheck {
 		return nil, fmt.Errorf("%s needs spec.notation.revocation: Check", field)
 	}
 	for i, ref := range spec.RevocationListTrustStoreRefs {
-		store, err := ts.find(ref, v1alpha1.TrustStoreTypeRevocationLists)
+		store, err := ts.find(ref, v1beta1.TrustStoreTypeRevocationLists)
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", field, i, err)
 		}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -35,7 +35,7 @@ func objects(t *testing.T, documents ...string) resource.Objects {
 		case "ServiceAccount":
 			o.ServiceAccounts = append(o.ServiceAccounts, decode[corev1.ServiceAccount](t, document))
 		default:
-			kind, ok := v1alpha1.KindNamed(head.Kind)
+			kind, ok := v1beta1.KindNamed(head.Kind)
 			require.True(t, ok, "unknown kind %s", head.Kind)
 			resource := kind.New()
 			require.NoError(t, yaml.UnmarshalStrict([]byte(document), resource), document)

@@ -6,42 +6,42 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // Whoever adds a kind of verifier or source to the types and forgets the compiler
 // is told here: a field that is not looked at would be one that is ignored.
 func TestCompileKnowsEveryOneOfField(t *testing.T) {
-	compileVerifier := func(spec v1alpha1.VerifierSpec) []resource.Problem {
+	compileVerifier := func(spec v1beta1.VerifierSpec) []resource.Problem {
 		// The type is the field's name; with nothing set it is Cosign.
-		v := v1alpha1.Verifier{Spec: spec}
-		v.Spec.Type = v1alpha1.VerifierTypeCosign
-		for name, set := range map[v1alpha1.VerifierType]bool{v1alpha1.VerifierTypeNotation: spec.Notation != nil, v1alpha1.VerifierTypeAttestation: spec.Attestation != nil} {
+		v := v1beta1.Verifier{Spec: spec}
+		v.Spec.Type = v1beta1.VerifierTypeCosign
+		for name, set := range map[v1beta1.VerifierType]bool{v1beta1.VerifierTypeNotation: spec.Notation != nil, v1beta1.VerifierTypeAttestation: spec.Attestation != nil} {
 			if set {
 				v.Spec.Type = name
 			}
 		}
 		v.Name, v.Namespace = "v", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&v}})
+		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&v}})
 		return problems
 	}
-	compileSource := func(source v1alpha1.TrustSource) []resource.Problem {
-		s := v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypePublicKeys}, Source: source}}
+	compileSource := func(source v1beta1.TrustSource) []resource.Problem {
+		s := v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: v1beta1.TrustStoreTypePublicKeys}, Source: source}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&s}})
+		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
 		return problems
 	}
-	compileBundle := func(bundle v1alpha1.CABundle) []resource.Problem {
-		s := v1alpha1.Store{Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}, CABundle: &bundle}}
+	compileBundle := func(bundle v1beta1.CABundle) []resource.Problem {
+		s := v1beta1.Store{Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}, CABundle: &bundle}}
 		s.Name, s.Namespace = "s", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&s}})
+		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&s}})
 		return problems
 	}
-	compileRequirement := func(r v1alpha1.Requirement) []resource.Problem {
-		p := v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{r}}}}}
+	compileRequirement := func(r v1beta1.Requirement) []resource.Problem {
+		p := v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{r}}}}}
 		p.Name, p.Namespace = "p", "team-a"
-		_, problems := compiled(resource.Objects{Resources: []v1alpha1.Object{&p}})
+		_, problems := compiled(resource.Objects{Resources: []v1beta1.Object{&p}})
 		return problems
 	}
 	eachField(t, []string{"Images", "Type"}, compileVerifier)

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 )
 
 // readPlaces fills in where the images of s and their evidence are. In a ClusterStore, a
 // cluster admin names the hosts.
-func (s *store) readPlaces(spec v1alpha1.StoreCommon) error {
+func (s *store) readPlaces(spec v1beta1.StoreCommon) error {
 	named := s.Source.Namespace == ""
 	if n := len(spec.Mirrors); n > maxPlaces {
 		return fmt.Errorf("spec.mirrors has %d mirrors, the limit is %d", n, maxPlaces)
@@ -35,16 +35,16 @@ func (s *store) readPlaces(spec v1alpha1.StoreCommon) error {
 				"write \"{registry}/{repository}\", or a store for each registry", field)
 		}
 		switch m.Fallback {
-		case "", v1alpha1.MirrorFallbackNever, v1alpha1.MirrorFallbackOrigin:
+		case "", v1beta1.MirrorFallbackNever, v1beta1.MirrorFallbackOrigin:
 		default:
 			return fmt.Errorf("%s.fallback is %.40q; it is Never or Origin", field, m.Fallback)
 		}
-		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1alpha1.MirrorFallbackOrigin})
+		s.Mirrors = append(s.Mirrors, registry.Mirror{Location: registry.Location{Template: template, Named: named}, Origin: m.Fallback == v1beta1.MirrorFallbackOrigin})
 	}
 	return s.readEvidence(spec.Evidence, named)
 }
 
-func (s *store) readEvidence(spec *v1alpha1.Evidence, named bool) error {
+func (s *store) readEvidence(spec *v1beta1.Evidence, named bool) error {
 	if spec == nil {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -14,8 +14,8 @@ import (
 type compiledPolicy struct {
 	source      policy.ObjectRef
 	rules       []verify.Rule
-	fallback    v1alpha1.DefaultAction // for images that no rule matches; empty is Deny
-	tags        v1alpha1.TagAction     // empty if the policy does not say
+	fallback    v1beta1.DefaultAction // for images that no rule matches; empty is Deny
+	tags        v1beta1.TagAction     // empty if the policy does not say
 	mandatory   bool
 	warns       bool // only adds warnings
 	broken      string
@@ -26,11 +26,11 @@ type compiledPolicy struct {
 // decides reports whether p can deny, and not only warn.
 func (p compiledPolicy) decides() bool { return !p.warns }
 
-func compilePolicy(e entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
+func compilePolicy(e entry[v1beta1.ClusterVerificationPolicySpec]) (compiledPolicy, error) {
 	p := compiledPolicy{source: e.source}
 	err := p.read(e)
 	if err != nil {
-		p.rules, p.fallback = nil, v1alpha1.DefaultActionDeny
+		p.rules, p.fallback = nil, v1beta1.DefaultActionDeny
 		p.broken = unusable(e.source, err)
 	}
 	p.fingerprint = fingerprint(e.source, e.spec, nil, err)
@@ -39,7 +39,7 @@ func compilePolicy(e entry[v1alpha1.ClusterVerificationPolicySpec]) (compiledPol
 
 // read fills p from its spec. It reads scope, enforcement and tags first, so that a policy
 // that is broken otherwise keeps them.
-func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (err error) {
+func (p *compiledPolicy) read(e entry[v1beta1.ClusterVerificationPolicySpec]) (err error) {
 	if p.mandatory, err = isMandatory(e); err != nil {
 		return err
 	}
@@ -61,37 +61,37 @@ func (p *compiledPolicy) read(e entry[v1alpha1.ClusterVerificationPolicySpec]) (
 // isMandatory reports whether the policy applies to every namespace. If the scope is
 // unknown, it returns an error, and true for a cluster policy: an unreadable mandatory policy
 // must not vanish.
-func isMandatory(e entry[v1alpha1.ClusterVerificationPolicySpec]) (bool, error) {
-	inCluster := e.source.Kind == v1alpha1.KindClusterVerificationPolicy
+func isMandatory(e entry[v1beta1.ClusterVerificationPolicySpec]) (bool, error) {
+	inCluster := e.source.Kind == v1beta1.KindClusterVerificationPolicy
 	if e.broken != nil {
 		return inCluster, e.broken
 	}
 	switch e.spec.Scope {
-	case "", v1alpha1.PolicyScopeFallback:
+	case "", v1beta1.PolicyScopeFallback:
 		return false, nil
-	case v1alpha1.PolicyScopeMandatory:
+	case v1beta1.PolicyScopeMandatory:
 		return true, nil
 	}
 	return inCluster, fmt.Errorf("spec.scope is %q, it must be Fallback or Mandatory", e.spec.Scope)
 }
 
-func warns(action v1alpha1.EnforcementAction) (bool, error) {
+func warns(action v1beta1.EnforcementAction) (bool, error) {
 	switch action {
-	case "", v1alpha1.EnforcementActionDeny:
+	case "", v1beta1.EnforcementActionDeny:
 		return false, nil
-	case v1alpha1.EnforcementActionWarn:
+	case v1beta1.EnforcementActionWarn:
 		return true, nil
 	}
 	return false, fmt.Errorf("spec.enforcementAction is %q, it must be Deny or Warn", action)
 }
 
-func fallback(source policy.ObjectRef, action v1alpha1.DefaultAction) (v1alpha1.DefaultAction, error) {
+func fallback(source policy.ObjectRef, action v1beta1.DefaultAction) (v1beta1.DefaultAction, error) {
 	switch action {
-	case "", v1alpha1.DefaultActionDeny:
-		return v1alpha1.DefaultActionDeny, nil
-	case v1alpha1.DefaultActionAllow:
+	case "", v1beta1.DefaultActionDeny:
+		return v1beta1.DefaultActionDeny, nil
+	case v1beta1.DefaultActionAllow:
 		return action, nil
-	case v1alpha1.DefaultActionInherit:
+	case v1beta1.DefaultActionInherit:
 		if source.Namespace == "" {
 			return "", errors.New("spec.defaultAction is Inherit, but no level comes after the cluster's; it must be Deny or Allow")
 		}
@@ -100,7 +100,7 @@ func fallback(source policy.ObjectRef, action v1alpha1.DefaultAction) (v1alpha1.
 	return "", fmt.Errorf("spec.defaultAction is %q, it must be Deny, Allow or Inherit", action)
 }
 
-func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule) ([]verify.Rule, error) {
+func rules(source policy.ObjectRef, specs []v1beta1.PolicyRule) ([]verify.Rule, error) {
 	compiled := make([]verify.Rule, 0, len(specs))
 	var wrong []error
 	for i, spec := range specs {
@@ -113,15 +113,15 @@ func rules(source policy.ObjectRef, specs []v1alpha1.PolicyRule) ([]verify.Rule,
 	return compiled, nil
 }
 
-func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule) (verify.Rule, error) {
+func compileRule(source policy.ObjectRef, field string, spec v1beta1.PolicyRule) (verify.Rule, error) {
 	images, err := patterns(field+".images", spec.Images, false)
 	wrong := []error{err}
 	rule := verify.Rule{Source: source, Images: images}
 	switch spec.Action {
-	case "", v1alpha1.RuleActionRequire:
-	case v1alpha1.RuleActionAllow:
+	case "", v1beta1.RuleActionRequire:
+	case v1beta1.RuleActionAllow:
 		rule.Action = verify.Allow
-	case v1alpha1.RuleActionDeny:
+	case v1beta1.RuleActionDeny:
 		rule.Action = verify.Deny
 	default:
 		return verify.Rule{}, errors.Join(err, fmt.Errorf("%s.action is %q, it must be Require, Allow or Deny", field, spec.Action))
@@ -133,8 +133,8 @@ func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule
 		wrong = append(wrong, fmt.Errorf("%s.require is for action Require, and the action is %s; remove one of them", field, spec.Action))
 	}
 	switch spec.Index {
-	case "", v1alpha1.IndexModeItself:
-	case v1alpha1.IndexModeItselfOrEveryManifest:
+	case "", v1beta1.IndexModeItself:
+	case v1beta1.IndexModeItselfOrEveryManifest:
 		rule.IndexManifests = true
 	default:
 		wrong = append(wrong, fmt.Errorf("%s.index is %q, it must be Itself or ItselfOrEveryManifest", field, spec.Index))
@@ -149,14 +149,14 @@ func compileRule(source policy.ObjectRef, field string, spec v1alpha1.PolicyRule
 	return rule, nil
 }
 
-func compileRequirement(field string, r v1alpha1.Requirement) (verify.Requirement, error) {
+func compileRequirement(field string, r v1beta1.Requirement) (verify.Requirement, error) {
 	compiled := verify.Requirement{AnyOf: r.AnyOf, AllOf: r.AllOf, AtLeast: 1}
 	if n := countTrue(len(r.AnyOf) > 0, len(r.AllOf) > 0, len(r.Types) > 0, r.Expression != ""); n != 1 {
 		return verify.Requirement{}, fmt.Errorf("%s must have exactly one of anyOf, allOf, types, expression, and not empty; it has %d", field, n)
 	}
 	for _, t := range r.Types {
 		switch t {
-		case v1alpha1.VerifierTypeCosign, v1alpha1.VerifierTypeNotation, v1alpha1.VerifierTypeAttestation:
+		case v1beta1.VerifierTypeCosign, v1beta1.VerifierTypeNotation, v1beta1.VerifierTypeAttestation:
 		default:
 			return verify.Requirement{}, fmt.Errorf("%s.types has %q, it must be one of Cosign, Notation, Attestation", field, t)
 		}

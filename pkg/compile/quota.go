@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -14,7 +14,7 @@ import (
 // compileQuotas returns the limits of each account that a ClusterQuota lists. If several
 // list an account, the first by name applies. Accounts of a broken quota have the
 // defaults: quotas affect scheduling, never verdicts.
-func (l *level) compileQuotas(quotas []entry[v1alpha1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
+func (l *level) compileQuotas(quotas []entry[v1beta1.ClusterQuotaSpec]) map[verify.Account]verify.Limits {
 	found, by := map[verify.Account]verify.Limits{}, map[verify.Account]policy.ObjectRef{}
 	for _, r := range quotas {
 		limits, err := compileQuota(r)
@@ -39,12 +39,12 @@ func (l *level) compileQuotas(quotas []entry[v1alpha1.ClusterQuotaSpec]) map[ver
 }
 
 // accountsOf returns the accounts that a quota lists.
-func accountsOf(spec v1alpha1.ClusterQuotaSpec) []verify.Account {
+func accountsOf(spec v1beta1.ClusterQuotaSpec) []verify.Account {
 	return slices.Concat(mapSlice(spec.Namespaces, func(name string) verify.Account { return verify.Namespace(name).Account() }),
 		mapSlice(spec.Tenants, verify.TenantAccount))
 }
 
-func compileQuota(r entry[v1alpha1.ClusterQuotaSpec]) (verify.Limits, error) {
+func compileQuota(r entry[v1beta1.ClusterQuotaSpec]) (verify.Limits, error) {
 	spec := r.spec
 	switch {
 	case r.broken != nil:

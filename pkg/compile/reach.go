@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -18,7 +18,7 @@ func (l *level) reaches(cluster *level) map[policy.ObjectRef]string {
 		if usesPublicGood(e.spec) {
 			said[e.source] = "; it needs " + external.PublicGoodHost + ", where Sigstore's public-good root is fetched"
 		}
-		if e.spec.Notation == nil || revocationOf(*e.spec.Notation) != v1alpha1.RevocationModeCheck {
+		if e.spec.Notation == nil || revocationOf(*e.spec.Notation) != v1beta1.RevocationModeCheck {
 			continue
 		}
 		said[e.source] = "; revocation is checked, so the hosts that signing certificates name for it must be reachable and in --egress-host"

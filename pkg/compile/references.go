@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -38,7 +38,7 @@ func References(o resource.Objects) map[verify.Namespace][]policy.ObjectRef {
 // references collects the references of one level's resources.
 type references []policy.ObjectRef
 
-func (r *references) trustSource(s v1alpha1.ClusterTrustSource) {
+func (r *references) trustSource(s v1beta1.ClusterTrustSource) {
 	r.key(kindSecret, s.SecretKeyRef)
 	r.key(kindConfigMap, s.ConfigMapKeyRef)
 	if s.KMS != nil {
@@ -53,7 +53,7 @@ func (r *references) trustSource(s v1alpha1.ClusterTrustSource) {
 	}
 }
 
-func (r *references) store(s v1alpha1.ClusterStoreSpec, m material) {
+func (r *references) store(s v1beta1.ClusterStoreSpec, m material) {
 	for _, secret := range s.ImagePullSecrets {
 		r.secret(&secret)
 	}
@@ -80,20 +80,20 @@ func (r *references) store(s v1alpha1.ClusterStoreSpec, m material) {
 	}
 }
 
-func (r *references) caBundle(bundle *v1alpha1.ClusterCABundle) {
+func (r *references) caBundle(bundle *v1beta1.ClusterCABundle) {
 	if bundle != nil {
 		r.key(kindSecret, bundle.SecretKeyRef)
 		r.key(kindConfigMap, bundle.ConfigMapKeyRef)
 	}
 }
 
-func (r *references) secret(ref *v1alpha1.ClusterSecretRef) {
+func (r *references) secret(ref *v1beta1.ClusterSecretRef) {
 	if ref != nil {
 		r.add(kindSecret, ref.Namespace, ref.Name)
 	}
 }
 
-func (r *references) key(kind string, ref *v1alpha1.ClusterKeyRef) {
+func (r *references) key(kind string, ref *v1beta1.ClusterKeyRef) {
 	if ref != nil {
 		r.add(kind, ref.Namespace, ref.Name)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -116,7 +116,7 @@ func (s *Snapshot) viewsOf(v *view) []*view {
 // instead.
 func consequence(kind string) string {
 	switch kind {
-	case v1alpha1.KindClusterQuota, v1alpha1.KindTenant, v1alpha1.KindException, v1alpha1.KindClusterException:
+	case v1beta1.KindClusterQuota, v1beta1.KindTenant, v1beta1.KindException, v1beta1.KindClusterException:
 		return ""
 	}
 	return "; what depends on it is denied"

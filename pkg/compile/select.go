@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -126,21 +126,21 @@ func strictest(policies []compiledPolicy) compiledPolicy {
 // leniency orders default actions, the strictest first.
 func (p compiledPolicy) leniency() int {
 	switch p.fallback {
-	case v1alpha1.DefaultActionAllow:
+	case v1beta1.DefaultActionAllow:
 		return 2
-	case v1alpha1.DefaultActionInherit:
+	case v1beta1.DefaultActionInherit:
 		return 1
-	case v1alpha1.DefaultActionDeny:
+	case v1beta1.DefaultActionDeny:
 	}
 	return 0
 }
 
 // inherits reports whether the next level judges images that no rule of p matches.
-func (p compiledPolicy) inherits() bool { return p.fallback == v1alpha1.DefaultActionInherit }
+func (p compiledPolicy) inherits() bool { return p.fallback == v1beta1.DefaultActionInherit }
 
 // policyChoices explains which policies decide and which only add warnings.
 func (v *view) policyChoices() []Choice {
-	const kind = v1alpha1.KindVerificationPolicy
+	const kind = v1beta1.KindVerificationPolicy
 	var choices, warnings []Choice
 	told := map[int]bool{} // levels whose policies are in choices
 	if !v.denies() {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -79,7 +79,7 @@ func sendings(o resource.Objects, touched map[policy.ObjectRef]bool) map[sending
 
 // addTrust adds the credentials of a trust store for servers. A key that is in a Secret is
 // sent to nobody.
-func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t entry[v1alpha1.ClusterTrustStoreSpec], touched map[policy.ObjectRef]bool) {
+func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t entry[v1beta1.ClusterTrustStoreSpec], touched map[policy.ObjectRef]bool) {
 	var secrets, authorities references
 	if kms := t.spec.Source.KMS; kms != nil {
 		secrets.secret(kms.SecretRef)
@@ -97,14 +97,14 @@ func addTrust(all map[sending]policy.ObjectRef, namespace verify.Namespace, t en
 	}
 }
 
-func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s entry[v1alpha1.ClusterStoreSpec], m material, touched map[policy.ObjectRef]bool) {
+func addStore(all map[sending]policy.ObjectRef, namespace verify.Namespace, s entry[v1beta1.ClusterStoreSpec], m material, touched map[policy.ObjectRef]bool) {
 	network := s.spec
 	network.ImagePullSecrets, network.ImagePullSecretsFrom = nil, nil
 	var logins, authorities, others references
-	logins.store(v1alpha1.ClusterStoreSpec{ImagePullSecrets: s.spec.ImagePullSecrets, ImagePullSecretsFrom: s.spec.ImagePullSecretsFrom}, m)
-	others.store(v1alpha1.ClusterStoreSpec{Identity: network.Identity, ClientCertificate: network.ClientCertificate}, m)
+	logins.store(v1beta1.ClusterStoreSpec{ImagePullSecrets: s.spec.ImagePullSecrets, ImagePullSecretsFrom: s.spec.ImagePullSecretsFrom}, m)
+	others.store(v1beta1.ClusterStoreSpec{Identity: network.Identity, ClientCertificate: network.ClientCertificate}, m)
 	detour := network.CABundle != nil || len(network.AdditionalCABundles) > 0 || network.InsecurePlainHTTP || network.Proxy != nil
-	authorities.store(v1alpha1.ClusterStoreSpec{CABundle: network.CABundle, AdditionalCABundles: network.AdditionalCABundles}, m)
+	authorities.store(v1beta1.ClusterStoreSpec{CABundle: network.CABundle, AdditionalCABundles: network.AdditionalCABundles}, m)
 	if network.Proxy != nil {
 		others.secret(network.Proxy.SecretRef)
 		authorities.caBundle(network.Proxy.CABundle)

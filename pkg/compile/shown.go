@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -66,8 +66,8 @@ func (s *showing) withhold(kind string, known resource.Known) {
 // nothing withholds every kind.
 func (s *showing) nothing() resource.Shown {
 	s.shown.Resources, s.shown.Withheld = nil, nil
-	for _, kind := range v1alpha1.Kinds() {
-		if !kind.Namespaced && kind.Name != v1alpha1.KindClusterQuota { // no verdict depends on quotas
+	for _, kind := range v1beta1.Kinds() {
+		if !kind.Namespaced && kind.Name != v1beta1.KindClusterQuota { // no verdict depends on quotas
 			s.withhold(kind.Name, resource.Known{})
 		}
 	}
@@ -79,11 +79,11 @@ func (s *showing) nothing() resource.Shown {
 func (s *showing) tenant() {
 	held := s.tenants.Named(s.view.tenant)
 	namespace := s.shown.Namespace
-	made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
+	made := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: held.Name, CreationTimestamp: held.CreationTimestamp}}
 	made.Spec.HomeNamespace, made.Spec.Verification = held.Spec.HomeNamespace, held.Spec.Verification
 	made.Spec.Isolation.Network = held.Spec.Isolation.Network // tenant check compares these two
 	if r := held.Spec.Reconciler; r != nil {
-		made.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: r.ServiceAccount}
+		made.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: r.ServiceAccount}
 	}
 	switch {
 	case namespace == held.Spec.HomeNamespace:
@@ -101,18 +101,18 @@ func (s *showing) tenant() {
 }
 
 // verifiers shows the ClusterVerifiers if they apply, and returns them.
-func (s *showing) verifiers() []entry[v1alpha1.VerifierSpec] {
+func (s *showing) verifiers() []entry[v1beta1.VerifierSpec] {
 	all := s.cluster.objects.verifiers
 	apply := len(s.cluster.mandatory) > 0 || s.some(func(a *applicable) bool { return a.from >= s.last() })
-	if !apply || slices.ContainsFunc(all, func(e entry[v1alpha1.VerifierSpec]) bool { return e.err() != nil }) {
-		s.withhold(v1alpha1.KindClusterVerifier, resource.Known{})
+	if !apply || slices.ContainsFunc(all, func(e entry[v1beta1.VerifierSpec]) bool { return e.err() != nil }) {
+		s.withhold(v1beta1.KindClusterVerifier, resource.Known{})
 		return nil
 	}
-	shown := make([]v1alpha1.Object, 0, len(all))
+	shown := make([]v1beta1.Object, 0, len(all))
 	for _, e := range all {
-		made := &v1alpha1.ClusterVerifier{Spec: e.spec}
+		made := &v1beta1.ClusterVerifier{Spec: e.spec}
 		if made.Name = e.source.Name; !publicKeys(&made.Spec) {
-			s.withhold(v1alpha1.KindClusterVerifier, resource.Known{})
+			s.withhold(v1beta1.KindClusterVerifier, resource.Known{})
 			return nil
 		}
 		shown = append(shown, made)
@@ -123,8 +123,8 @@ func (s *showing) verifiers() []entry[v1alpha1.VerifierSpec] {
 
 // policies shows the mandatory policies, and the other ClusterVerificationPolicies if they apply. It
 // returns those that are shown.
-func (s *showing) policies() []entry[v1alpha1.ClusterVerificationPolicySpec] {
-	const kind = v1alpha1.KindClusterVerificationPolicy
+func (s *showing) policies() []entry[v1beta1.ClusterVerificationPolicySpec] {
+	const kind = v1beta1.KindClusterVerificationPolicy
 	all := s.cluster.objects.policies
 	broken := func(p compiledPolicy) bool { return p.broken != "" }
 	if slices.ContainsFunc(s.cluster.policies, broken) || slices.ContainsFunc(s.cluster.mandatory, broken) {
@@ -132,12 +132,12 @@ func (s *showing) policies() []entry[v1alpha1.ClusterVerificationPolicySpec] {
 		return nil
 	}
 	apply := s.some(func(a *applicable) bool { return a.deciding.at == s.last() })
-	var shown []entry[v1alpha1.ClusterVerificationPolicySpec]
+	var shown []entry[v1beta1.ClusterVerificationPolicySpec]
 	for _, e := range all {
-		if !apply && e.spec.Scope != v1alpha1.PolicyScopeMandatory {
+		if !apply && e.spec.Scope != v1beta1.PolicyScopeMandatory {
 			continue
 		}
-		made := &v1alpha1.ClusterVerificationPolicy{Spec: e.spec}
+		made := &v1beta1.ClusterVerificationPolicy{Spec: e.spec}
 		made.Name = e.source.Name
 		s.shown.Resources = append(s.shown.Resources, made)
 		shown = append(shown, e)
@@ -152,7 +152,7 @@ func (s *showing) policies() []entry[v1alpha1.ClusterVerificationPolicySpec] {
 // in there, so they need not be withheld.
 func (s *showing) exceptions() {
 	namespace := verify.Namespace(s.shown.Namespace)
-	specs := map[string]entry[v1alpha1.ClusterExceptionSpec]{}
+	specs := map[string]entry[v1beta1.ClusterExceptionSpec]{}
 	for _, e := range s.cluster.objects.exceptions {
 		specs[e.source.Name] = e
 	}
@@ -172,14 +172,14 @@ func (s *showing) exceptions() {
 		default:
 			continue
 		}
-		made := &v1alpha1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: x.source.Name, CreationTimestamp: metav1.NewTime(x.created.UTC().Truncate(time.Second))}, Spec: spec}
+		made := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: x.source.Name, CreationTimestamp: metav1.NewTime(x.created.UTC().Truncate(time.Second))}, Spec: spec}
 		s.shown.Resources = append(s.shown.Resources, made)
 	}
 }
 
 // visibleHosts returns the registries that the Tenant and its resources name, and those of
 // the image patterns that are shown, sorted and at most [maxVisibleHosts].
-func visibleHosts(v *view, registries []string, verifiers []entry[v1alpha1.VerifierSpec], policies []entry[v1alpha1.ClusterVerificationPolicySpec]) []string {
+func visibleHosts(v *view, registries []string, verifiers []entry[v1beta1.VerifierSpec], policies []entry[v1beta1.ClusterVerificationPolicySpec]) []string {
 	texts := slices.Clone(registries)
 	for _, l := range v.chain[:v.last()] {
 		verifiers, policies = append(slices.Clip(verifiers), l.objects.verifiers...), append(slices.Clip(policies), l.objects.policies...)

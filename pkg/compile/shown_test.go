@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -57,12 +57,12 @@ func TestWhatIsShownIsWhatAppliesAndNamesNobodyElse(t *testing.T) {
 		names = append(names, resource.RefOf(object).String())
 	}
 	require.ElementsMatch(t, []string{"Tenant iris", "ClusterVerificationPolicy mandatory", "ClusterVerifier release", "ClusterVerifier kept", "ClusterTrustStore keys", "ClusterStore mixed"}, names)
-	require.ElementsMatch(t, []resource.Withheld{{Kind: v1alpha1.KindClusterTrustStore},
-		{Kind: v1alpha1.KindClusterVerificationPolicy, Known: resource.Known{Mandatory: true}},
-		{Kind: v1alpha1.KindClusterStore, Known: resource.Known{Hosts: []string{"own.example.com", "registry.example.com"}}}}, shown.Withheld,
+	require.ElementsMatch(t, []resource.Withheld{{Kind: v1beta1.KindClusterTrustStore},
+		{Kind: v1beta1.KindClusterVerificationPolicy, Known: resource.Known{Mandatory: true}},
+		{Kind: v1beta1.KindClusterStore, Known: resource.Known{Hosts: []string{"own.example.com", "registry.example.com"}}}}, shown.Withheld,
 		"of a host with a login nothing is said, and the fallback does not apply")
-	i := slices.IndexFunc(shown.Resources, func(o v1alpha1.Object) bool { return o.GetName() == "mixed" })
-	require.Equal(t, []string{"registry.example.com"}, shown.Resources[i].(*v1alpha1.ClusterStore).Spec.Registries) //nolint:forcetypeassert // by its name
+	i := slices.IndexFunc(shown.Resources, func(o v1beta1.Object) bool { return o.GetName() == "mixed" })
+	require.Equal(t, []string{"registry.example.com"}, shown.Resources[i].(*v1beta1.ClusterStore).Spec.Registries) //nolint:forcetypeassert // by its name
 	again, err := resource.ParseShown("iris-web", text)
 	require.NoError(t, err)
 	same, err := again.Text()
@@ -79,7 +79,7 @@ func TestHomeIsShownTheNamespacesInWhichItsRulesHold(t *testing.T) {
 	for name, want := range map[verify.Namespace][]string{"iris": {"iris-web", "iris-dev-"}, "iris-web": {"iris-web", ""}} {
 		shown, ok := snapshot.Shown(name)
 		require.True(t, ok)
-		spec := shown.Resources[0].(*v1alpha1.Tenant).Spec //nolint:forcetypeassert // nothing else applies
+		spec := shown.Resources[0].(*v1beta1.Tenant).Spec //nolint:forcetypeassert // nothing else applies
 		require.Equal(t, want, append(spec.Namespaces, spec.NamespacePrefix), name)
 	}
 }

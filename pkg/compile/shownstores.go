@@ -6,7 +6,7 @@ import (
 	"encoding/pem"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/trust"
@@ -31,13 +31,13 @@ func (s *showing) stores(visible []string) {
 		if len(hosts) == 0 {
 			continue
 		}
-		made := &v1alpha1.ClusterStore{}
+		made := &v1beta1.ClusterStore{}
 		made.Name = e.source.Name
 		made.Spec.Registries, made.Spec.InsecurePlainHTTP, made.Spec.CABundle, made.Spec.AdditionalCABundles = hosts, e.spec.InsecurePlainHTTP, e.spec.CABundle, e.spec.AdditionalCABundles
 		s.shown.Resources = append(s.shown.Resources, made)
 	}
 	if len(specs) > 0 {
-		s.withhold(v1alpha1.KindClusterStore, resource.Known{Hosts: known})
+		s.withhold(v1beta1.KindClusterStore, resource.Known{Hosts: known})
 	}
 }
 
@@ -50,20 +50,20 @@ func (s store) touches(host string) bool {
 
 // plain reports whether a ClusterStore names nothing but its registries: no other host, no
 // Secret and no identity.
-func plain(spec v1alpha1.ClusterStoreSpec) bool {
-	inline := func(bundle v1alpha1.ClusterCABundle) bool {
+func plain(spec v1beta1.ClusterStoreSpec) bool {
+	inline := func(bundle v1beta1.ClusterCABundle) bool {
 		return bundle.SecretKeyRef == nil && bundle.ConfigMapKeyRef == nil
 	}
 	return len(spec.Mirrors) == 0 && spec.Evidence == nil && len(spec.ImagePullSecrets) == 0 && spec.ImagePullSecretsFrom == nil && spec.Identity == nil &&
 		spec.ClientCertificate == nil && spec.Proxy == nil && (spec.CABundle == nil || inline(*spec.CABundle)) &&
-		!slices.ContainsFunc(spec.AdditionalCABundles, func(bundle v1alpha1.ClusterCABundle) bool { return !inline(bundle) })
+		!slices.ContainsFunc(spec.AdditionalCABundles, func(bundle v1beta1.ClusterCABundle) bool { return !inline(bundle) })
 }
 
 // trustStores shows the ClusterTrustStores that ClusterVerifiers which apply, or Verifiers
 // of the Tenant, name. A namespace may name others tomorrow, so the kind is withheld.
-func (s *showing) trustStores(verifiers []entry[v1alpha1.VerifierSpec]) {
+func (s *showing) trustStores(verifiers []entry[v1beta1.VerifierSpec]) {
 	named := map[string]bool{}
-	name := func(owner verify.Namespace, all []entry[v1alpha1.VerifierSpec]) {
+	name := func(owner verify.Namespace, all []entry[v1beta1.VerifierSpec]) {
 		for _, e := range all {
 			for _, source := range trustStoresOf(owner, e.spec) {
 				if source.Namespace == "" {
@@ -84,22 +84,22 @@ func (s *showing) trustStores(verifiers []entry[v1alpha1.VerifierSpec]) {
 		if !ok {
 			continue
 		}
-		made := &v1alpha1.ClusterTrustStore{}
+		made := &v1beta1.ClusterTrustStore{}
 		made.Name = e.source.Name
 		made.Spec.TrustStoreCommon, made.Spec.Source.Inline = e.spec.TrustStoreCommon, text
 		s.shown.Resources = append(s.shown.Resources, made)
 	}
-	s.withhold(v1alpha1.KindClusterTrustStore, resource.Known{})
+	s.withhold(v1beta1.KindClusterTrustStore, resource.Known{})
 }
 
 // public returns what t proves, without comments, headers and addresses, and false if it
 // cannot be shown: material from a Secret, a server or a key management service never is.
-func (t *trustStore) public(spec v1alpha1.ClusterTrustStoreSpec) (string, bool) {
+func (t *trustStore) public(spec v1beta1.ClusterTrustStoreSpec) (string, bool) {
 	if t.err != nil || !t.open || spec.AWSSigner != nil || len(t.text) > maxShownMaterial {
 		return "", false
 	}
 	text := publicPEM(t.text)
-	if spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot {
+	if spec.Type == v1beta1.TrustStoreTypeSigstoreRoot {
 		text = withoutAddresses(t.text)
 	}
 	again := &trustStore{kind: spec.Type}
@@ -134,7 +134,7 @@ func publicPEM(text []byte) []byte {
 
 // publicKeys reduces the keys that a verifier holds itself to what [publicPEM] returns, and
 // returns false if they cannot be shown: who pastes the wrong text pastes a private key.
-func publicKeys(spec *v1alpha1.VerifierSpec) bool {
+func publicKeys(spec *v1beta1.VerifierSpec) bool {
 	text := inlineKeys(*spec)
 	if text == "" {
 		return true

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
@@ -14,7 +14,7 @@ import (
 )
 
 // signersOf returns the Signers of a Cosign or Attestation verifier, nil for others.
-func signersOf(spec v1alpha1.VerifierSpec) *v1alpha1.Signers {
+func signersOf(spec v1beta1.VerifierSpec) *v1beta1.Signers {
 	switch {
 	case spec.Cosign != nil:
 		return &spec.Cosign.Signers
@@ -25,7 +25,7 @@ func signersOf(spec v1alpha1.VerifierSpec) *v1alpha1.Signers {
 }
 
 // inlineKeys returns the keys that a verifier holds itself, "" if there are none.
-func inlineKeys(spec v1alpha1.VerifierSpec) string {
+func inlineKeys(spec v1beta1.VerifierSpec) string {
 	if s := signersOf(spec); s != nil && s.Keys != nil {
 		return s.Keys.Inline
 	}
@@ -33,14 +33,14 @@ func inlineKeys(spec v1alpha1.VerifierSpec) string {
 }
 
 // logOf returns what a Signers field says about transparency logs.
-func logOf(spec v1alpha1.Signers) v1alpha1.TransparencyLog {
+func logOf(spec v1beta1.Signers) v1beta1.TransparencyLog {
 	switch {
 	case spec.Keyless != nil:
 		return spec.Keyless.TransparencyLog
 	case spec.Keys != nil:
 		return spec.Keys.TransparencyLog
 	}
-	return v1alpha1.TransparencyLog{}
+	return v1beta1.TransparencyLog{}
 }
 
 // signers is a compiled Signers field.
@@ -50,7 +50,7 @@ type signers struct {
 	used []string // fingerprints of the trust stores
 }
 
-func cosignChecker(source policy.ObjectRef, spec v1alpha1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+func cosignChecker(source policy.ObjectRef, spec v1beta1.CosignVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
 	s, untrusted := compileSigners("spec.cosign", source, spec.Signers, stores)
 	checker, err := cosign.New(cosign.Options{Signers: s.Signers, Annotations: spec.Annotations, MatchRepository: spec.MatchRepository})
 	if err := ownFirst("spec.cosign", err, untrusted); err != nil {
@@ -59,7 +59,7 @@ func cosignChecker(source policy.ObjectRef, spec v1alpha1.CosignVerifier, stores
 	return checker, s.keys, s.used, nil
 }
 
-func attestationChecker(source policy.ObjectRef, spec v1alpha1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
+func attestationChecker(source policy.ObjectRef, spec v1beta1.AttestationVerifier, stores trustStores) (verify.Checker, []string, []string, error) {
 	s, untrusted := compileSigners("spec.attestation", source, spec.Signers, stores)
 	checker, err := cosign.NewAttestation(cosign.AttestationOptions{Signers: s.Signers, PredicateType: spec.PredicateType, Expression: spec.Expression})
 	if err := ownFirst("spec.attestation", err, untrusted); err != nil {
@@ -91,7 +91,7 @@ func belowField(field string, err error) error {
 	return fmt.Errorf("%s: %w", field, err)
 }
 
-func compileSigners(field string, source policy.ObjectRef, spec v1alpha1.Signers, stores trustStores) (compiled signers, err error) {
+func compileSigners(field string, source policy.ObjectRef, spec v1beta1.Signers, stores trustStores) (compiled signers, err error) {
 	switch {
 	case spec.Keys != nil && spec.Keyless != nil, spec.Keys == nil && spec.Keyless == nil:
 		return compiled, fmt.Errorf("%s must have exactly one of keys, keyless; it has %d", field, countTrue(spec.Keys != nil, spec.Keyless != nil))
@@ -104,7 +104,7 @@ func compileSigners(field string, source policy.ObjectRef, spec v1alpha1.Signers
 }
 
 // trustKeys trusts keys, which are named after source where it holds them itself.
-func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1alpha1.Keys, stores trustStores) error {
+func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1beta1.Keys, stores trustStores) error {
 	if n := countTrue(spec.Inline != "", len(spec.TrustStoreRefs) > 0); n != 1 {
 		return fmt.Errorf("%s must have exactly one of inline, trustStoreRefs; it has %d", field, n)
 	}
@@ -115,7 +115,7 @@ func (s *signers) trustKeys(field string, source policy.ObjectRef, spec v1alpha1
 		s.add(source, 0, keys)
 	}
 	for i, ref := range spec.TrustStoreRefs {
-		store, err := stores.find(ref, v1alpha1.TrustStoreTypePublicKeys)
+		store, err := stores.find(ref, v1beta1.TrustStoreTypePublicKeys)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s.trustStoreRefs[%d]: %w", field, i, err))
 			continue
@@ -138,7 +138,7 @@ func (s *signers) add(source policy.ObjectRef, hash crypto.Hash, keys []trust.Pu
 
 // demandLog sets which logs signatures by keys must be in. A key alone proves who signed, not
 // when.
-func (s *signers) demandLog(field string, spec v1alpha1.TransparencyLog, stores trustStores) error {
+func (s *signers) demandLog(field string, spec v1beta1.TransparencyLog, stores trustStores) error {
 	if spec.InsecureIgnoreTransparencyLog && spec.RootTrustStoreRef != nil {
 		return fmt.Errorf("%s.rootTrustStoreRef names the transparency logs, and insecureIgnoreTransparencyLog ignores them; remove one", field)
 	}
@@ -159,7 +159,7 @@ func (s *signers) demandLog(field string, spec v1alpha1.TransparencyLog, stores 
 }
 
 // trustIdentities sets all but the root before it returns an error about the trust store.
-func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores trustStores) (err error) {
+func (s *signers) trustIdentities(field string, spec v1beta1.Keyless, stores trustStores) (err error) {
 	k := &cosign.Keyless{Expression: spec.Expression, InsecureIgnoreSCT: spec.InsecureIgnoreSCT}
 	for _, identity := range spec.Identities {
 		k.Identities = append(k.Identities, signerIdentity(identity))
@@ -180,7 +180,7 @@ func (s *signers) trustIdentities(field string, spec v1alpha1.Keyless, stores tr
 
 // canVouch returns an error if no signature could ever count, because the root has nobody
 // who vouches as the verifier demands. GitHub's root, for one, has no logs.
-func canVouch(field string, spec v1alpha1.Keyless, store *trustStore) error {
+func canVouch(field string, spec v1beta1.Keyless, store *trustStore) error {
 	timestamps := len(store.root.TimestampingAuthorities()) > 0
 	switch {
 	case spec.InsecureIgnoreTransparencyLog && !timestamps:
@@ -197,12 +197,12 @@ func canVouch(field string, spec v1alpha1.Keyless, store *trustStore) error {
 	return nil
 }
 
-func signerIdentity(spec v1alpha1.Identity) cosign.Identity {
+func signerIdentity(spec v1beta1.Identity) cosign.Identity {
 	return cosign.Identity{Issuer: spec.Issuer, IssuerRegExp: spec.IssuerRegExp, Subject: spec.Subject, SubjectRegExp: spec.SubjectRegExp}
 }
 
 // thresholds converts thresholds. A threshold that is set must be at least 1.
-func thresholds(field string, spec v1alpha1.Thresholds) (cosign.Thresholds, error) {
+func thresholds(field string, spec v1beta1.Thresholds) (cosign.Thresholds, error) {
 	var compiled cosign.Thresholds
 	for name, count := range map[string]struct {
 		from *int32

@@ -10,26 +10,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // laxPolicies are policies of some 60 KiB each in namespace shop, which allow everything.
-func laxPolicies(n int) []v1alpha1.Object {
-	all := make([]v1alpha1.Object, n)
+func laxPolicies(n int) []v1beta1.Object {
+	all := make([]v1beta1.Object, n)
 	for i := range all {
 		name := fmt.Sprintf("p%04d", i)
-		p := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
-		p.Spec.DefaultAction = v1alpha1.DefaultActionAllow
-		p.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{"r.example.com/" + strings.Repeat("x", 60_000)}, Action: v1alpha1.RuleActionAllow}}
+		p := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+		p.Spec.DefaultAction = v1beta1.DefaultActionAllow
+		p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{"r.example.com/" + strings.Repeat("x", 60_000)}, Action: v1beta1.RuleActionAllow}}
 		all[i] = p
 	}
 	return all
 }
 
 // keptTogether reduces resources as a replica does, in the order in which they come.
-func keptTogether(t *testing.T, objects []v1alpha1.Object) {
+func keptTogether(t *testing.T, objects []v1beta1.Object) {
 	t.Helper()
 	var ledger resource.Ledger
 	for _, object := range objects {
@@ -37,7 +37,7 @@ func keptTogether(t *testing.T, objects []v1alpha1.Object) {
 	}
 }
 
-func shopAndOther(t *testing.T, more []v1alpha1.Object) resource.Objects {
+func shopAndOther(t *testing.T, more []v1beta1.Object) resource.Objects {
 	t.Helper()
 	o := objects(t, namespace("shop", "1"), namespace("other", "2"), object("ClusterVerificationPolicy", "", "lax", "defaultAction: Allow"))
 	o.Resources = append(o.Resources, more...)
@@ -90,7 +90,7 @@ func TestMoreExceptionsThanAreKeptAllowNothingAndDenyNothing(t *testing.T) {
 		o := objects(t, namespace("shop", "1"), object("ClusterException", "", "d", terms(time.Hour, delegates)),
 			object("ClusterVerificationPolicy", "", "p", "defaultAction: Allow\nrules: [{images: ['r.example.com/app'], action: Deny}]"))
 		for i := range n {
-			x := &v1alpha1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("x%04d", i)}}
+			x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("x%04d", i)}}
 			x.Spec.Until, x.Spec.Reason = born.Add(time.Hour).Format(time.RFC3339), "OPS-1"
 			x.Spec.Images = append([]string{"r.example.com/app"}, make([]string, 20)...)
 			for j := range 20 {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -18,7 +18,7 @@ type store struct {
 	proxy       *registry.Proxy
 }
 
-func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m material) (store, error) {
+func compileStore(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], m material) (store, error) {
 	s := store{Store: registry.Store{Source: e.source}}
 	identity, err := s.read(owner, e, m)
 	if err != nil {
@@ -43,7 +43,7 @@ func compileStore(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m 
 }
 
 // read fills s from its spec, and returns the cloud identity that logs in, if any.
-func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec], m material) (identity []byte, err error) {
+func (s *store) read(owner verify.Namespace, e entry[v1beta1.ClusterStoreSpec], m material) (identity []byte, err error) {
 	if e.broken != nil {
 		return nil, e.broken
 	}
@@ -81,7 +81,7 @@ func (s *store) read(owner verify.Namespace, e entry[v1alpha1.ClusterStoreSpec],
 	return identity, errors.Join(err, errAuthorities, errCertificate)
 }
 
-func credentials(refs []v1alpha1.ClusterSecretRef, m material) (map[string]registry.Credential, error) {
+func credentials(refs []v1beta1.ClusterSecretRef, m material) (map[string]registry.Credential, error) {
 	all := map[string]registry.Credential{}
 	var wrong []error
 	for i, ref := range refs {
@@ -95,7 +95,7 @@ func credentials(refs []v1alpha1.ClusterSecretRef, m material) (map[string]regis
 
 // addCredentials adds those of a pull secret that an earlier one does not have: the first
 // secret wins, as with kubelet.
-func addCredentials(all map[string]registry.Credential, field string, ref v1alpha1.ClusterSecretRef, m material) error {
+func addCredentials(all map[string]registry.Credential, field string, ref v1beta1.ClusterSecretRef, m material) error {
 	source, err := locate(kindSecret, ref.Namespace, ref.Name)
 	if err != nil {
 		return fieldError(field, err)
@@ -126,7 +126,7 @@ func addCredentials(all map[string]registry.Credential, field string, ref v1alph
 // private addresses, and plain HTTP if the store allows it. They come from the spec alone
 // and hold for the Stores of namespaces, so a store whose credentials are broken keeps its
 // rules. The proxy is that of the first store by name.
-func hostRules(specs []entry[v1alpha1.ClusterStoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
+func hostRules(specs []entry[v1beta1.ClusterStoreSpec], compiled []store) (map[string]registry.HostRule, []registry.PatternRule) {
 	rules := map[string]registry.HostRule{}
 	var patterns []registry.PatternRule
 	for i, s := range compiled[:min(len(compiled), len(specs))] { // what stands for hidden ones has no spec

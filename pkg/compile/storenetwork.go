@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/egress"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/image"
@@ -42,8 +42,8 @@ func hosts(owner verify.Namespace, list []string) (named []string, patterns []im
 }
 
 // authorities returns the PEM text of all CA bundles of a store, empty if there is none.
-func (m material) authorities(spec v1alpha1.ClusterStoreSpec) ([]byte, error) {
-	fields, bundles := []string{"spec.caBundle"}, []*v1alpha1.ClusterCABundle{spec.CABundle}
+func (m material) authorities(spec v1beta1.ClusterStoreSpec) ([]byte, error) {
+	fields, bundles := []string{"spec.caBundle"}, []*v1beta1.ClusterCABundle{spec.CABundle}
 	for i := range spec.AdditionalCABundles {
 		fields, bundles = append(fields, fmt.Sprintf("spec.additionalCABundles[%d]", i)), append(bundles, &spec.AdditionalCABundles[i])
 	}
@@ -69,7 +69,7 @@ func (m material) authorities(spec v1alpha1.ClusterStoreSpec) ([]byte, error) {
 }
 
 // clientCertificate returns the certificate of a Secret, nil if there is none.
-func (m material) clientCertificate(spec *v1alpha1.ClusterClientCertificate) (*tls.Certificate, error) {
+func (m material) clientCertificate(spec *v1beta1.ClusterClientCertificate) (*tls.Certificate, error) {
 	if spec == nil {
 		return nil, nil //nolint:nilnil // most registries ask for none
 	}
@@ -90,7 +90,7 @@ func (m material) clientCertificate(spec *v1alpha1.ClusterClientCertificate) (*t
 }
 
 // proxy returns what a ClusterStore says about the way to its registries, nil if nothing.
-func (m material) proxy(spec v1alpha1.ClusterStoreSpec) (*registry.Proxy, error) {
+func (m material) proxy(spec v1beta1.ClusterStoreSpec) (*registry.Proxy, error) {
 	p := spec.Proxy
 	if p == nil {
 		return nil, nil //nolint:nilnil // that of the environment
@@ -138,7 +138,7 @@ func (m material) proxy(spec v1alpha1.ClusterStoreSpec) (*registry.Proxy, error)
 }
 
 // login returns the username and password of a Secret, as of type kubernetes.io/basic-auth.
-func (m material) login(ref v1alpha1.ClusterSecretRef) (username, password string, err error) {
+func (m material) login(ref v1beta1.ClusterSecretRef) (username, password string, err error) {
 	source, err := locate(kindSecret, ref.Namespace, ref.Name)
 	if err != nil {
 		return "", "", err
@@ -162,7 +162,7 @@ func (m material) login(ref v1alpha1.ClusterSecretRef) (username, password strin
 // loginHosts returns the hosts at which a store with an identity logs in: those that it
 // lists, and one for each pattern. A pattern must lie within the provider's own hosts, and
 // all hosts that it matches must have the same login.
-func loginHosts(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec) ([]string, error) {
+func loginHosts(owner verify.Namespace, spec v1beta1.ClusterStoreSpec) ([]string, error) {
 	named, patterns, err := hosts(owner, spec.Registries)
 	if err != nil {
 		return nil, err
@@ -179,19 +179,19 @@ func loginHosts(owner verify.Namespace, spec v1alpha1.ClusterStoreSpec) ([]strin
 
 // sampleHost returns a host that stands for those of a pattern when a provider is asked
 // for a login: ECR gives one for each region, and Google Cloud one for all hosts.
-func sampleHost(provider v1alpha1.RegistryProvider, pattern string) (string, error) {
+func sampleHost(provider v1beta1.RegistryProvider, pattern string) (string, error) {
 	first, rest, _ := strings.Cut(pattern, ".")
 	var host string
 	switch provider {
-	case v1alpha1.RegistryProviderECR:
+	case v1beta1.RegistryProviderECR:
 		if image.IsHostPattern(rest) {
 			return "", fmt.Errorf("%s: a login of ECR is for one region; write *.dkr.ecr.REGION.amazonaws.com for each", pattern)
 		}
 		missing := max(ecrAccountDigits-len(strings.ReplaceAll(first, "*", "")), 0)
 		host = strings.ReplaceAll(strings.Replace(first, "*", strings.Repeat("0", missing), 1), "*", "") + "." + rest
-	case v1alpha1.RegistryProviderGAR:
+	case v1beta1.RegistryProviderGAR:
 		host = strings.ReplaceAll(pattern, "*", "x")
-	case v1alpha1.RegistryProviderACR, v1alpha1.RegistryProviderGHCR:
+	case v1beta1.RegistryProviderACR, v1beta1.RegistryProviderGHCR:
 		fallthrough
 	default:
 		return "", fmt.Errorf("%s: with %s each registry has a login of its own, so patterns cannot be used with spec.identity; list each host", pattern, provider)
@@ -204,7 +204,7 @@ func sampleHost(provider v1alpha1.RegistryProvider, pattern string) (string, err
 
 // patternLogins moves the logins for patterns out of the credentials of a store. Each is
 // for the hosts of the provider that its pattern matches.
-func patternLogins(spec v1alpha1.ClusterStoreSpec, credentials map[string]registry.Credential) ([]registry.Login, error) {
+func patternLogins(spec v1beta1.ClusterStoreSpec, credentials map[string]registry.Credential) ([]registry.Login, error) {
 	var found []registry.Login
 	provider := string(spec.Identity.Provider)
 	for _, text := range spec.Registries {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -31,8 +31,8 @@ type tenancy struct {
 }
 
 func newTenancy(cluster *objects) *tenancy {
-	t := &tenancy{unread: cluster.hidden[v1alpha1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
-	var known []*v1alpha1.Tenant
+	t := &tenancy{unread: cluster.hidden[v1beta1.KindTenant], unusable: map[policy.ObjectRef]error{}, homes: map[verify.Namespace][]string{}}
+	var known []*v1beta1.Tenant
 	for _, e := range cluster.tenants {
 		err := e.broken
 		if err == nil {
@@ -54,7 +54,7 @@ func newTenancy(cluster *objects) *tenancy {
 }
 
 // checkMembership returns an error if it is unknown which namespaces belong to a Tenant.
-func checkMembership(spec v1alpha1.TenantSpec) error {
+func checkMembership(spec v1beta1.TenantSpec) error {
 	if _, err := verify.ParseNamespace(spec.HomeNamespace); err != nil {
 		return fmt.Errorf("spec.homeNamespace: %w", err)
 	}
@@ -70,9 +70,9 @@ func checkMembership(spec v1alpha1.TenantSpec) error {
 	return nil
 }
 
-func checkDecides(level v1alpha1.PolicyLevel) error {
+func checkDecides(level v1beta1.PolicyLevel) error {
 	switch level {
-	case "", v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster:
+	case "", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster:
 		return nil
 	}
 	return fmt.Errorf("spec.verification.policyLevel is %q, it must be Namespace, Tenant or Cluster", level)
@@ -82,7 +82,7 @@ func checkDecides(level v1alpha1.PolicyLevel) error {
 // again whenever it changes.
 type binding struct {
 	tenant      string // "" if no Tenant holds the namespace
-	policyLevel v1alpha1.PolicyLevel
+	policyLevel v1beta1.PolicyLevel
 	home        *level // nil if there is none
 	account     verify.Account
 	limits      verify.Limits
@@ -95,8 +95,8 @@ type binding struct {
 // bind returns the binding of a namespace whose own level is given.
 func (s *Snapshot) bind(own *level) binding {
 	namespace := own.objects.namespace
-	b := binding{policyLevel: v1alpha1.PolicyLevelNamespace}
-	var tenant *v1alpha1.Tenant
+	b := binding{policyLevel: v1beta1.PolicyLevelNamespace}
+	var tenant *v1beta1.Tenant
 	if namespace != verify.Cluster {
 		tenant = s.tenants.Holder(string(namespace))
 	}
@@ -105,7 +105,7 @@ func (s *Snapshot) bind(own *level) binding {
 		if tenant.Spec.Verification.PolicyLevel != "" {
 			b.policyLevel = tenant.Spec.Verification.PolicyLevel
 		}
-		if err := s.homeError(tenant); err != nil && b.policyLevel != v1alpha1.PolicyLevelCluster {
+		if err := s.homeError(tenant); err != nil && b.policyLevel != v1beta1.PolicyLevelCluster {
 			b.broken, b.by, b.hidden = cut(err.Error()), tenantRef(tenant.Name), resource.IsHidden(err)
 		}
 		if home := verify.Namespace(tenant.Spec.HomeNamespace); namespace == home {
@@ -117,7 +117,7 @@ func (s *Snapshot) bind(own *level) binding {
 	if s.tenants.hidden && namespace != verify.Cluster && !s.tenants.Lists(string(namespace)) {
 		// It may list the namespace, which beats a prefix. It is not named: the namespace may be
 		// another team's.
-		b.by, b.hidden = policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: "(unreadable)"}, false
+		b.by, b.hidden = policy.ObjectRef{Kind: v1beta1.KindTenant, Name: "(unreadable)"}, false
 		b.broken = fmt.Sprintf("a Tenant cannot be read, so it is unknown whether namespace %s belongs to it; ask a cluster admin to correct the Tenant", namespace)
 	}
 	if err := s.tenants.unread; err != nil && namespace != verify.Cluster {
@@ -129,17 +129,17 @@ func (s *Snapshot) bind(own *level) binding {
 }
 
 func tenantRef(name string) policy.ObjectRef {
-	return policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: name}
+	return policy.ObjectRef{Kind: v1beta1.KindTenant, Name: name}
 }
 
-func (s *Snapshot) holds(tenant *v1alpha1.Tenant, namespace verify.Namespace) bool {
+func (s *Snapshot) holds(tenant *v1beta1.Tenant, namespace verify.Namespace) bool {
 	holder := s.tenants.Holder(string(namespace))
 	return holder != nil && holder.Name == tenant.Name
 }
 
 // homeError returns why the resources in a Tenant's home cannot be used, nil if they can.
 // Its namespaces then deny: the cluster's resources might be laxer.
-func (s *Snapshot) homeError(tenant *v1alpha1.Tenant) error {
+func (s *Snapshot) homeError(tenant *v1beta1.Tenant) error {
 	if err := s.tenants.unusable[tenantRef(tenant.Name)]; err != nil {
 		return fmt.Errorf("Tenant %s cannot be used: %w", tenant.Name, err)
 	}
@@ -188,12 +188,12 @@ func (s *Snapshot) Tenant(namespace verify.Namespace) string { return s.view(nam
 
 // TenantNamespaces returns the namespaces of a Tenant with their states, home first and at
 // most 256. It returns nil for a Tenant that does not exist or whose members are unknown.
-func (s *Snapshot) TenantNamespaces(name string) []v1alpha1.TenantNamespace {
+func (s *Snapshot) TenantNamespaces(name string) []v1beta1.TenantNamespace {
 	found := s.namespacesOf(name)
 	return found[:min(len(found), maxTenantNamespaces)]
 }
 
-func (s *Snapshot) namespacesOf(name string) []v1alpha1.TenantNamespace {
+func (s *Snapshot) namespacesOf(name string) []v1beta1.TenantNamespace {
 	tenant := s.tenants.Named(name)
 	if tenant == nil {
 		return nil
@@ -212,7 +212,7 @@ func (s *Snapshot) namespacesOf(name string) []v1alpha1.TenantNamespace {
 func (s *Snapshot) Members(name string) []verify.Namespace {
 	var members []verify.Namespace
 	for _, n := range s.namespacesOf(name) {
-		if n.State == v1alpha1.NamespaceHome || n.State == v1alpha1.NamespaceMember {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceMember {
 			members = append(members, verify.Namespace(n.Name))
 		}
 	}
@@ -261,7 +261,7 @@ func (s *Snapshot) tenantProblems() []resource.Problem {
 	return problems
 }
 
-func (s *Snapshot) tenantError(e entry[*v1alpha1.Tenant]) error {
+func (s *Snapshot) tenantError(e entry[*v1beta1.Tenant]) error {
 	if err := s.tenants.unusable[e.source]; err != nil {
 		return err
 	}
@@ -284,14 +284,14 @@ func (s *Snapshot) effectiveTenant(source policy.ObjectRef) Condition {
 	}
 	count := 0
 	for _, n := range s.namespacesOf(source.Name) {
-		if n.State != v1alpha1.NamespaceMissing && n.State != v1alpha1.NamespaceConflict {
+		if n.State != v1beta1.NamespaceMissing && n.State != v1beta1.NamespaceConflict {
 			count++
 		}
 	}
 	where := countOf(count, "namespace")
 	err := s.homeError(tenant)
 	switch {
-	case tenant.Spec.Verification.PolicyLevel == v1alpha1.PolicyLevelCluster && s.tenants.unusable[source] == nil:
+	case tenant.Spec.Verification.PolicyLevel == v1beta1.PolicyLevelCluster && s.tenants.unusable[source] == nil:
 		return Condition{True: true, Reason: policy.ReasonInForce, Message: "the cluster's resources decide in " + where}
 	case err != nil:
 		return Condition{True: true, Reason: policy.ReasonDenies, Message: fmt.Sprintf("%v, so every image is denied in %s", err, where)}

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -146,7 +146,7 @@ func TestTheNearestLevelThatCountsDecides(t *testing.T) {
 func TestHomeThatCannotBeUsedDeniesInEveryMember(t *testing.T) {
 	tooMany := objects(t, namespace("iris", "1"))
 	for i := range 257 {
-		p := &v1alpha1.VerificationPolicy{}
+		p := &v1beta1.VerificationPolicy{}
 		p.Namespace, p.Name = "iris", fmt.Sprintf("p%03d", i)
 		require.NoError(t, tooMany.Add(p))
 	}
@@ -246,12 +246,12 @@ func TestAnUnreadableTenantDeniesEvenPeopleWhoMayNotReadHome(t *testing.T) {
 }
 
 func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
-	at := func(name, spec string, year int) v1alpha1.Object {
+	at := func(name, spec string, year int) v1beta1.Object {
 		tenant := objects(t, object("Tenant", "", name, spec)).Resources[0]
 		tenant.SetCreationTimestamp(metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
 		return tenant
 	}
-	build := func(tenants ...v1alpha1.Object) *compile.Snapshot {
+	build := func(tenants ...v1beta1.Object) *compile.Snapshot {
 		o := objects(t, namespace("iris", "1"), namespace("rose", "2"), namespace("shared", "3"), namespace("rose-web", "4"),
 			object("VerificationPolicy", "iris", "p", allowing("iris.example.com")), object("VerificationPolicy", "rose", "p", allowing("rose.example.com")))
 		o.Resources = append(o.Resources, tenants...)
@@ -275,9 +275,9 @@ func TestAnOlderTenantKeepsAContestedNamespace(t *testing.T) {
 	require.Equal(t, "namespace shared belongs to Tenant rose, which is older", report.Ready.Message)
 	require.Equal(t, "InForce", short(report.Effective))
 	require.Equal(t, "Valid", short(s.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "rose"}].Ready))
-	require.Contains(t, s.TenantNamespaces("iris"), v1alpha1.TenantNamespace{Name: "shared", State: v1alpha1.NamespaceConflict})
+	require.Contains(t, s.TenantNamespaces("iris"), v1beta1.TenantNamespace{Name: "shared", State: v1beta1.NamespaceConflict})
 
-	released, _ := s.WithCluster(resource.Objects{Resources: []v1alpha1.Object{at("rose", "homeNamespace: rose", 2020), younger}}, nil)
+	released, _ := s.WithCluster(resource.Objects{Resources: []v1beta1.Object{at("rose", "homeNamespace: rose", 2020), younger}}, nil)
 	require.Equal(t, "iris", allowedIn(released, "shared"), "release hands over")
 	require.Equal(t, "Valid", short(released.Reports(verify.Cluster)[policy.ObjectRef{Kind: "Tenant", Name: "iris"}].Ready))
 	require.Same(t, s.For("rose-web"), released.For("rose-web"), "others are not touched")

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -22,7 +22,7 @@ import (
 // too.
 type trustStore struct {
 	source       policy.ObjectRef
-	kind         v1alpha1.TrustStoreType
+	kind         v1beta1.TrustStoreType
 	hash         crypto.Hash // for signatures by keys; 0 means cosign's default
 	keys         []trust.PublicKey
 	certificates []*x509.Certificate
@@ -37,7 +37,7 @@ type trustStore struct {
 	err          error
 }
 
-func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *trustStore {
+func compileTrustStore(e entry[v1beta1.ClusterTrustStoreSpec], m material) *trustStore {
 	t := &trustStore{source: e.source, kind: e.spec.Type, err: e.err(), open: e.spec.Source.Inline != "" || e.spec.Source.ConfigMapKeyRef != nil}
 	if t.err == nil {
 		var value external.Value
@@ -59,9 +59,9 @@ func compileTrustStore(e entry[v1alpha1.ClusterTrustStoreSpec], m material) *tru
 }
 
 // awsSignerIdentity returns as whom a trust store has AWS Signer asked.
-func awsSignerIdentity(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (external.Identity, error) {
-	if spec.Type != v1alpha1.TrustStoreTypeSigningAuthorities {
-		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1alpha1.TrustStoreTypeSigningAuthorities)
+func awsSignerIdentity(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m material) (external.Identity, error) {
+	if spec.Type != v1beta1.TrustStoreTypeSigningAuthorities {
+		return nil, fmt.Errorf("spec.awsSigner is only for spec.type %s; remove it", v1beta1.TrustStoreTypeSigningAuthorities)
 	}
 	if as := spec.AWSSigner.ServiceAccount; as != nil && as.AWSRoleARN == "" {
 		return nil, errors.New("spec.awsSigner.serviceAccount needs awsRoleARN, the role to assume")
@@ -95,7 +95,7 @@ func hashed(content []byte) string {
 
 // trustContent reads the material from the source in spec. The value of material in the
 // cluster has no times.
-func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m material) (external.Value, error) {
+func trustContent(owner verify.Namespace, spec v1beta1.ClusterTrustStoreSpec, m material) (external.Value, error) {
 	s := spec.Source
 	if n := countTrue(s.Inline != "", s.SecretKeyRef != nil, s.ConfigMapKeyRef != nil, s.KMS != nil, s.Vault != nil, s.TUF != nil); n != 1 {
 		return external.Value{}, fmt.Errorf("spec.source must have exactly one of inline, secretKeyRef, configMapKeyRef, kms, vault, tuf; it has %d", n)
@@ -123,41 +123,41 @@ func trustContent(owner verify.Namespace, spec v1alpha1.ClusterTrustStoreSpec, m
 }
 
 // checkSourceType rejects sources that cannot provide material of the spec's type.
-func checkSourceType(spec v1alpha1.ClusterTrustStoreSpec) error {
+func checkSourceType(spec v1beta1.ClusterTrustStoreSpec) error {
 	switch s := spec.Source; {
-	case s.TUF != nil && spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot:
-		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1alpha1.TrustStoreTypeSigstoreRoot)
-	case s.KMS != nil && spec.Type != v1alpha1.TrustStoreTypePublicKeys:
-		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1alpha1.TrustStoreTypePublicKeys)
-	case s.Vault != nil && (spec.Type == v1alpha1.TrustStoreTypeSigstoreRoot || spec.Type == v1alpha1.TrustStoreTypeRevocationLists):
+	case s.TUF != nil && spec.Type != v1beta1.TrustStoreTypeSigstoreRoot:
+		return fmt.Errorf("spec.source.tuf is only for spec.type %s", v1beta1.TrustStoreTypeSigstoreRoot)
+	case s.KMS != nil && spec.Type != v1beta1.TrustStoreTypePublicKeys:
+		return fmt.Errorf("spec.source.kms is only for spec.type %s", v1beta1.TrustStoreTypePublicKeys)
+	case s.Vault != nil && (spec.Type == v1beta1.TrustStoreTypeSigstoreRoot || spec.Type == v1beta1.TrustStoreTypeRevocationLists):
 		return fmt.Errorf("spec.source.vault is not for spec.type %s", spec.Type)
 	}
 	return nil
 }
 
-func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) (err error) {
+func (t *trustStore) parse(spec v1beta1.ClusterTrustStoreSpec, content []byte) (err error) {
 	wrong := func(err error) error { return fieldError(materialField(spec.Source), err) }
 	switch spec.Type {
-	case v1alpha1.TrustStoreTypePublicKeys:
+	case v1beta1.TrustStoreTypePublicKeys:
 		if t.hash, err = hashOf(spec.Hash); err == nil {
 			t.keys, err = trust.ParsePublicKeys(content)
 			err = wrong(err)
 		}
-	case v1alpha1.TrustStoreTypeCertificates, v1alpha1.TrustStoreTypeSigningAuthorities, v1alpha1.TrustStoreTypeTimestampAuthorities:
+	case v1beta1.TrustStoreTypeCertificates, v1beta1.TrustStoreTypeSigningAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities:
 		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
+			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
 		}
 		t.certificates, err = trust.ParseCertificates(content)
 		err = wrong(err)
-	case v1alpha1.TrustStoreTypeSigstoreRoot:
+	case v1beta1.TrustStoreTypeSigstoreRoot:
 		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
+			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
 		}
 		t.root, err = trust.ParseSigstoreRoot(content)
 		err = wrong(err)
-	case v1alpha1.TrustStoreTypeRevocationLists:
+	case v1beta1.TrustStoreTypeRevocationLists:
 		if spec.Hash != "" {
-			return fmt.Errorf("spec.hash is only for type %s", v1alpha1.TrustStoreTypePublicKeys)
+			return fmt.Errorf("spec.hash is only for type %s", v1beta1.TrustStoreTypePublicKeys)
 		}
 		t.lists, err = trust.ParseRevocationLists(content)
 		err = wrong(err)
@@ -168,7 +168,7 @@ func (t *trustStore) parse(spec v1alpha1.ClusterTrustStoreSpec, content []byte) 
 }
 
 // materialField names the field that trust material is from.
-func materialField(source v1alpha1.ClusterTrustSource) string {
+func materialField(source v1beta1.ClusterTrustSource) string {
 	switch {
 	case source.Inline != "":
 		return "spec.source.inline"
@@ -180,15 +180,15 @@ func materialField(source v1alpha1.ClusterTrustSource) string {
 	return "spec.source"
 }
 
-func hashOf(name v1alpha1.HashAlgorithm) (crypto.Hash, error) {
+func hashOf(name v1beta1.HashAlgorithm) (crypto.Hash, error) {
 	switch name {
 	case "":
 		return 0, nil
-	case v1alpha1.HashAlgorithmSHA256:
+	case v1beta1.HashAlgorithmSHA256:
 		return crypto.SHA256, nil
-	case v1alpha1.HashAlgorithmSHA384:
+	case v1beta1.HashAlgorithmSHA384:
 		return crypto.SHA384, nil
-	case v1alpha1.HashAlgorithmSHA512:
+	case v1beta1.HashAlgorithmSHA512:
 		return crypto.SHA512, nil
 	}
 	return 0, fmt.Errorf("spec.hash is %q, it must be one of SHA256, SHA384, SHA512", name)
@@ -206,29 +206,29 @@ func (ts trustStores) owner() verify.Namespace { return ts.levels[0].objects.nam
 
 // find returns the store that ref names. It returns an error unless the store is usable
 // and has the type want.
-func (ts trustStores) find(ref v1alpha1.TrustStoreRef, want v1alpha1.TrustStoreType) (*trustStore, error) {
+func (ts trustStores) find(ref v1beta1.TrustStoreRef, want v1beta1.TrustStoreType) (*trustStore, error) {
 	kind := string(ref.Kind)
 	if kind == "" {
-		kind = kindOf(ts.owner(), v1alpha1.KindTrustStore)
+		kind = kindOf(ts.owner(), v1beta1.KindTrustStore)
 	}
 	if ref.Name == "" {
 		return nil, errors.New("the reference to a trust store has no name")
 	}
 	for _, l := range ts.levels {
-		if kindOf(l.objects.namespace, v1alpha1.KindTrustStore) == kind {
+		if kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {
 			return ts.at(l, kind, ref.Name, want)
 		}
 	}
-	if kind == v1alpha1.KindTrustStore {
+	if kind == v1beta1.KindTrustStore {
 		return nil, fmt.Errorf("a cluster resource cannot use TrustStore %s, which belongs to a namespace; use a ClusterTrustStore", ref.Name)
 	}
 	return nil, fmt.Errorf("kind is %q, it must be TrustStore or ClusterTrustStore", kind)
 }
 
-func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreType) (*trustStore, error) {
+func (ts trustStores) at(l *level, kind, name string, want v1beta1.TrustStoreType) (*trustStore, error) {
 	source := policy.ObjectRef{Kind: kind, Namespace: string(l.objects.namespace), Name: name}
 	store, ok := l.trustStores[name]
-	hidden := l.objects.hidden[v1alpha1.KindTrustStore]
+	hidden := l.objects.hidden[v1beta1.KindTrustStore]
 	switch {
 	case !ok && hidden != nil:
 		return nil, hidden
@@ -248,10 +248,10 @@ func (ts trustStores) at(l *level, kind, name string, want v1alpha1.TrustStoreTy
 }
 
 // sigstoreRoot returns the root that spec names or, by default, Sigstore's public-good one.
-func (ts trustStores) sigstoreRoot(spec v1alpha1.TransparencyLog) (*trustStore, error) {
+func (ts trustStores) sigstoreRoot(spec v1beta1.TransparencyLog) (*trustStore, error) {
 	switch {
 	case spec.RootTrustStoreRef != nil:
-		return ts.find(*spec.RootTrustStoreRef, v1alpha1.TrustStoreTypeSigstoreRoot)
+		return ts.find(*spec.RootTrustStoreRef, v1beta1.TrustStoreTypeSigstoreRoot)
 	case ts.publicGood == nil:
 		return nil, errors.New("the default is Sigstore's public-good root, which is not fetched here")
 	case ts.publicGood.err != nil:
@@ -262,7 +262,7 @@ func (ts trustStores) sigstoreRoot(spec v1alpha1.TransparencyLog) (*trustStore, 
 
 // publicGoodStore returns Sigstore's public-good root as an implicit trust store.
 func publicGoodStore(owner verify.Namespace, m material) *trustStore {
-	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1alpha1.TrustStoreTypeSigstoreRoot}
+	t := &trustStore{source: policy.ObjectRef{Kind: "Sigstore's public-good root"}, kind: v1beta1.TrustStoreTypeSigstoreRoot}
 	known, err := m.get(publicGood(owner))
 	if err == nil {
 		t.root, err = trust.ParseSigstoreRoot(known.Content)

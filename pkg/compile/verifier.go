@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -24,7 +24,7 @@ type verifier struct {
 	holds []string
 }
 
-func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
+func compileVerifier(e entry[v1beta1.VerifierSpec], stores trustStores, outside Outside) (verifier, error) {
 	v := verifier{Verifier: &verify.Verifier{Source: e.source, Type: string(e.spec.Type)}}
 	used, err := v.read(e, stores, outside)
 	if err != nil {
@@ -37,7 +37,7 @@ func compileVerifier(e entry[v1alpha1.VerifierSpec], stores trustStores, outside
 
 // read fills v from its spec, and returns the fingerprints of the trust stores that it
 // uses.
-func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outside Outside) ([]string, error) {
+func (v *verifier) read(e entry[v1beta1.VerifierSpec], stores trustStores, outside Outside) ([]string, error) {
 	if e.err() != nil {
 		return nil, e.err()
 	}
@@ -46,8 +46,8 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 	v.Images, wrong = patterns("spec.images", e.spec.Images, true)
 	v.uses = trustStoresOf(stores.owner(), e.spec)
 	spec := e.spec
-	set := map[v1alpha1.VerifierType]bool{
-		v1alpha1.VerifierTypeCosign: spec.Cosign != nil, v1alpha1.VerifierTypeNotation: spec.Notation != nil, v1alpha1.VerifierTypeAttestation: spec.Attestation != nil,
+	set := map[v1beta1.VerifierType]bool{
+		v1beta1.VerifierTypeCosign: spec.Cosign != nil, v1beta1.VerifierTypeNotation: spec.Notation != nil, v1beta1.VerifierTypeAttestation: spec.Attestation != nil,
 	}
 	switch has, known := set[spec.Type]; {
 	case !known:
@@ -59,11 +59,11 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 	v.Command = command(spec)
 	var used []string
 	switch spec.Type {
-	case v1alpha1.VerifierTypeCosign:
+	case v1beta1.VerifierTypeCosign:
 		v.Checker, v.signers, used, err = cosignChecker(e.source, *spec.Cosign, stores)
-	case v1alpha1.VerifierTypeNotation:
+	case v1beta1.VerifierTypeNotation:
 		v.Checker, used, err = notationChecker(e.source.String(), *spec.Notation, stores, outside)
-	case v1alpha1.VerifierTypeAttestation:
+	case v1beta1.VerifierTypeAttestation:
 		v.Checker, v.signers, used, err = attestationChecker(e.source, *spec.Attestation, stores)
 	}
 	if inlineKeys(spec) != "" { // then it trusts no others
@@ -73,8 +73,8 @@ func (v *verifier) read(e entry[v1alpha1.VerifierSpec], stores trustStores, outs
 }
 
 // trustStoresOf returns the trust stores that a verifier names, even missing ones.
-func trustStoresOf(owner verify.Namespace, spec v1alpha1.VerifierSpec) []policy.ObjectRef {
-	var refs []v1alpha1.TrustStoreRef
+func trustStoresOf(owner verify.Namespace, spec v1beta1.VerifierSpec) []policy.ObjectRef {
+	var refs []v1beta1.TrustStoreRef
 	if signers := signersOf(spec); signers != nil {
 		if signers.Keys != nil {
 			refs = append(refs, signers.Keys.TrustStoreRefs...)
@@ -93,11 +93,11 @@ func trustStoresOf(owner verify.Namespace, spec v1alpha1.VerifierSpec) []policy.
 		}
 		refs = append(refs, n.RevocationListTrustStoreRefs...)
 	}
-	return mapSlice(refs, func(ref v1alpha1.TrustStoreRef) policy.ObjectRef {
-		if ref.Kind == v1alpha1.TrustStoreKindClusterTrustStore || owner == verify.Cluster {
-			return policy.ObjectRef{Kind: v1alpha1.KindClusterTrustStore, Name: ref.Name}
+	return mapSlice(refs, func(ref v1beta1.TrustStoreRef) policy.ObjectRef {
+		if ref.Kind == v1beta1.TrustStoreKindClusterTrustStore || owner == verify.Cluster {
+			return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: ref.Name}
 		}
-		return policy.ObjectRef{Kind: v1alpha1.KindTrustStore, Namespace: string(owner), Name: ref.Name}
+		return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: string(owner), Name: ref.Name}
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cel"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -135,13 +135,13 @@ func exceptionsOf(o *objects) (weight int) {
 	return min(weight, maxExceptionWeight)
 }
 
-func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
+func (s *scale) trustStore(e entry[v1beta1.ClusterTrustStoreSpec]) int {
 	value, err := trustContent(verify.Namespace(e.source.Namespace), e.spec, s.material)
 	if err != nil {
 		return resourceWeight // it is not compiled
 	}
 	content := value.Content
-	if e.spec.Type != v1alpha1.TrustStoreTypeSigstoreRoot {
+	if e.spec.Type != v1beta1.TrustStoreTypeSigstoreRoot {
 		added := useOf(content, bytes.Count(content, []byte(pemBegin)))
 		added.name = e.source.Name
 		s.uses = append(s.uses, added)
@@ -149,7 +149,7 @@ func (s *scale) trustStore(e entry[v1alpha1.ClusterTrustStoreSpec]) int {
 	return resourceWeight + len(content)*materialWeight
 }
 
-func (s *scale) store(spec v1alpha1.ClusterStoreSpec) int {
+func (s *scale) store(spec v1beta1.ClusterStoreSpec) int {
 	weight := resourceWeight + texts(spec.Registries)
 	for _, m := range spec.Mirrors {
 		weight += placeWeight + texts([]string{m.Host, m.Path})
@@ -176,7 +176,7 @@ func (s *scale) store(spec v1alpha1.ClusterStoreSpec) int {
 	return weight + len(authorities)*materialWeight
 }
 
-func policyOf(spec v1alpha1.ClusterVerificationPolicySpec) int {
+func policyOf(spec v1beta1.ClusterVerificationPolicySpec) int {
 	weight := resourceWeight
 	for _, rule := range spec.Rules {
 		weight += ruleWeight + patternsOf(rule.Images)
@@ -187,7 +187,7 @@ func policyOf(spec v1alpha1.ClusterVerificationPolicySpec) int {
 	return weight
 }
 
-func (s *scale) verifier(owner verify.Namespace, spec v1alpha1.VerifierSpec) int {
+func (s *scale) verifier(owner verify.Namespace, spec v1beta1.VerifierSpec) int {
 	weight := resourceWeight + patternsOf(spec.Images)
 	for _, store := range trustStoresOf(owner, spec) {
 		weight += itemWeight
@@ -224,7 +224,7 @@ func (s *scale) verifier(owner verify.Namespace, spec v1alpha1.VerifierSpec) int
 }
 
 // identities weighs the regular expressions of a verifier.
-func identities(spec v1alpha1.VerifierSpec) (weight int) {
+func identities(spec v1beta1.VerifierSpec) (weight int) {
 	if signers := signersOf(spec); signers != nil && signers.Keyless != nil {
 		for _, identity := range signers.Keyless.Identities {
 			weight += signerIdentity(identity).Bytes()

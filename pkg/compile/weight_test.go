@@ -22,7 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -79,26 +79,26 @@ func sigstoreRoot(t testing.TB) string {
 	return string(text)
 }
 
-func trustStoreOf(name string, kind v1alpha1.TrustStoreType, inline string) *v1alpha1.TrustStore {
-	t := &v1alpha1.TrustStore{}
+func trustStoreOf(name string, kind v1beta1.TrustStoreType, inline string) *v1beta1.TrustStore {
+	t := &v1beta1.TrustStore{}
 	t.Namespace, t.Name = "team-a", name
 	t.Spec.Type, t.Spec.Source.Inline = kind, inline
 	return t
 }
 
-func verifierOf(i int, spec v1alpha1.VerifierSpec) *v1alpha1.Verifier {
-	v := &v1alpha1.Verifier{Spec: spec}
+func verifierOf(i int, spec v1beta1.VerifierSpec) *v1beta1.Verifier {
+	v := &v1beta1.Verifier{Spec: spec}
 	v.Namespace, v.Name = "team-a", fmt.Sprintf("v%03d", i)
 	return v
 }
 
-func keyless(expression string, identities ...v1alpha1.Identity) v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{
-		Keyless: &v1alpha1.Keyless{Identities: identities, Expression: expression, TransparencyLog: v1alpha1.TransparencyLog{RootTrustStoreRef: &v1alpha1.TrustStoreRef{Name: "root"}}}}}}
+func keyless(expression string, identities ...v1beta1.Identity) v1beta1.VerifierSpec {
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{
+		Keyless: &v1beta1.Keyless{Identities: identities, Expression: expression, TransparencyLog: v1beta1.TransparencyLog{RootTrustStoreRef: &v1beta1.TrustStoreRef{Name: "root"}}}}}}
 }
 
-func repeated(n int, of func(i int) v1alpha1.Object) []v1alpha1.Object {
-	all := make([]v1alpha1.Object, n)
+func repeated(n int, of func(i int) v1beta1.Object) []v1beta1.Object {
+	all := make([]v1beta1.Object, n)
 	for i := range all {
 		all[i] = of(i)
 	}
@@ -106,71 +106,71 @@ func repeated(n int, of func(i int) v1alpha1.Object) []v1alpha1.Object {
 }
 
 // shapes are namespaces that keep much for what they write.
-func shapes(t testing.TB) map[string][]v1alpha1.Object {
-	refs := func(names ...string) []v1alpha1.TrustStoreRef {
-		return mapSlice(names, func(name string) v1alpha1.TrustStoreRef { return v1alpha1.TrustStoreRef{Name: name} })
+func shapes(t testing.TB) map[string][]v1beta1.Object {
+	refs := func(names ...string) []v1beta1.TrustStoreRef {
+		return mapSlice(names, func(name string) v1beta1.TrustStoreRef { return v1beta1.TrustStoreRef{Name: name} })
 	}
-	keyed := func(i int) v1alpha1.Object {
-		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: refs("keys"), TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}})
+	keyed := func(i int) v1beta1.Object {
+		return verifierOf(i, v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: refs("keys"), TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}})
 	}
-	holding := func(i int, log v1alpha1.TransparencyLog) v1alpha1.Object {
-		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{Inline: ecKeys(t, 16), TransparencyLog: log}}}})
+	holding := func(i int, log v1beta1.TransparencyLog) v1beta1.Object {
+		return verifierOf(i, v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{Inline: ecKeys(t, 16), TransparencyLog: log}}}})
 	}
-	anchored := func(i int) v1alpha1.Object {
-		return verifierOf(i, v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{TrustStoreRefs: refs("authorities"), TrustedIdentities: []string{"*"}}})
+	anchored := func(i int) v1beta1.Object {
+		return verifierOf(i, v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeNotation, Notation: &v1beta1.NotationVerifier{TrustStoreRefs: refs("authorities"), TrustedIdentities: []string{"*"}}})
 	}
-	root := trustStoreOf("root", v1alpha1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
-	identity := v1alpha1.Identity{Issuer: "https://x", SubjectRegExp: "(?:a?b?c?){100}"}
-	long := v1alpha1.Identity{IssuerRegExp: "^" + strings.Repeat("a", 1000), SubjectRegExp: "^" + strings.Repeat("a", 1000)}
+	root := trustStoreOf("root", v1beta1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
+	identity := v1beta1.Identity{Issuer: "https://x", SubjectRegExp: "(?:a?b?c?){100}"}
+	long := v1beta1.Identity{IssuerRegExp: "^" + strings.Repeat("a", 1000), SubjectRegExp: "^" + strings.Repeat("a", 1000)}
 	pattern := "r.io/" + strings.Repeat("a/", 30) + "*"
 	patterns := strings.Split(strings.TrimSuffix(strings.Repeat(pattern+" ", 64), " "), " ")
 	expression := strings.TrimSuffix(strings.Repeat("findings.all(x,x)||", 60), "||")
-	named := func(i int, rules ...v1alpha1.PolicyRule) v1alpha1.Object {
-		p := &v1alpha1.VerificationPolicy{}
+	named := func(i int, rules ...v1beta1.PolicyRule) v1beta1.Object {
+		p := &v1beta1.VerificationPolicy{}
 		p.Namespace, p.Name, p.Spec.Rules = "team-a", fmt.Sprintf("p%03d", i), rules
 		return p
 	}
-	return map[string][]v1alpha1.Object{
-		"RSA keys": repeated(10, func(i int) v1alpha1.Object {
-			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, rsaKeys(t, 16, 2048))
+	return map[string][]v1beta1.Object{
+		"RSA keys": repeated(10, func(i int) v1beta1.Object {
+			return trustStoreOf(fmt.Sprint("k", i), v1beta1.TrustStoreTypePublicKeys, rsaKeys(t, 16, 2048))
 		}),
-		"elliptic keys": repeated(60, func(i int) v1alpha1.Object {
-			return trustStoreOf(fmt.Sprint("k", i), v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))
+		"elliptic keys": repeated(60, func(i int) v1beta1.Object {
+			return trustStoreOf(fmt.Sprint("k", i), v1beta1.TrustStoreTypePublicKeys, ecKeys(t, 16))
 		}),
-		"keys in use": append(repeated(60, keyed), trustStoreOf("keys", v1alpha1.TrustStoreTypePublicKeys, ecKeys(t, 16))),
-		"keys of Verifiers": repeated(20, func(i int) v1alpha1.Object {
-			return holding(i, v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true})
+		"keys in use": append(repeated(60, keyed), trustStoreOf("keys", v1beta1.TrustStoreTypePublicKeys, ecKeys(t, 16))),
+		"keys of Verifiers": repeated(20, func(i int) v1beta1.Object {
+			return holding(i, v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true})
 		}),
-		"logged keys": append(repeated(20, func(i int) v1alpha1.Object {
-			return holding(i, v1alpha1.TransparencyLog{RootTrustStoreRef: &refs("root")[0]})
+		"logged keys": append(repeated(20, func(i int) v1beta1.Object {
+			return holding(i, v1beta1.TransparencyLog{RootTrustStoreRef: &refs("root")[0]})
 		}), root),
-		"certificates": repeated(10, func(i int) v1alpha1.Object {
-			return trustStoreOf(fmt.Sprint("c", i), v1alpha1.TrustStoreTypeCertificates, certificates(t, 60, 0))
+		"certificates": repeated(10, func(i int) v1beta1.Object {
+			return trustStoreOf(fmt.Sprint("c", i), v1beta1.TrustStoreTypeCertificates, certificates(t, 60, 0))
 		}),
-		"long lists in certificates": repeated(6, func(i int) v1alpha1.Object {
-			return trustStoreOf(fmt.Sprint("c", i), v1alpha1.TrustStoreTypeCertificates, certificates(t, 4, 8000))
+		"long lists in certificates": repeated(6, func(i int) v1beta1.Object {
+			return trustStoreOf(fmt.Sprint("c", i), v1beta1.TrustStoreTypeCertificates, certificates(t, 4, 8000))
 		}),
-		"authorities in use": append(repeated(40, anchored), trustStoreOf("authorities", v1alpha1.TrustStoreTypeCertificates, certificates(t, 20, 0))),
-		"Sigstore roots": repeated(20, func(i int) v1alpha1.Object {
-			return trustStoreOf(fmt.Sprint("r", i), v1alpha1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
+		"authorities in use": append(repeated(40, anchored), trustStoreOf("authorities", v1beta1.TrustStoreTypeCertificates, certificates(t, 20, 0))),
+		"Sigstore roots": repeated(20, func(i int) v1beta1.Object {
+			return trustStoreOf(fmt.Sprint("r", i), v1beta1.TrustStoreTypeSigstoreRoot, sigstoreRoot(t))
 		}),
-		"identities":          append(repeated(30, func(i int) v1alpha1.Object { return verifierOf(i, keyless("", identity)) }), root),
-		"anchored identities": append(repeated(6, func(i int) v1alpha1.Object { return verifierOf(i, keyless("", long, long)) }), root),
-		"claims":              append(repeated(12, func(i int) v1alpha1.Object { return verifierOf(i, keyless("issuer.matches('^(?:a{300})$')", identity)) }), root),
-		"expressions": repeated(2, func(i int) v1alpha1.Object {
-			return named(i, v1alpha1.PolicyRule{Images: []string{"**"}, Require: []v1alpha1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
+		"identities":          append(repeated(30, func(i int) v1beta1.Object { return verifierOf(i, keyless("", identity)) }), root),
+		"anchored identities": append(repeated(6, func(i int) v1beta1.Object { return verifierOf(i, keyless("", long, long)) }), root),
+		"claims":              append(repeated(12, func(i int) v1beta1.Object { return verifierOf(i, keyless("issuer.matches('^(?:a{300})$')", identity)) }), root),
+		"expressions": repeated(2, func(i int) v1beta1.Object {
+			return named(i, v1beta1.PolicyRule{Images: []string{"**"}, Require: []v1beta1.Requirement{{Expression: expression}, {Expression: expression}, {Expression: expression}}})
 		}),
-		"patterns": repeated(20, func(i int) v1alpha1.Object {
-			return named(i, v1alpha1.PolicyRule{Images: patterns, Action: v1alpha1.RuleActionDeny})
+		"patterns": repeated(20, func(i int) v1beta1.Object {
+			return named(i, v1beta1.PolicyRule{Images: patterns, Action: v1beta1.RuleActionDeny})
 		}),
-		"rules": repeated(10, func(i int) v1alpha1.Object {
-			rule := v1alpha1.PolicyRule{Images: []string{"r.io/a"}}
+		"rules": repeated(10, func(i int) v1beta1.Object {
+			rule := v1beta1.PolicyRule{Images: []string{"r.io/a"}}
 			for range 16 {
-				rule.Require = append(rule.Require, v1alpha1.Requirement{AnyOf: []string{"a"}})
+				rule.Require = append(rule.Require, v1beta1.Requirement{AnyOf: []string{"a"}})
 			}
 			return named(i, rule, rule, rule, rule, rule, rule, rule, rule)
 		}),
-		"nothing": repeated(256, func(i int) v1alpha1.Object { return named(i) }),
+		"nothing": repeated(256, func(i int) v1beta1.Object { return named(i) }),
 	}
 }
 
@@ -178,7 +178,7 @@ func outsideOfTests() Outside {
 	return Outside{Registry: func(registry.Access) verify.Registry { return nil }, Revocation: func(verify.Namespace) http.RoundTripper { return nil }}
 }
 
-func inTeamA(list []v1alpha1.Object) resource.Objects {
+func inTeamA(list []v1beta1.Object) resource.Objects {
 	return resource.Objects{Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "1"}}}, Resources: list}
 }
 
@@ -196,11 +196,11 @@ func TestAPolicyWeighsMoreThanItsSpecTakes(t *testing.T) {
 		return all
 	}
 	for range 2000 {
-		p := &v1alpha1.VerificationPolicy{}
+		p := &v1beta1.VerificationPolicy{}
 		for range random.IntN(65) {
-			rule := v1alpha1.PolicyRule{Images: list(64, 512)}
+			rule := v1beta1.PolicyRule{Images: list(64, 512)}
 			for range random.IntN(17) {
-				rule.Require = append(rule.Require, v1alpha1.Requirement{AnyOf: list(16, 253), AllOf: list(16, 253), Types: make([]v1alpha1.VerifierType, random.IntN(4)), Expression: strings.Repeat("x", random.IntN(100))})
+				rule.Require = append(rule.Require, v1beta1.Requirement{AnyOf: list(16, 253), AllOf: list(16, 253), Types: make([]v1beta1.VerifierType, random.IntN(4)), Expression: strings.Repeat("x", random.IntN(100))})
 			}
 			p.Spec.Rules = append(p.Spec.Rules, rule)
 		}
@@ -221,7 +221,7 @@ func TestATenantWhoseNamespacesAreCompiledHasRoomForTheirSpecs(t *testing.T) {
 		return all
 	}
 	for range 1000 {
-		x := &v1alpha1.Exception{}
+		x := &v1beta1.Exception{}
 		x.Spec.Until, x.Spec.Images = "2026-12-31T18:00:00Z", texts()
 		x.Spec.Reason, x.Spec.Ticket = strings.Repeat("x", maxExceptionReason*4), strings.Repeat("x", maxExceptionTicket*4) // of wide characters
 		require.LessOrEqual(t, resource.Size(x), weightOf(x.Qualified()))

@@ -3,7 +3,7 @@ package compile
 import (
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -12,7 +12,7 @@ import (
 // too.
 func (l *objects) written(share resource.Share) (size int) {
 	for _, s := range l.sizes {
-		if (s.kind == v1alpha1.KindException) == share.Exceptions {
+		if (s.kind == v1beta1.KindException) == share.Exceptions {
 			size += s.bytes
 		}
 	}

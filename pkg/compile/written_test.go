@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -21,23 +21,23 @@ import (
 
 // taking is a namespace that allows images of its own name and has n specs of 63 KiB of
 // memory, which weigh little more than twice that. They are broken, and no policy needs them.
-func taking(namespace string, n int) []v1alpha1.Object {
+func taking(namespace string, n int) []v1beta1.Object {
 	list := weighing(namespace, 0)
 	for i := range n {
-		v := &v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("v%03d", i)}}
+		v := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("v%03d", i)}}
 		v.UID = types.UID(namespace + v.Name)
-		v.Spec.Type, v.Spec.Notation = "None", &v1alpha1.NotationVerifier{TrustedIdentities: slices.Repeat([]string{strings.Repeat("x", 240)}, 249)}
+		v.Spec.Type, v.Spec.Notation = "None", &v1beta1.NotationVerifier{TrustedIdentities: slices.Repeat([]string{strings.Repeat("x", 240)}, 249)}
 		list = append(list, v)
 	}
 	return list
 }
 
 // copies returns what an API server would send of a content again.
-func (c content) copies() []v1alpha1.Object {
-	var all []v1alpha1.Object
+func (c content) copies() []v1beta1.Object {
+	var all []v1beta1.Object
 	for _, level := range slices.Sorted(maps.Keys(c)) {
 		for _, object := range c[level] {
-			again, ok := object.DeepCopyObject().(v1alpha1.Object)
+			again, ok := object.DeepCopyObject().(v1beta1.Object)
 			if !ok {
 				panic("a copy is of another kind")
 			}
@@ -49,7 +49,7 @@ func (c content) copies() []v1alpha1.Object {
 
 // replica is what a replica has of a content that came in some order: what it keeps, and what
 // it read again because the snapshot of what is kept has room for it.
-func (c content) replica(t *testing.T, ledger *resource.Ledger, order []v1alpha1.Object) (s *compile.Snapshot, kept, read int) {
+func (c content) replica(t *testing.T, ledger *resource.Ledger, order []v1beta1.Object) (s *compile.Snapshot, kept, read int) {
 	t.Helper()
 	levels := content{}
 	for level := range c {
@@ -66,7 +66,7 @@ func (c content) replica(t *testing.T, ledger *resource.Ledger, order []v1alpha1
 	measured := compile.Measured(levels.objects(slices.Collect(maps.Keys(levels))...))
 	for level, list := range levels {
 		for _, again := range resource.ReadAgain(list, measured.Crowded) {
-			whole := slices.IndexFunc(c[level], func(o v1alpha1.Object) bool { return resource.RefOf(o) == resource.RefOf(again) })
+			whole := slices.IndexFunc(c[level], func(o v1beta1.Object) bool { return resource.RefOf(o) == resource.RefOf(again) })
 			list[slices.Index(list, again)] = c[level][whole]
 			read += resource.Size(again)
 		}
@@ -93,8 +93,8 @@ func TestTheSpecsOfATenantsNamespacesHaveOneLimitTogetherWhateverCameFirst(t *te
 	for range 2 {
 		order := c.copies()
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		isTenant := func(o v1alpha1.Object) bool { return resource.RefOf(o).Kind == v1alpha1.KindTenant }
-		slices.SortStableFunc(order, func(a, b v1alpha1.Object) int { // Tenants come first
+		isTenant := func(o v1beta1.Object) bool { return resource.RefOf(o).Kind == v1beta1.KindTenant }
+		slices.SortStableFunc(order, func(a, b v1beta1.Object) int { // Tenants come first
 			return map[bool]int{isTenant(b): 1}[true] - map[bool]int{isTenant(a): 1}[true]
 		})
 		s, kept, read := c.replica(t, &resource.Ledger{}, order)

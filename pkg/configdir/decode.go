@@ -15,7 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -77,7 +77,7 @@ type decoder struct {
 
 func newDecoder(keep bool) (*decoder, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("register resource types: %w", err)
 		}
@@ -198,15 +198,15 @@ func (d *decoder) content(h header, scope scope, json []byte, duplicate error) (
 	if err != nil {
 		return nil, err
 	}
-	if ours, ok := object.(v1alpha1.Object); ok {
+	if ours, ok := object.(v1beta1.Object); ok {
 		if err := errors.Join(resource.Keep(ours), resource.Oversized(ours)); err != nil {
 			return nil, err
 		}
 	}
 	switch made := object.(type) {
-	case *v1alpha1.Exception:
+	case *v1beta1.Exception:
 		created(made, d.now())
-	case *v1alpha1.ClusterException:
+	case *v1beta1.ClusterException:
 		created(made, d.now())
 	}
 	return object, nil
@@ -265,11 +265,11 @@ func (h header) unknown() error {
 	if strings.HasSuffix(h.Kind, "List") {
 		return fmt.Errorf("apiVersion %s, kind %s is not read; write its items as documents of their own, separated by ---", h.APIVersion, h.Kind)
 	}
-	if h.APIVersion != v1alpha1.GroupVersion.String() {
-		return fmt.Errorf("apiVersion %s of this %s is not known to this version of Landwaiter; use %s", h.APIVersion, h.Kind, v1alpha1.GroupVersion)
+	if h.APIVersion != v1beta1.GroupVersion.String() {
+		return fmt.Errorf("apiVersion %s of this %s is not known to this version of Landwaiter; use %s", h.APIVersion, h.Kind, v1beta1.GroupVersion)
 	}
 	var kinds []string
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		kinds = append(kinds, kind.Name)
 	}
 	return fmt.Errorf("%s has no kind %s; use one of %s", h.APIVersion, h.Kind, strings.Join(kinds, ", "))
@@ -314,8 +314,8 @@ func scopes() map[schema.GroupVersionKind]scope {
 
 		core.WithKind("ServiceAccount"): namespaced,
 	}
-	for _, kind := range v1alpha1.Kinds() {
-		all[v1alpha1.GroupVersion.WithKind(kind.Name)] = scope(kind.Namespaced)
+	for _, kind := range v1beta1.Kinds() {
+		all[v1beta1.GroupVersion.WithKind(kind.Name)] = scope(kind.Namespaced)
 	}
 	return all
 }

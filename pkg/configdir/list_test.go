@@ -14,7 +14,7 @@ func printed(objects ...string) string {
 }
 
 const (
-	listedVerifier = `{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: v, namespace: team-a}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}}}`
+	listedVerifier = `{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: v, namespace: team-a}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: k}], insecureIgnoreTransparencyLog: true}}}}`
 	listedSecret   = `{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: team-a}, data: {k: aGVsbG8=}}`
 	listedPod      = `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a}}`
 )
@@ -22,16 +22,16 @@ const (
 // asKubectlPrints is an object with all that an API server adds.
 const asKubectlPrints = `apiVersion: v1
 items:
-- apiVersion: landwaiter.dev/v1alpha1
+- apiVersion: landwaiter.dev/v1beta1
   kind: Verifier
   metadata:
     annotations:
       kubectl.kubernetes.io/last-applied-configuration: |
-        {"apiVersion":"landwaiter.dev/v1alpha1","kind":"Verifier","metadata":{"annotations":{},"name":"v","namespace":"team-a"}}
+        {"apiVersion":"landwaiter.dev/v1beta1","kind":"Verifier","metadata":{"annotations":{},"name":"v","namespace":"team-a"}}
     creationTimestamp: "2026-11-22T08:00:00Z"
     generation: 2
     managedFields:
-    - apiVersion: landwaiter.dev/v1alpha1
+    - apiVersion: landwaiter.dev/v1beta1
       fieldsType: FieldsV1
       fieldsV1:
         f:metadata:
@@ -75,7 +75,7 @@ metadata:
 
 func TestReadsWhatKubectlPrints(t *testing.T) {
 	typed := func(kind, items string) string {
-		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {resourceVersion: '12'}\nitems: [%s]\n", map[bool]string{true: "v1", false: "landwaiter.dev/v1alpha1"}[kind == "SecretList"], kind, items)
+		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {resourceVersion: '12'}\nitems: [%s]\n", map[bool]string{true: "v1", false: "landwaiter.dev/v1beta1"}[kind == "SecretList"], kind, items)
 	}
 	for name, c := range map[string]struct {
 		text string
@@ -113,7 +113,7 @@ func TestNamesTheItemOfAListThatItCannotRead(t *testing.T) {
 func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 	for name, c := range map[string]struct{ text, message string }{
 		"a list in a list":         {printed(listedSecret, "{apiVersion: v1, kind: List, items: []}"), "item 2 (line 4): a List within a list is not read"},
-		"a typed list in a list":   {printed("{apiVersion: landwaiter.dev/v1alpha1, kind: StoreList, items: []}"), "a StoreList within a list is not read"},
+		"a typed list in a list":   {printed("{apiVersion: landwaiter.dev/v1beta1, kind: StoreList, items: []}"), "a StoreList within a list is not read"},
 		"a list of another group":  {"apiVersion: meta.k8s.io/v1\nkind: List\nitems: [" + listedSecret + ", " + listedVerifier + "]", "apiVersion meta.k8s.io/v1, kind List is not read, and it has Landwaiter's resources among its items"},
 		"a list by another name":   {"apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: [" + listedVerifier + "]", "kind ResourceList is not read"},
 		"such a list in a list":    {printed("{apiVersion: example.com/v1, kind: Bundle, items: [{apiVersion: v1, kind: list, items: [" + listedVerifier + "]}]}"), "kind Bundle is not read"},
@@ -132,7 +132,7 @@ func TestRefusesListsThatMayHideAnObject(t *testing.T) {
 		"an unknown kind of ours":  {printed(strings.Replace(listedVerifier, "Verifier", "Verifer", 1)), "has no kind Verifer; use one of"},
 		"an item without a kind":   {printed("{metadata: {name: x}}"), "apiVersion or kind is missing"},
 		"half of a kind":           {"apiVersion: v1\nkind: SecretList\nitems: [{kind: Secret, metadata: {name: x, namespace: a}}]", "item 1 (line 3): apiVersion or kind is missing"},
-		"another kind":             {"apiVersion: v1\nkind: SecretList\nitems: [" + listedVerifier + "]", "item 1 (line 3): apiVersion landwaiter.dev/v1alpha1, kind Verifier in a list of kind Secret"},
+		"another kind":             {"apiVersion: v1\nkind: SecretList\nitems: [" + listedVerifier + "]", "item 1 (line 3): apiVersion landwaiter.dev/v1beta1, kind Verifier in a list of kind Secret"},
 		"a key of the list twice":  {"apiVersion: v1\nkind: List\nitems: []\nmetadata: {a: b, a: c}", `key "a" already set in map`},
 		"too many items":           {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat("{},", maxItems) + "{}]", "it has 5001 items, the limit is 5000"},
 		"too many values":          {"apiVersion: v1\nkind: List\nitems: [" + strings.Repeat(",", maxMarks) + "]", "characters that may begin a value"},

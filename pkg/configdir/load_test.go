@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
@@ -49,57 +49,57 @@ kind: ConfigMap
 metadata: {name: ca, namespace: team-a}
 data: {ca.crt: text}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: Store
 metadata: {name: s, namespace: team-a}
 spec: {registries: [registry.example.com]}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterStore
 metadata: {name: s}
 spec: {registries: [registry.example.com], insecurePlainHTTP: true}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: TrustStore
 metadata: {name: t, namespace: team-a}
 spec: {type: PublicKeys, source: {secretKeyRef: {name: keys, key: k}}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterTrustStore
 metadata: {name: t}
 spec: {type: PublicKeys, source: {inline: text}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: VerificationPolicy
 metadata: {name: p, namespace: team-a}
 spec: {defaultAction: Deny}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: p}
 spec: {scope: Mandatory}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterQuota
 metadata: {name: l}
 spec: {namespaces: [team-a], maxInFlight: 32}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: Exception
 metadata: {name: x, namespace: team-a, creationTimestamp: "2090-01-01T00:00:00Z"}
 spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a]}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterException
 metadata: {name: x, creationTimestamp: "2026-01-30T18:00:00Z"}
 spec: {until: "2026-12-31T18:00:00Z", reason: r, images: [r.example.com/a], namespaces: [team-a]}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: Tenant
 metadata: {name: iris}
 spec: {homeNamespace: team-a, namespacePrefix: team-a-}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerifier
 metadata: {name: v}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}], insecureIgnoreTransparencyLog: true}}}
@@ -116,27 +116,27 @@ spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: t}], insecureIgnore
 	for _, object := range o.Resources {
 		kinds = append(kinds, resource.RefOf(object).Kind)
 	}
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		table = append(table, kind.Name)
 	}
 	require.ElementsMatch(t, table, kinds)
 	for _, object := range o.Resources {
 		switch x := object.(type) {
-		case *v1alpha1.Exception:
+		case *v1beta1.Exception:
 			require.WithinDuration(t, time.Now(), x.CreationTimestamp.Time, time.Hour, "it counts as created when it is read")
-		case *v1alpha1.ClusterException:
+		case *v1beta1.ClusterException:
 			require.Equal(t, "2026-01-30T18:00:00Z", x.CreationTimestamp.UTC().Format(time.RFC3339), "the file says when it was created")
 		}
 	}
 	require.Equal(t, "u1", string(o.Namespaces[0].UID))
 	require.Equal(t, "hello", string(o.Secrets[0].Data["a"]))
 	require.Equal(t, "plain", o.Secrets[0].StringData["b"])
-	i := slices.IndexFunc(o.Resources, func(object v1alpha1.Object) bool { return resource.RefOf(object).Kind == v1alpha1.KindClusterStore })
-	require.True(t, o.Resources[i].(*v1alpha1.ClusterStore).Spec.InsecurePlainHTTP)
+	i := slices.IndexFunc(o.Resources, func(object v1beta1.Object) bool { return resource.RefOf(object).Kind == v1beta1.KindClusterStore })
+	require.True(t, o.Resources[i].(*v1beta1.ClusterStore).Spec.InsecurePlainHTTP)
 }
 
 func TestBreaksObjectsWhoseContentCannotBeRead(t *testing.T) {
-	const meta = "apiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: v, namespace: team-a}\n"
+	const meta = "apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: v, namespace: team-a}\n"
 	for name, c := range map[string]struct{ text, message string }{
 		"unknown field":             {meta + "spec: {cosign: {kees: []}}", `unknown field "spec.cosign.kees"`},
 		"unknown field in metadata": {strings.Replace(meta, "name: v", "name: v, label: x", 1), `unknown field "metadata.label"`},
@@ -160,7 +160,7 @@ func TestBreaksObjectsWhoseContentCannotBeRead(t *testing.T) {
 
 func TestBreaksClusterObjectsThatNameANamespace(t *testing.T) {
 	for _, kind := range []string{"ClusterVerifier", "ClusterVerificationPolicy"} {
-		dir := writeTree(t, files{"x.yaml": fmt.Sprintf("apiVersion: landwaiter.dev/v1alpha1\nkind: %s\nmetadata: {name: v, namespace: team-a}\nspec: {}\n", kind)})
+		dir := writeTree(t, files{"x.yaml": fmt.Sprintf("apiVersion: landwaiter.dev/v1beta1\nkind: %s\nmetadata: {name: v, namespace: team-a}\nspec: {}\n", kind)})
 		objects, problems, err := Load(dir)
 		require.NoError(t, err)
 		require.Equal(t, []string{"broken " + kind + " v"}, names(objects))
@@ -254,10 +254,10 @@ func TestRefusesToStartWithDocumentsItCannotIdentify(t *testing.T) {
 		"merge key":                 {"<<: {kind: Store}\n" + v, "a merge key (<<) is not supported here"},
 		"tag":                       {"!!binary a2luZA==: Store\n" + v, "the tag !!binary is not supported"},
 		"unknown kind of ours":      {strings.Replace(v, "Verifier", "Verifer", 1), "has no kind Verifer; use one of"},
-		"unknown version of ours":   {strings.Replace(v, "v1alpha1", "v1", 1), "apiVersion landwaiter.dev/v1 of this Verifier is not known"},
+		"unknown version of ours":   {strings.Replace(v, "v1beta1", "v1", 1), "apiVersion landwaiter.dev/v1 of this Verifier is not known"},
 		"group almost ours":         {strings.Replace(v, "landwaiter.dev", "Landwaiter.io", 1), "of this Verifier is not known"},
 		"list of pods":              {"apiVersion: v1\nkind: PodList\nitems: []", "kind PodList is not read; write its items as documents"},
-		"list of an unknown kind":   {"apiVersion: landwaiter.dev/v1alpha1\nkind: VeriferList\nitems: []", "kind VeriferList is not read"},
+		"list of an unknown kind":   {"apiVersion: landwaiter.dev/v1beta1\nkind: VeriferList\nitems: []", "kind VeriferList is not read"},
 		"list of another version":   {"apiVersion: landwaiter.dev/v1\nkind: VerifierList\nitems: []", "kind VerifierList is not read"},
 		"scalar":                    {"hello", "it is not a mapping"},
 		"sequence":                  {"[a]", "it is not a mapping"},

@@ -15,7 +15,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -41,7 +41,7 @@ func (f Files) Lenient() resource.Objects {
 	objects := f.Objects
 	objects.Broken, objects.Resources = nil, slices.Clip(objects.Resources)
 	for _, broken := range f.Objects.Broken {
-		kind, ours := v1alpha1.KindNamed(broken.Source.Kind)
+		kind, ours := v1beta1.KindNamed(broken.Source.Kind)
 		places := declared[broken.Source]
 		if ours && len(places) == 1 && places[0].JSON != nil {
 			object := kind.New()
@@ -217,7 +217,7 @@ func declarations(parsed map[string]parsedFile) []Declaration {
 	for _, r := range parsed {
 		for _, e := range r.entries {
 			d := Declaration{Source: e.source, File: e.file, Line: e.line, Err: e.err, begin: e.begin, node: e.node}
-			if _, ours := v1alpha1.KindNamed(e.source.Kind); ours {
+			if _, ours := v1beta1.KindNamed(e.source.Kind); ours {
 				d.JSON = e.json
 			}
 			if e.item == 0 && len(e.node.Content) > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 const placed = `# a comment
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: VerificationPolicy
 metadata:
   name: p

@@ -42,7 +42,7 @@ func link(t *testing.T, dir, name, target string) {
 }
 
 func verifier(namespace, name string) string {
-	return fmt.Sprintf("apiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: %s, namespace: %s}\n"+
+	return fmt.Sprintf("apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: %s, namespace: %s}\n"+
 		"spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}\n", name, namespace)
 }
 

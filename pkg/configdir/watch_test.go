@@ -144,7 +144,7 @@ func TestBreaksObjectsOfAFileThatBecomesUnreadable(t *testing.T) {
 		},
 		"mistyped kind": {
 			func(t *testing.T, dir string) {
-				writeFile(t, dir, "sub/x.yaml", "apiVersion: landwaiter.dev/v1alpha1\nkind: Verifer\nmetadata: {name: one, namespace: team-a}")
+				writeFile(t, dir, "sub/x.yaml", "apiVersion: landwaiter.dev/v1beta1\nkind: Verifer\nmetadata: {name: one, namespace: team-a}")
 			},
 			[]string{"Verifier team-b/other", "broken Verifier team-a/one", "broken Verifier team-a/two"},
 			[]string{"Unreadable File sub/x.yaml", "Unreadable Verifier team-a/one", "Unreadable Verifier team-a/two"},

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -23,21 +23,21 @@ const fieldManager = "landwaiter"
 
 // own returns the part of an object that the controller applies: its status with the
 // conditions that are the controller's.
-func own(source policy.ObjectRef, object v1alpha1.Object) (*unstructured.Unstructured, error) {
-	copied, ok := object.DeepCopyObject().(v1alpha1.Object)
+func own(source policy.ObjectRef, object v1beta1.Object) (*unstructured.Unstructured, error) {
+	copied, ok := object.DeepCopyObject().(v1beta1.Object)
 	if !ok {
 		return nil, fmt.Errorf("its copy is a %T", object)
 	}
 	status := copied.CommonStatus()
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
-		return c.Type != v1alpha1.ConditionReady && c.Type != v1alpha1.ConditionEffective && c.Type != v1alpha1.ConditionExpiresSoon
+		return c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon
 	})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copied)
 	if err != nil {
 		return nil, err
 	}
 	applied := &unstructured.Unstructured{Object: map[string]any{"status": content["status"]}}
-	applied.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(source.Kind))
+	applied.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(source.Kind))
 	applied.SetNamespace(object.GetNamespace())
 	applied.SetName(object.GetName())
 	applied.SetUID(object.GetUID()) // an object that was made again since is refused
@@ -45,7 +45,7 @@ func own(source policy.ObjectRef, object v1alpha1.Object) (*unstructured.Unstruc
 }
 
 // applyStatus writes the controller's part of a status.
-func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef, object v1alpha1.Object) error {
+func (w *statusWriter) applyStatus(ctx context.Context, source policy.ObjectRef, object v1beta1.Object) error {
 	applied, err := own(source, object)
 	if err != nil {
 		return fmt.Errorf("write status of %s: %w", source, err)

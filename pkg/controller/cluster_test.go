@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -103,17 +103,17 @@ func labelled(namespace, name string) metav1.ObjectMeta {
 
 // team are four resources of a namespace.
 func team(namespace, pem string) []client.Object {
-	keys := &v1alpha1.TrustStore{ObjectMeta: labelled(namespace, "keys")}
-	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, pem
+	keys := &v1beta1.TrustStore{ObjectMeta: labelled(namespace, "keys")}
+	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, pem
 	if pem == "" {
-		keys.Spec.Source = v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "cosign-pub", Key: "cosign.pub"}}
+		keys.Spec.Source = v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "cosign-pub", Key: "cosign.pub"}}
 	}
-	release := &v1alpha1.Verifier{ObjectMeta: labelled(namespace, "release")}
-	release.Spec.Type = v1alpha1.VerifierTypeCosign
-	release.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
-	store := &v1alpha1.Store{ObjectMeta: labelled(namespace, "registry")}
+	release := &v1beta1.Verifier{ObjectMeta: labelled(namespace, "release")}
+	release.Spec.Type = v1beta1.VerifierTypeCosign
+	release.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+	store := &v1beta1.Store{ObjectMeta: labelled(namespace, "registry")}
 	store.Spec.Registries = []string{"registry.example.com"}
-	policy := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(namespace, "signed")}
-	policy.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}
+	policy := &v1beta1.VerificationPolicy{ObjectMeta: labelled(namespace, "signed")}
+	policy.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"release"}}}}}
 	return []client.Object{keys, release, store, policy}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/trust"
@@ -18,10 +18,10 @@ import (
 func TestTimeAloneChangesExpiresSoon(t *testing.T) {
 	end := time.Date(2027, 6, 1, 0, 0, 0, 0, time.UTC)
 	report := compile.Report{Ends: &compile.Ends{List: []trust.End{{Part: "certificate x", At: end}}}}
-	object := &v1alpha1.TrustStore{}
+	object := &v1beta1.TrustStore{}
 	at := func(now time.Time) *metav1.Condition {
 		setStatus(object, report, now)
-		return meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionExpiresSoon)
+		return meta.FindStatusCondition(object.Status.Conditions, v1beta1.ConditionExpiresSoon)
 	}
 	require.Equal(t, metav1.ConditionFalse, at(end.AddDate(0, 0, -31)).Status)
 	soon := *at(end.AddDate(0, 0, -29))

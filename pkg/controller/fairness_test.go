@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -147,7 +147,7 @@ func TestAStatusThatIsRefusedIsNotTriedAgainAndDelaysNobody(t *testing.T) {
 		require.EqualValues(t, 1, writes["team-b"].Load())
 		read := lax("team-b", "p")
 		require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(read), read))
-		require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1alpha1.ConditionReady))
+		require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1beta1.ConditionReady))
 		lose()
 		require.NoError(t, <-ended)
 	})
@@ -172,11 +172,11 @@ func TestChangesOfNamespacesLookAtTheClusterOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int64
 		b := newBench(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if _, ok := list.(*v1alpha1.ClusterVerificationPolicyList); ok {
+			if _, ok := list.(*v1beta1.ClusterVerificationPolicyList); ok {
 				looks.Add(1)
 			}
 			return c.List(ctx, list, options...)
-		}}, team("team-a"), &v1alpha1.ClusterVerificationPolicy{})
+		}}, team("team-a"), &v1beta1.ClusterVerificationPolicy{})
 		b.reconcile(t, verify.Cluster)
 		ctx, lose := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

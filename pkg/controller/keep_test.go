@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -22,14 +22,14 @@ import (
 func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	c := running(t)
 	large, other := namespace(t, c, "large"), namespace(t, c, "other")
-	wide := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(large, "wide")}
+	wide := &v1beta1.VerificationPolicy{ObjectMeta: labelled(large, "wide")}
 	wide.Annotations = map[string]string{"example.com/note": strings.Repeat("x", 200<<10)}
 	for range 7 {
-		wide.Spec.Rules = append(wide.Spec.Rules, v1alpha1.PolicyRule{Images: []string{"**"},
-			Require: []v1alpha1.Requirement{{Expression: "'" + strings.Repeat("𝄞", 8000) + "' == ''"}}})
+		wide.Spec.Rules = append(wide.Spec.Rules, v1beta1.PolicyRule{Images: []string{"**"},
+			Require: []v1beta1.Requirement{{Expression: "'" + strings.Repeat("𝄞", 8000) + "' == ''"}}})
 	}
-	lax := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(other, "lax")}
-	lax.Spec.DefaultAction = v1alpha1.DefaultActionAllow
+	lax := &v1beta1.VerificationPolicy{ObjectMeta: labelled(other, "lax")}
+	lax.Spec.DefaultAction = v1beta1.DefaultActionAllow
 	for _, object := range []client.Object{wide, lax} {
 		require.NoError(t, c.Client.Create(t.Context(), object))
 	}
@@ -42,13 +42,13 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 	source := policy.ObjectRef{Kind: "VerificationPolicy", Namespace: large, Name: "wide"}
 	require.Equal(t, policy.ReasonInvalid, set.Snapshot().Reports(verify.Namespace(large))[source].Ready.Reason)
 	eventually(t, func(ctx context.Context) error {
-		var found v1alpha1.VerificationPolicy
+		var found v1beta1.VerificationPolicy
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(wide), &found); err != nil {
 			return err
 		}
 		require.Len(t, found.Spec.Rules, 7, "the status is written, and nothing else")
 		require.Len(t, found.Annotations["example.com/note"], 200<<10)
-		ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(found.Status.Conditions, v1beta1.ConditionReady)
 		if ready == nil || !strings.Contains(ready.Message, "the limit is 65536") {
 			return fmt.Errorf("the condition is %v", ready)
 		}
@@ -68,11 +68,11 @@ func TestASpecThatIsTooLargeToKeepDeniesInItsNamespaceAlone(t *testing.T) {
 func TestMorePoliciesThanAreKeptDenyInTheirNamespaceAloneAndTheRestComesBack(t *testing.T) {
 	c := running(t)
 	hoard, other := namespace(t, c, "hoard"), namespace(t, c, "other")
-	policy := func(namespace string, number, patterns int) *v1alpha1.VerificationPolicy {
-		p := &v1alpha1.VerificationPolicy{ObjectMeta: labelled(namespace, fmt.Sprintf("p%03d", number))}
-		p.Spec.DefaultAction = v1alpha1.DefaultActionAllow
+	policy := func(namespace string, number, patterns int) *v1beta1.VerificationPolicy {
+		p := &v1beta1.VerificationPolicy{ObjectMeta: labelled(namespace, fmt.Sprintf("p%03d", number))}
+		p.Spec.DefaultAction = v1beta1.DefaultActionAllow
 		for range 2 {
-			rule := v1alpha1.PolicyRule{Action: v1alpha1.RuleActionDeny}
+			rule := v1beta1.PolicyRule{Action: v1beta1.RuleActionDeny}
 			for i := range patterns {
 				rule.Images = append(rule.Images, fmt.Sprintf("none.example.com/%s/%d", strings.Repeat("x", 480), i))
 			}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/informer"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -29,7 +29,7 @@ import (
 // sources returns the watches that trigger a recompile.
 func sources(cache ctrlcache.Cache) []source.TypedSource[verify.Namespace] {
 	var all []source.TypedSource[verify.Namespace]
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		// Only specs matter: we write the statuses ourselves.
 		watched := source.TypedKind[client.Object](cache, kind.New(), byNamespace{}, specChanged())
 		if kind.Namespaced {
@@ -50,8 +50,8 @@ type afterTenants struct {
 // Start blocks until then; the controller bounds how long.
 func (s afterTenants) Start(ctx context.Context, queue namespaces) error {
 	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := s.cache.GetInformer(ctx, &v1alpha1.Tenant{}) // waits until it has synced
-		return err == nil, nil                                 // the source of Tenants logs errors
+		_, err := s.cache.GetInformer(ctx, &v1beta1.Tenant{}) // waits until it has synced
+		return err == nil, nil                                // the source of Tenants logs errors
 	})
 	return s.TypedSyncingSource.Start(ctx, queue) // which ends like any other if ctx has ended
 }
@@ -153,8 +153,8 @@ func (r objectReader) all(ctx context.Context) (resource.Objects, error) {
 		known[list.Items[i].Name] = true
 	}
 	o := resource.Objects{Namespaces: list.Items}
-	for _, kind := range v1alpha1.Kinds() {
-		err := r.forEach(ctx, kind, func(object v1alpha1.Object) error {
+	for _, kind := range v1beta1.Kinds() {
+		err := r.forEach(ctx, kind, func(object v1beta1.Object) error {
 			if !known[object.GetNamespace()] {
 				return nil
 			}
@@ -184,11 +184,11 @@ func (r objectReader) level(ctx context.Context, level verify.Namespace) (resour
 		o.Namespaces = []corev1.Namespace{found}
 		options = append(options, client.InNamespace(level))
 	}
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced != (level != verify.Cluster) {
 			continue
 		}
-		if err := r.forEach(ctx, kind, func(object v1alpha1.Object) error { return o.Add(object) }, options...); err != nil {
+		if err := r.forEach(ctx, kind, func(object v1beta1.Object) error { return o.Add(object) }, options...); err != nil {
 			return resource.Objects{}, err
 		}
 	}
@@ -196,7 +196,7 @@ func (r objectReader) level(ctx context.Context, level verify.Namespace) (resour
 }
 
 // forEach calls do for every object of a kind.
-func (r objectReader) forEach(ctx context.Context, kind v1alpha1.Kind, do func(v1alpha1.Object) error, options ...client.ListOption) error {
+func (r objectReader) forEach(ctx context.Context, kind v1beta1.Kind, do func(v1beta1.Object) error, options ...client.ListOption) error {
 	list, ok := kind.NewList().(client.ObjectList)
 	if !ok {
 		return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
@@ -205,7 +205,7 @@ func (r objectReader) forEach(ctx context.Context, kind v1alpha1.Kind, do func(v
 		return fmt.Errorf("list %s: %w", kind.Plural, err)
 	}
 	return meta.EachListItem(list, func(item runtime.Object) error {
-		object, ok := item.(v1alpha1.Object)
+		object, ok := item.(v1beta1.Object)
 		if !ok {
 			return fmt.Errorf("list %s: %T is not a resource", kind.Plural, item)
 		}

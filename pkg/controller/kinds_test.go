@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -22,7 +22,7 @@ type late struct {
 }
 
 func (l *late) GetInformer(_ context.Context, object client.Object, _ ...ctrlcache.InformerGetOption) (ctrlcache.Informer, error) {
-	if _, ok := object.(*v1alpha1.Tenant); !ok {
+	if _, ok := object.(*v1beta1.Tenant); !ok {
 		return nil, errors.New("it is asked for something else")
 	}
 	if l.asked++; l.asked < 3 {
@@ -54,7 +54,7 @@ func TestResourcesOfNamespacesComeAfterTheTenants(t *testing.T) {
 			waiting++
 		}
 	}
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced {
 			namespaced++
 		}

@@ -11,7 +11,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // gets a right that names each Tenant, from an account other than its own.
 func (c *Controller) listOperated(ctx context.Context) error {
 	watched := &metav1.PartialObjectMetadata{}
-	watched.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant))
+	watched.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
 	informer, err := c.manager.GetCache().GetInformer(ctx, watched)
 	if err != nil {
 		return fmt.Errorf("watch Tenants: %w", err)
@@ -78,7 +78,7 @@ func operatedRules(tenants []unstructured.Unstructured) []any {
 			continue
 		}
 		names["end"] = append(names["end"], name)
-		if namespaceReclaimPolicy, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "namespaceReclaimPolicy"); namespaceReclaimPolicy == string(v1alpha1.NamespaceReclaimPolicyDeleteCreated) {
+		if namespaceReclaimPolicy, _, _ := unstructured.NestedString(tenants[i].Object, "spec", "namespaceReclaimPolicy"); namespaceReclaimPolicy == string(v1beta1.NamespaceReclaimPolicyDeleteCreated) {
 			names["purge"] = append(names["purge"], name)
 		}
 	}
@@ -92,7 +92,7 @@ func operatedRules(tenants []unstructured.Unstructured) []any {
 		for i, name := range names[verb] {
 			listed[i] = name
 		}
-		rules = append(rules, map[string]any{"apiGroups": []any{v1alpha1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{verb}})
+		rules = append(rules, map[string]any{"apiGroups": []any{v1beta1.Group}, "resources": []any{"tenants"}, "resourceNames": listed, "verbs": []any{verb}})
 	}
 	return rules
 }
@@ -104,7 +104,7 @@ func (c *Controller) applyOperated(ctx context.Context) error {
 	defer cancel()
 	// Not as Tenants: a single one that Go cannot read must not freeze the list of all.
 	tenants := &unstructured.UnstructuredList{}
-	tenants.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant + "List"))
+	tenants.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant + "List"))
 	if err := c.manager.GetAPIReader().List(ctx, tenants); err != nil {
 		return fmt.Errorf("list Tenants: %w", err)
 	}

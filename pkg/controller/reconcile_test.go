@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -52,7 +52,7 @@ func newBench(t *testing.T, intercept interceptor.Funcs, objects ...client.Objec
 	scheme, err := newScheme()
 	require.NoError(t, err)
 	builder := fakeclient.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(intercept).WithObjects(objects...)
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		builder = builder.WithStatusSubresource(kind.New())
 	}
 	log := logrus.New()
@@ -107,16 +107,16 @@ func team(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
 }
 
-func lax(namespace, name string) *v1alpha1.VerificationPolicy {
-	p := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 3}}
-	p.Spec.DefaultAction = v1alpha1.DefaultActionAllow
+func lax(namespace, name string) *v1beta1.VerificationPolicy {
+	p := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Generation: 3}}
+	p.Spec.DefaultAction = v1beta1.DefaultActionAllow
 	return p
 }
 
-func keyStore(namespace, secret string) *v1alpha1.TrustStore {
-	s := &v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys", Generation: 1}}
-	s.Spec.Type = v1alpha1.TrustStoreTypePublicKeys
-	s.Spec.Source.SecretKeyRef = &v1alpha1.KeyRef{Name: secret, Key: "key"}
+func keyStore(namespace, secret string) *v1beta1.TrustStore {
+	s := &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys", Generation: 1}}
+	s.Spec.Type = v1beta1.TrustStoreTypePublicKeys
+	s.Spec.Source.SecretKeyRef = &v1beta1.KeyRef{Name: secret, Key: "key"}
 	return s
 }
 
@@ -151,7 +151,7 @@ func TestAChangeOfTheClusterLeavesNamespacesWithPoliciesOfTheirOwn(t *testing.T)
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), team("team-b"), lax("team-a", "p"))
 	b.reconcile(t, verify.Cluster)
 	a := b.set.Snapshot().For("team-a")
-	shared := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
+	shared := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "shared"}}
 	require.NoError(t, b.api.Create(t.Context(), shared))
 	b.reconcile(t, verify.Cluster)
 	require.Same(t, a, b.set.Snapshot().For("team-a"))
@@ -166,7 +166,7 @@ func TestWhatCannotBeListedLeavesWhatIsInForce(t *testing.T) {
 			if _, ok := list.(*corev1.NamespaceList); ok && failing == "namespaces" {
 				return down
 			}
-			if _, ok := list.(*v1alpha1.VerificationPolicyList); ok && failing == "policies" {
+			if _, ok := list.(*v1beta1.VerificationPolicyList); ok && failing == "policies" {
 				return down
 			}
 			return c.List(ctx, list, options...)
@@ -212,9 +212,9 @@ func TestSecretsThatResourcesNameAreReadBeforeAnythingIsInForce(t *testing.T) {
 }
 
 func TestExternalMaterialIsWantedAndKnown(t *testing.T) {
-	kms := &v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "kms"}}
-	kms.Spec.Type = v1alpha1.TrustStoreTypePublicKeys
-	kms.Spec.Source.KMS = &v1alpha1.ClusterKMSSource{KMSKey: v1alpha1.KMSKey{URI: "awskms:///alias/release"}}
+	kms := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "kms"}}
+	kms.Spec.Type = v1beta1.TrustStoreTypePublicKeys
+	kms.Spec.Source.KMS = &v1beta1.ClusterKMSSource{KMSKey: v1beta1.KMSKey{URI: "awskms:///alias/release"}}
 	b := newBench(t, interceptor.Funcs{}, team("team-a"), kms)
 	fetcher := external.New(external.Options{UnsafePod: true, Fetch: map[external.Kind]external.Fetch{
 		external.KMS: func(context.Context, external.Source) (external.Content, error) {
@@ -240,11 +240,11 @@ func TestStatusesSayWhatTheSnapshotSays(t *testing.T) {
 	read := lax("team-a", "p")
 	require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(read), read))
 	require.EqualValues(t, 3, read.Status.ObservedGeneration)
-	require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1alpha1.ConditionReady))
-	require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1alpha1.ConditionEffective))
+	require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1beta1.ConditionReady))
+	require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1beta1.ConditionEffective))
 	broken := keyStore("team-a", "gone")
 	require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(broken), broken))
-	ready := meta.FindStatusCondition(broken.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(broken.Status.Conditions, v1beta1.ConditionReady)
 	require.Equal(t, metav1.ConditionFalse, ready.Status)
 	require.Equal(t, "NotFound", ready.Reason)
 	require.Len(t, b.events.Events, 2)
@@ -287,7 +287,7 @@ func TestStatusesThatCannotBeWrittenAreTriedAgain(t *testing.T) {
 		synctest.Wait()
 		read := lax("team-a", "p")
 		require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(read), read))
-		require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1alpha1.ConditionReady))
+		require.True(t, meta.IsStatusConditionTrue(read.Status.Conditions, v1beta1.ConditionReady))
 		require.Negative(t, failures)
 		lose()
 		require.NoError(t, <-ended)
@@ -300,7 +300,7 @@ func TestEventsOfObjectsEnqueueTheirLevel(t *testing.T) {
 	h, ctx := byNamespace{}, t.Context()
 	h.Create(ctx, event.CreateEvent{Object: lax("team-a", "p")}, queue)
 	h.Update(ctx, event.UpdateEvent{ObjectNew: team("team-b")}, queue)
-	h.Delete(ctx, event.DeleteEvent{Object: &v1alpha1.ClusterStore{}}, queue)
+	h.Delete(ctx, event.DeleteEvent{Object: &v1beta1.ClusterStore{}}, queue)
 	h.Generic(ctx, event.GenericEvent{Object: lax("team-c", "p")}, queue)
 	for _, want := range []verify.Namespace{"team-a", "team-b", verify.Cluster, "team-c"} {
 		got, _ := queue.Get()

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -31,13 +31,13 @@ func TestAnotherReplicaWritesStatusesWhenOneEnds(t *testing.T) {
 	second, _ := run(t, running.Config, options)
 	eventually(t, func(context.Context) error { return errors.Join(first.Ready(), second.Ready()) })
 
-	store := &v1alpha1.Store{ObjectMeta: labelled(team, "registry"), Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"registry.example.com"}}}}
+	store := &v1beta1.Store{ObjectMeta: labelled(team, "registry"), Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"registry.example.com"}}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	ready := func(ctx context.Context) error {
 		if err := running.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
 			return err
 		}
-		condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
+		condition := meta.FindStatusCondition(store.Status.Conditions, v1beta1.ConditionReady)
 		if condition == nil || condition.ObservedGeneration != store.Generation {
 			return fmt.Errorf("the condition is %+v", condition)
 		}
@@ -75,16 +75,16 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 	run(t, running.Config, controller.Options{OwnNamespace: system, External: keeper})
 
 	require.NoError(t, running.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: labelled(team, "vault"), Data: map[string][]byte{"token": []byte("hvs.secret")}}))
-	store := &v1alpha1.TrustStore{ObjectMeta: labelled(team, "keys"), Spec: v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypePublicKeys},
-		Source: v1alpha1.TrustSource{Vault: &v1alpha1.VaultSource{VaultPath: v1alpha1.VaultPath{Address: "https://vault.example.com", Path: "transit/keys/release"},
-			TokenSecretKeyRef: &v1alpha1.KeyRef{Name: "vault", Key: "token"}}}}}
+	store := &v1beta1.TrustStore{ObjectMeta: labelled(team, "keys"), Spec: v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: v1beta1.TrustStoreTypePublicKeys},
+		Source: v1beta1.TrustSource{Vault: &v1beta1.VaultSource{VaultPath: v1beta1.VaultPath{Address: "https://vault.example.com", Path: "transit/keys/release"},
+			TokenSecretKeyRef: &v1beta1.KeyRef{Name: "vault", Key: "token"}}}}}
 	require.NoError(t, running.Client.Create(t.Context(), store))
 	shows := func(status metav1.ConditionStatus, fingerprints int) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := running.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
 				return err
 			}
-			condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
+			condition := meta.FindStatusCondition(store.Status.Conditions, v1beta1.ConditionReady)
 			if condition == nil || condition.Status != status {
 				return fmt.Errorf("the condition is %+v", condition)
 			}
@@ -95,7 +95,7 @@ func TestMaterialFromElsewhereIsFetchedAndShownInTheStatus(t *testing.T) {
 		}
 	}
 	eventually(t, shows(metav1.ConditionFalse, 0))
-	condition := meta.FindStatusCondition(store.Status.Conditions, v1alpha1.ConditionReady)
+	condition := meta.FindStatusCondition(store.Status.Conditions, v1beta1.ConditionReady)
 	require.Equal(t, string(policy.ReasonUnreadable), condition.Reason)
 	require.Contains(t, condition.Message, "its answer cannot be used")
 	require.NotContains(t, condition.Message, "it is sealed", "what servers say is not shown")

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -79,7 +79,7 @@ func TestWhatIsKeptOfTheSecretsOfATenantIsBounded(t *testing.T) {
 		}
 	}
 	b := newBench(t, interceptor.Funcs{}, objects...)
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
+	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
 	require.NoError(t, b.ledger.Keep(iris))
 	for namespace, sources := range wanted {
 		b.secrets.set.Want(namespace, sources)

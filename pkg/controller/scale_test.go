@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
@@ -83,9 +83,9 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	}
 	changing, other := name(teams/2), name(teams/2+1)
 	mine, theirs := generation(changing), generation(other)
-	changed := &v1alpha1.TrustStore{}
+	changed := &v1beta1.TrustStore{}
 	require.NoError(t, fast.Get(t.Context(), client.ObjectKey{Namespace: changing, Name: "keys"}, changed))
-	changed.Spec.Source = v1alpha1.TrustSource{Inline: string(second.PEM)}
+	changed.Spec.Source = v1beta1.TrustSource{Inline: string(second.PEM)}
 	began := time.Now()
 	require.NoError(t, fast.Update(t.Context(), changed))
 	eventually(t, func(context.Context) error {
@@ -97,8 +97,8 @@ func TestAChangeIsLiveAmongAThousandNamespaces(t *testing.T) {
 	t.Logf("a namespace's change is live %s after its update began", time.Since(began).Round(time.Millisecond))
 	require.Equal(t, theirs, generation(other), "another namespace is not touched")
 
-	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: prefix}}
-	mandatory.Spec.Scope, mandatory.Spec.DefaultAction = v1alpha1.PolicyScopeMandatory, v1alpha1.DefaultActionAllow
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: prefix}}
+	mandatory.Spec.Scope, mandatory.Spec.DefaultAction = v1beta1.PolicyScopeMandatory, v1beta1.DefaultActionAllow
 	began = time.Now()
 	require.NoError(t, fast.Create(t.Context(), mandatory))
 	t.Cleanup(func() { require.NoError(t, fast.Delete(context.WithoutCancel(t.Context()), mandatory)) })

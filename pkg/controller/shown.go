@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -112,7 +112,7 @@ func (w *ruleWriter) fail(ctx context.Context, namespace verify.Namespace, err e
 
 // findShown adds the namespaces that have the ConfigMap.
 func (w *ruleWriter) findShown(ctx context.Context, found map[verify.Namespace]bool) error {
-	options := metav1.ListOptions{Limit: shownPage, FieldSelector: "metadata.name=" + resource.ShownName, LabelSelector: v1alpha1.LabelOwner + "=" + v1alpha1.OwnerPlatform}
+	options := metav1.ListOptions{Limit: shownPage, FieldSelector: "metadata.name=" + resource.ShownName, LabelSelector: v1beta1.LabelOwner + "=" + v1beta1.OwnerPlatform}
 	for {
 		page, err := w.clients.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
@@ -172,7 +172,7 @@ func (w *ruleWriter) show(ctx context.Context, namespace verify.Namespace, text 
 
 func (w *ruleWriter) apply(ctx context.Context, namespace verify.Namespace, text string) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": resource.ShownName, "namespace": string(namespace), "labels": map[string]any{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}},
+		"metadata": map[string]any{"name": resource.ShownName, "namespace": string(namespace), "labels": map[string]any{v1beta1.LabelOwner: v1beta1.OwnerPlatform}},
 		"data":     map[string]any{resource.ShownKey: text}}}
 	return w.writer.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(shownManager), client.ForceOwnership)
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -28,8 +28,8 @@ func newRuleWriter(b *bench) *ruleWriter {
 	return &ruleWriter{Controller: b.Controller, written: map[verify.Namespace][sha256.Size]byte{}, told: map[verify.Namespace]bool{}, limiter: rate.NewLimiter(rate.Inf, 1)}
 }
 
-func iris() *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
+func iris() *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
 	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
 	return tenant
 }
@@ -59,15 +59,15 @@ func TestRulesAreShownInTheNamespacesOfTenantsAndWrittenOnlyWhenTheyChange(t *te
 	require.Nil(t, b.shownFor(t, "alone"))
 	for _, namespace := range []string{"iris", "iris-web"} {
 		shown := b.shownFor(t, namespace)
-		require.Equal(t, map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}, shown.Labels, "the guardrails protect it by this label")
+		require.Equal(t, map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform}, shown.Labels, "the guardrails protect it by this label")
 		read, err := resource.ParseShown(namespace, shown.Data[resource.ShownKey])
 		require.NoError(t, err)
 		require.Equal(t, "iris", read.Tenant)
 	}
 	require.NoError(t, w.round(t.Context(), b.set.Snapshot(), false))
 	require.Equal(t, 2, writes, "what does not change is not written")
-	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}}
-	mandatory.Spec.Scope = v1alpha1.PolicyScopeMandatory
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}}
+	mandatory.Spec.Scope = v1beta1.PolicyScopeMandatory
 	require.NoError(t, b.api.Create(t.Context(), mandatory))
 	b.reconcile(t, verify.Cluster)
 	require.NoError(t, w.round(t.Context(), b.set.Snapshot(), false))
@@ -82,7 +82,7 @@ func TestRulesAreRemovedWhereNoTenantHoldsTheNamespace(t *testing.T) {
 		_, err := b.clients.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: resource.ShownName, Labels: labels}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	ours := map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
+	ours := map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform}
 	left("gone", ours)
 	left("iris", ours)
 	left("stranger", nil)
@@ -163,8 +163,8 @@ func TestAMandatoryPolicyIsShownEverywhereAtThePaceOfWrites(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, append(objects, tenant)...)
 	b.reconcile(t, verify.Cluster)
 	before := b.set.Snapshot()
-	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}}
-	mandatory.Spec.Scope = v1alpha1.PolicyScopeMandatory
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}}
+	mandatory.Spec.Scope = v1beta1.PolicyScopeMandatory
 	require.NoError(t, b.api.Create(t.Context(), mandatory))
 	b.reconcile(t, verify.Cluster)
 	after := b.set.Snapshot()

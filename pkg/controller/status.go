@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 )
 
@@ -18,22 +18,22 @@ const actionCompile = "Compile"
 
 // setStatus copies the report, as of now, to the status of object, and returns its
 // condition Ready.
-func setStatus(object v1alpha1.Object, report compile.Report, now time.Time) metav1.Condition {
+func setStatus(object v1beta1.Object, report compile.Report, now time.Time) metav1.Condition {
 	status := object.CommonStatus()
 	status.ObservedGeneration = report.Generation
-	ready := condition(v1alpha1.ConditionReady, report.Ready, report.Generation)
+	ready := condition(v1beta1.ConditionReady, report.Ready, report.Generation)
 	meta.SetStatusCondition(&status.Conditions, ready)
-	meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionEffective, report.EffectiveAt(now), report.Generation))
+	meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionEffective, report.EffectiveAt(now), report.Generation))
 	if expires, ok := report.ExpiresSoon(now); ok {
-		meta.SetStatusCondition(&status.Conditions, condition(v1alpha1.ConditionExpiresSoon, expires, report.Generation))
+		meta.SetStatusCondition(&status.Conditions, condition(v1beta1.ConditionExpiresSoon, expires, report.Generation))
 	} else {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionExpiresSoon)
+		meta.RemoveStatusCondition(&status.Conditions, v1beta1.ConditionExpiresSoon)
 	}
 	if keys, ok := object.(interface{ Trusts() *[]string }); ok {
 		*keys.Trusts() = report.Fingerprints
 	}
 	if store, ok := object.(interface {
-		Details() *v1alpha1.TrustStoreStatus
+		Details() *v1beta1.TrustStoreStatus
 	}); ok {
 		details := store.Details()
 		details.FetchedAt = nil
@@ -57,7 +57,7 @@ func condition(kind string, c compile.Condition, generation int64) metav1.Condit
 }
 
 // recordEvent records a change of the condition Ready as an event.
-func recordEvent(events recorder.EventRecorder, object v1alpha1.Object, condition metav1.Condition) {
+func recordEvent(events recorder.EventRecorder, object v1beta1.Object, condition metav1.Condition) {
 	kind := corev1.EventTypeNormal
 	if condition.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning

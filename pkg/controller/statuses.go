@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -166,11 +166,11 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 	w.outdated.markAt(namespace, nextEnd(reports, time.Now()))
 	written := 0
 	var failures []error
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced != (namespace != verify.Cluster) {
 			continue
 		}
-		err := w.reader.forEach(ctx, kind, func(object v1alpha1.Object) error {
+		err := w.reader.forEach(ctx, kind, func(object v1beta1.Object) error {
 			if written >= statusesAtOnce {
 				more = true
 				return nil
@@ -189,21 +189,21 @@ func (w *statusWriter) write(ctx context.Context, namespace verify.Namespace) (m
 
 // apply writes an object's status if it differs from the report. It reports whether it
 // asked the API server.
-func (w *statusWriter) apply(ctx context.Context, object v1alpha1.Object, snapshot *compile.Snapshot, reports map[policy.ObjectRef]compile.Report) (tried bool, err error) {
+func (w *statusWriter) apply(ctx context.Context, object v1beta1.Object, snapshot *compile.Snapshot, reports map[policy.ObjectRef]compile.Report) (tried bool, err error) {
 	source := resource.RefOf(object)
 	report, compiled := reports[source]
 	if !compiled || report.Generation != object.GetGeneration() {
 		return false, nil // changed since; its compilation is queued
 	}
-	changed, ok := object.DeepCopyObject().(v1alpha1.Object)
+	changed, ok := object.DeepCopyObject().(v1beta1.Object)
 	if !ok {
 		return false, fmt.Errorf("write status of %s: its copy is a %T", source, object)
 	}
-	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1alpha1.ConditionReady)
+	before := meta.FindStatusCondition(object.CommonStatus().Conditions, v1beta1.ConditionReady)
 	now := time.Now()
 	after := setStatus(changed, report, now)
 	expires, _ := report.ExpiresSoon(now)
-	if tenant, ok := changed.(*v1alpha1.Tenant); ok {
+	if tenant, ok := changed.(*v1beta1.Tenant); ok {
 		tenant.Status.Namespaces = snapshot.TenantNamespaces(tenant.Name)
 	}
 	this := attempt{uid: string(object.GetUID()), ready: report.Ready, effect: report.EffectiveAt(now), expires: expires, observed: report.Generation}

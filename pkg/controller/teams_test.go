@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -32,7 +32,7 @@ func onboard(ctx context.Context, into client.Client, tenants int, prefix, pem s
 	for i := range tenants {
 		group.Go(func() error {
 			home := fmt.Sprintf("%s-%04d", prefix, i)
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: home}, Spec: v1alpha1.TenantSpec{HomeNamespace: home, Namespaces: []string{home + "-web"}, NamespacePrefix: home + "-dev-"}}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: home}, Spec: v1beta1.TenantSpec{HomeNamespace: home, Namespaces: []string{home + "-web"}, NamespacePrefix: home + "-dev-"}}
 			objects := []client.Object{tenant}
 			for _, suffix := range []string{"", "-web", "-dev-a"} {
 				objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home + suffix}})
@@ -76,9 +76,9 @@ func TestAChangeInHomeIsLiveInEveryMemberAndInNoOtherTenant(t *testing.T) {
 	was := generations()
 	require.Greater(t, len(was), 3*tenants)
 	change := func(home string, namespaces ...verify.Namespace) time.Duration {
-		changed := &v1alpha1.TrustStore{}
+		changed := &v1beta1.TrustStore{}
 		require.NoError(t, fast.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "keys"}, changed))
-		changed.Spec.Source = v1alpha1.TrustSource{Inline: string(other.PEM)}
+		changed.Spec.Source = v1beta1.TrustSource{Inline: string(other.PEM)}
 		began := time.Now()
 		require.NoError(t, fast.Update(t.Context(), changed))
 		eventually(t, func(context.Context) error {

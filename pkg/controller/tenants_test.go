@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
-func tenantOf(name, home string, others ...string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}, Spec: v1alpha1.TenantSpec{HomeNamespace: home, Namespaces: others}}
+func tenantOf(name, home string, others ...string) *v1beta1.Tenant {
+	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}, Spec: v1beta1.TenantSpec{HomeNamespace: home, Namespaces: others}}
 }
 
 // allows reports whether a namespace's policy lets everything through.
@@ -47,8 +47,8 @@ func TestAChangeOfATenantIsInForceInItsOldAndNewMembers(t *testing.T) {
 func TestAHomeThatIsEndingDeniesInEveryMember(t *testing.T) {
 	home := team("home")
 	home.Finalizers = []string{"example.com/hold"}
-	b := newBench(t, interceptor.Funcs{}, home, team("one"), lax("home", "p"), tenantOf("iris", "home", "one"), &v1alpha1.ClusterVerificationPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: v1alpha1.VerificationPolicySpec{DefaultAction: v1alpha1.DefaultActionAllow}}})
+	b := newBench(t, interceptor.Funcs{}, home, team("one"), lax("home", "p"), tenantOf("iris", "home", "one"), &v1beta1.ClusterVerificationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1beta1.ClusterVerificationPolicySpec{VerificationPolicySpec: v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultActionAllow}}})
 	b.reconcile(t, verify.Cluster)
 	require.True(t, b.allows("one"))
 	require.NoError(t, b.api.Delete(t.Context(), team("home")))
@@ -62,26 +62,26 @@ func TestATenantsStatusListsItsNamespaces(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, team("home"), team("one"), lax("home", "p"), tenantOf("iris", "home", "one", "later"))
 	b.reconcile(t, verify.Cluster)
 	w := newStatusWriter(b.Controller)
-	read := func() v1alpha1.TenantStatus {
+	read := func() v1beta1.TenantStatus {
 		b.writeAll(t, w, verify.Cluster)
 		iris := tenantOf("iris", "home")
 		require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(iris), iris))
 		return iris.Status
 	}
 	status := read()
-	require.Equal(t, []v1alpha1.TenantNamespace{{Name: "home", State: v1alpha1.NamespaceHome}, {Name: "later", State: v1alpha1.NamespaceMissing}, {Name: "one", State: v1alpha1.NamespaceMember}}, status.Namespaces)
-	require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady))
-	require.Equal(t, "rules of home home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEffective).Message)
+	require.Equal(t, []v1beta1.TenantNamespace{{Name: "home", State: v1beta1.NamespaceHome}, {Name: "later", State: v1beta1.NamespaceMissing}, {Name: "one", State: v1beta1.NamespaceMember}}, status.Namespaces)
+	require.True(t, meta.IsStatusConditionTrue(status.Conditions, v1beta1.ConditionReady))
+	require.Equal(t, "rules of home home are in force in 2 namespaces", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionEffective).Message)
 
 	require.NoError(t, b.api.Create(t.Context(), team("later")))
 	b.reconcile(t, "later")
 	status = read()
-	require.Equal(t, v1alpha1.TenantNamespace{Name: "later", State: v1alpha1.NamespaceMember}, status.Namespaces[1])
+	require.Equal(t, v1beta1.TenantNamespace{Name: "later", State: v1beta1.NamespaceMember}, status.Namespaces[1])
 	require.NoError(t, b.api.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "home"}}))
 	b.reconcile(t, "home")
 	status = read()
-	require.Equal(t, v1alpha1.NamespaceMissing, status.Namespaces[0].State)
-	require.Equal(t, "NotFound", meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady).Reason)
+	require.Equal(t, v1beta1.NamespaceMissing, status.Namespaces[0].State)
+	require.Equal(t, "NotFound", meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady).Reason)
 }
 
 func TestStatusesOfATenantFollowChangesInItsOtherNamespaces(t *testing.T) {
@@ -98,7 +98,7 @@ func TestStatusesOfATenantFollowChangesInItsOtherNamespaces(t *testing.T) {
 			synctest.Wait()
 			p := lax("home", "p")
 			require.NoError(t, b.api.Get(t.Context(), client.ObjectKeyFromObject(p), p))
-			return meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionEffective).Message
+			return meta.FindStatusCondition(p.Status.Conditions, v1beta1.ConditionEffective).Message
 		}
 		before := effective()
 		require.NoError(t, b.api.Create(t.Context(), lax("one", "p")))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/prefetch"
@@ -21,7 +21,7 @@ import (
 // namespace and its Tenant have room for all. The cache itself only reads an object again when it changes.
 type withheldSpecs struct {
 	ledger *resource.Ledger // of what the cache keeps
-	set    *prefetch.Set[verify.Namespace, version, prefetch.Fetched[v1alpha1.Object]]
+	set    *prefetch.Set[verify.Namespace, version, prefetch.Fetched[v1beta1.Object]]
 }
 
 // version identifies a spec: objects with the same version have the same one.
@@ -31,17 +31,17 @@ type version struct {
 	generation int64
 }
 
-func versionOf(object v1alpha1.Object) version {
+func versionOf(object v1beta1.Object) version {
 	return version{source: resource.RefOf(object), uid: object.GetUID(), generation: object.GetGeneration()}
 }
 
 // newWithheldSpecs returns a withheldSpecs that reads from the API server, and calls changed
 // when a spec of a namespace has come.
 func newWithheldSpecs(api client.Reader, ledger *resource.Ledger, changed func(verify.Namespace)) *withheldSpecs {
-	fetch := func(ctx context.Context, wanted version) (v1alpha1.Object, error) {
+	fetch := func(ctx context.Context, wanted version) (v1beta1.Object, error) {
 		ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 		defer cancel()
-		kind, ok := v1alpha1.KindNamed(wanted.source.Kind)
+		kind, ok := v1beta1.KindNamed(wanted.source.Kind)
 		if !ok {
 			return nil, fmt.Errorf("read the spec of %s: no such kind", wanted.source)
 		}
@@ -57,9 +57,9 @@ func newWithheldSpecs(api client.Reader, ledger *resource.Ledger, changed func(v
 	set := prefetch.New[verify.Namespace](prefetch.Poll(fetch, time.Now, prefetch.PollOptions[verify.Namespace, version]{
 		MaxFetches: specsAtOnce, MaxFetchesPerOwner: 1, Refresh: func(version) time.Duration { return keepSpec },
 		Owner: func(v version) verify.Namespace { return verify.Namespace(v.source.Namespace) },
-	}), time.Now, prefetch.Options[prefetch.Fetched[v1alpha1.Object]]{
+	}), time.Now, prefetch.Options[prefetch.Fetched[v1beta1.Object]]{
 		MaxKeys: maxWithheld, FirstWait: firstRead,
-		Answers: func(found prefetch.Fetched[v1alpha1.Object]) bool { return found.Value != nil },
+		Answers: func(found prefetch.Fetched[v1beta1.Object]) bool { return found.Value != nil },
 	})
 	set.Notify(changed)
 	return &withheldSpecs{ledger: ledger, set: set}
@@ -70,7 +70,7 @@ func newWithheldSpecs(api client.Reader, ledger *resource.Ledger, changed func(v
 // wait for specs that have not come yet.
 func (w *withheldSpecs) fill(namespace verify.Namespace, o *resource.Objects, crowded func(resource.Share, int) bool) (wait time.Duration) {
 	w.ledger.Settle(string(namespace), o.Resources)
-	missing := map[v1alpha1.Object]bool{}
+	missing := map[v1beta1.Object]bool{}
 	var wanted []version
 	for _, object := range resource.ReadAgain(o.Resources, crowded) {
 		missing[object] = true

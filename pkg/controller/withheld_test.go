@@ -15,34 +15,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // large is a policy of some 50 KiB that allows everything.
-func large(namespace string, number int) *v1alpha1.VerificationPolicy {
+func large(namespace string, number int) *v1beta1.VerificationPolicy {
 	p := lax(namespace, fmt.Sprintf("large-%03d", number))
 	p.UID = types.UID(p.Name)
 	for i := range 100 {
-		p.Spec.Rules = append(p.Spec.Rules, v1alpha1.PolicyRule{Images: []string{fmt.Sprintf("r.example.com/%s/%d", strings.Repeat("x", 480), i)}, Action: v1alpha1.RuleActionAllow})
+		p.Spec.Rules = append(p.Spec.Rules, v1beta1.PolicyRule{Images: []string{fmt.Sprintf("r.example.com/%s/%d", strings.Repeat("x", 480), i)}, Action: v1beta1.RuleActionAllow})
 	}
 	return p
 }
 
 // dense is a broken Verifier of 63 KiB that weighs little once it is compiled.
-func dense(namespace string, number int) *v1alpha1.Verifier {
-	v := &v1alpha1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("dense-%03d", number), Generation: 1}}
+func dense(namespace string, number int) *v1beta1.Verifier {
+	v := &v1beta1.Verifier{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("dense-%03d", number), Generation: 1}}
 	v.UID = types.UID(v.Name)
-	v.Spec.Type, v.Spec.Notation = "None", &v1alpha1.NotationVerifier{TrustedIdentities: []string{strings.Repeat("x", 64_000)}}
+	v.Spec.Type, v.Spec.Notation = "None", &v1beta1.NotationVerifier{TrustedIdentities: []string{strings.Repeat("x", 64_000)}}
 	return v
 }
 
 // keeping is what intercepts a fake API server for a bench: resources that it lists are
 // reduced as those of a cache are that has some Tenants and never hears of deletions. reads
 // counts those that are read one by one.
-func keeping(t *testing.T, reads *int, tenants ...*v1alpha1.Tenant) interceptor.Funcs {
+func keeping(t *testing.T, reads *int, tenants ...*v1beta1.Tenant) interceptor.Funcs {
 	t.Helper()
 	var ledger resource.Ledger
 	for _, tenant := range tenants {
@@ -55,14 +55,14 @@ func keeping(t *testing.T, reads *int, tenants ...*v1alpha1.Tenant) interceptor.
 				return err
 			}
 			return meta.EachListItem(list, func(item runtime.Object) error {
-				if object, ok := item.(v1alpha1.Object); ok {
+				if object, ok := item.(v1beta1.Object); ok {
 					return ledger.Keep(object)
 				}
 				return nil
 			})
 		},
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if _, ok := object.(v1alpha1.Object); ok {
+			if _, ok := object.(v1beta1.Object); ok {
 				*reads++
 			}
 			return api.Get(ctx, key, object, options...)
@@ -72,7 +72,7 @@ func keeping(t *testing.T, reads *int, tenants ...*v1alpha1.Tenant) interceptor.
 
 func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	everywhere := lax("", "everywhere")
-	objects := []client.Object{team("hoard"), team("quiet"), &v1alpha1.ClusterVerificationPolicy{ObjectMeta: everywhere.ObjectMeta, Spec: everywhere.Qualified()}}
+	objects := []client.Object{team("hoard"), team("quiet"), &v1beta1.ClusterVerificationPolicy{ObjectMeta: everywhere.ObjectMeta, Spec: everywhere.Qualified()}}
 	const many = 120
 	for i := range many {
 		objects = append(objects, large("hoard", i))
@@ -88,7 +88,7 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 	for source, report := range b.set.Snapshot().Reports("hoard") {
 		require.Equal(t, policy.ReasonLimitExceeded, report.Ready.Reason, source)
 	}
-	var kept v1alpha1.VerificationPolicyList
+	var kept v1beta1.VerificationPolicyList
 	require.NoError(t, b.reader.List(t.Context(), &kept, client.InNamespace("hoard")))
 	require.Error(t, resource.Missing(&kept.Items[many-1]), "it came when there was no room")
 
@@ -104,7 +104,7 @@ func TestANamespacePastWhatIsKeptDeniesAndComesBackOnceItFits(t *testing.T) {
 }
 
 func TestNamespacesPastWhatIsKeptOfTheirTenantComeBackOnceTheyFit(t *testing.T) {
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
+	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-"}}
 	objects := []client.Object{iris, team("iris"), team("iris-z"), large("iris-z", 0), large("iris-z", 1), team("quiet"), lax("quiet", "p")}
 	for _, name := range []string{"iris-a", "iris-b", "iris-c", "iris-d", "iris-e"} {
 		objects = append(objects, team(name), lax(name, "p"))
@@ -134,7 +134,7 @@ func TestNamespacesPastWhatIsKeptOfTheirTenantComeBackOnceTheyFit(t *testing.T) 
 	require.Contains(t, broken("iris-e"), "the specs of the resources of Tenant iris take more than 16384 KiB")
 	require.Equal(t, 2, reads, "of iris-z, and none of iris-e")
 
-	require.NoError(t, b.api.DeleteAllOf(t.Context(), &v1alpha1.Verifier{}, client.InNamespace("iris-a")))
+	require.NoError(t, b.api.DeleteAllOf(t.Context(), &v1beta1.Verifier{}, client.InNamespace("iris-a")))
 	for queue.Len() > 0 {
 		item, _ := queue.Get()
 		queue.Done(item)

@@ -9,7 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/rights"
 )
@@ -90,10 +90,10 @@ func (v *view) trusted(s rbacv1.Subject, namespace string) bool {
 // which binding.
 func (v *view) reacher(all map[string][]grant, f rights.Finding) (who string, through grant) {
 	object := strings.ToLower(f.Object.Kind) + "s"
-	resource, _ := v1alpha1.KindNamed(f.Resource.Kind)
+	resource, _ := v1beta1.KindNamed(f.Resource.Kind)
 	reach, owns := map[string]grant{}, map[string]bool{}
 	for _, g := range slices.Concat(all[""], all[f.Resource.Namespace]) {
-		may, owner := writes(g.rules, "", object, f.Object.Name), writes(g.rules, v1alpha1.Group, resource.Plural, f.Resource.Name)
+		may, owner := writes(g.rules, "", object, f.Object.Name), writes(g.rules, v1beta1.Group, resource.Plural, f.Resource.Name)
 		for _, s := range g.subjects {
 			if v.trusted(s, g.namespace) {
 				continue
@@ -132,10 +132,10 @@ func withinReach(v *view) []Finding {
 }
 
 // inlined returns the command that moves material from the object into the resource.
-func inlined(f rights.Finding, resources []v1alpha1.Object) string {
-	kind, _ := v1alpha1.KindNamed(f.Resource.Kind)
-	into := target{kind.Plural + "." + v1alpha1.Group, f.Resource.Namespace, f.Resource.Name}
-	at := slices.IndexFunc(resources, func(o v1alpha1.Object) bool { return refOf(o) == f.Resource })
+func inlined(f rights.Finding, resources []v1beta1.Object) string {
+	kind, _ := v1beta1.KindNamed(f.Resource.Kind)
+	into := target{kind.Plural + "." + v1beta1.Group, f.Resource.Namespace, f.Resource.Name}
+	at := slices.IndexFunc(resources, func(o v1beta1.Object) bool { return refOf(o) == f.Resource })
 	key := keyOf(resources[at], f.Field)
 	if !isKey(key) {
 		return into.edit()
@@ -157,14 +157,14 @@ func parentOf(field string) string {
 
 // keyOf returns the key that a resource names in a Secret or ConfigMap, if the material can
 // stand in the resource instead.
-func keyOf(o v1alpha1.Object, field string) string {
-	var secret, config *v1alpha1.KeyRef
+func keyOf(o v1beta1.Object, field string) string {
+	var secret, config *v1beta1.KeyRef
 	switch o := o.(type) {
-	case *v1alpha1.TrustStore:
+	case *v1beta1.TrustStore:
 		if parentOf(field) == "spec.source" {
 			secret, config = o.Spec.Source.SecretKeyRef, o.Spec.Source.ConfigMapKeyRef
 		}
-	case *v1alpha1.Store:
+	case *v1beta1.Store:
 		if parentOf(field) == "spec.caBundle" && o.Spec.CABundle != nil {
 			secret, config = o.Spec.CABundle.SecretKeyRef, o.Spec.CABundle.ConfigMapKeyRef
 		}
@@ -195,7 +195,7 @@ func broad(v *view) []Finding {
 				continue
 			}
 			s := g.subjects[at]
-			found = append(found, Finding{ID: BroadAccess, Severity: Error, Object: g.ref(), What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1alpha1.Group),
+			found = append(found, Finding{ID: BroadAccess, Severity: Error, Object: g.ref(), What: fmt.Sprintf("it lets %s %s change resources of %s", s.Kind, s.Name, v1beta1.Group),
 				Why:     "whoever reaches the API server decides which images are trusted",
 				Command: g.patch(operation{"test", "/subjects/" + itoa(at) + "/name", s.Name}, operation{Op: "remove", Path: "/subjects/" + itoa(at)})})
 		}
@@ -205,7 +205,7 @@ func broad(v *view) []Finding {
 
 // changes reports whether rules let somebody change any resource, or act as the platform.
 func changes(rules []rbacv1.PolicyRule) bool {
-	return writes(rules, v1alpha1.Group, "tenantlabels", "") || slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return covers(r.APIGroups, v1alpha1.Group) && slices.Contains(r.Resources, "tenantlabels") && covers(r.Verbs, "manage")
-	}) || slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return writes(rules, v1alpha1.Group, k.Plural, "") })
+	return writes(rules, v1beta1.Group, "tenantlabels", "") || slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return covers(r.APIGroups, v1beta1.Group) && slices.Contains(r.Resources, "tenantlabels") && covers(r.Verbs, "manage")
+	}) || slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return writes(rules, v1beta1.Group, k.Plural, "") })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/rights"
 )
 
@@ -28,14 +28,14 @@ func words(t *testing.T, command string) []string {
 func TestNoKeyThatAResourceNamesGetsOutOfItsQuotes(t *testing.T) {
 	for _, key := range []string{"cosign.pub", "k'$(touch hole)'", "`touch hole`", "k\"; touch hole", "%s%d", "k\nnext", "a'b", "{{.data}}"} {
 		t.Run(key, func(t *testing.T) {
-			store := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindTrustStore}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
-			store.Spec.Source.SecretKeyRef = &v1alpha1.KeyRef{Name: "keys", Key: key}
+			store := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.KindTrustStore}, ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "keys"}}
+			store.Spec.Source.SecretKeyRef = &v1beta1.KeyRef{Name: "keys", Key: key}
 			found := rights.Of(store)
 			require.Len(t, found, 1)
 			plain := isKey(key)
 			require.Equal(t, key == "cosign.pub", plain)
 
-			command := inlined(found[0], []v1alpha1.Object{store})
+			command := inlined(found[0], []v1beta1.Object{store})
 			require.NotContains(t, words(t, command), "touch")
 			if !plain {
 				require.Equal(t, "kubectl edit truststores.landwaiter.dev keys --namespace=team-a", command)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/doctor"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 )
@@ -245,10 +245,10 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 	hostile := "a'; rm -rf /\n\x1b[31m\u202e"
 	i.Namespaces[1].Labels = map[string]string{"admission.gatekeeper.sh/ignore": hostile}
 	i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args = append(i.Gatekeepers[0].Spec.Template.Spec.Containers[0].Args, "--exempt-namespace="+hostile)
-	trust := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
-	trust.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "AccessDenied",
+	trust := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
+	trust.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "AccessDenied",
 		Message: "grant it with: kubectl create rolebinding x --clusterrole=cluster-admin --group=everybody" + strings.Repeat("x", 1000)}}
-	i.Resources = []v1alpha1.Object{trust}
+	i.Resources = []v1beta1.Object{trust}
 	report := doctor.Examine(i)
 	require.Len(t, report.Findings, 3)
 	for _, f := range report.Findings {
@@ -263,28 +263,28 @@ func TestWhatOthersWroteIsShownAsText(t *testing.T) {
 
 // While a namespace has a Verifier, no ClusterVerifier applies there.
 func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
-	idle := func(o v1alpha1.Object) v1alpha1.Object {
-		o.CommonStatus().Conditions = []metav1.Condition{{Type: v1alpha1.ConditionEffective, Status: metav1.ConditionFalse, Reason: "Unused", Message: "x"}}
+	idle := func(o v1beta1.Object) v1beta1.Object {
+		o.CommonStatus().Conditions = []metav1.Condition{{Type: v1beta1.ConditionEffective, Status: metav1.ConditionFalse, Reason: "Unused", Message: "x"}}
 		return o
 	}
-	verifier := func(namespace, name string) *v1alpha1.Verifier {
-		return &v1alpha1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named(namespace, name)}
+	verifier := func(namespace, name string) *v1beta1.Verifier {
+		return &v1beta1.Verifier{TypeMeta: metav1.TypeMeta{Kind: "Verifier"}, ObjectMeta: named(namespace, name)}
 	}
-	keys := &v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
+	keys := &v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys")}
 	broken := verifier("team-a", "broken")
-	broken.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ReferenceNotReady"}}
-	home := &v1alpha1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "red"), Spec: v1alpha1.TenantSpec{HomeNamespace: "team-a"}}
+	broken.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "ReferenceNotReady"}}
+	home := &v1beta1.Tenant{TypeMeta: metav1.TypeMeta{Kind: "Tenant"}, ObjectMeta: named("", "red"), Spec: v1beta1.TenantSpec{HomeNamespace: "team-a"}}
 	for name, row := range map[string]struct {
-		resources []v1alpha1.Object
+		resources []v1beta1.Object
 		want      []string
 	}{
-		"the only Verifier":             {[]v1alpha1.Object{idle(verifier("team-a", "v"))}, []string{"kubectl edit"}},
-		"another namespace has one":     {[]v1alpha1.Object{idle(verifier("team-a", "v")), verifier("team-b", "w")}, []string{"kubectl edit"}},
-		"another one decides":           {[]v1alpha1.Object{idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl delete"}},
-		"no other one decides":          {[]v1alpha1.Object{idle(verifier("team-a", "v")), idle(verifier("team-a", "w"))}, []string{"kubectl edit", "kubectl edit"}},
-		"a home":                        {[]v1alpha1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
-		"a TrustStore":                  {[]v1alpha1.Object{idle(keys)}, []string{"kubectl delete"}},
-		"a TrustStore, broken Verifier": {[]v1alpha1.Object{idle(keys), broken}, []string{"kubectl edit"}},
+		"the only Verifier":             {[]v1beta1.Object{idle(verifier("team-a", "v"))}, []string{"kubectl edit"}},
+		"another namespace has one":     {[]v1beta1.Object{idle(verifier("team-a", "v")), verifier("team-b", "w")}, []string{"kubectl edit"}},
+		"another one decides":           {[]v1beta1.Object{idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl delete"}},
+		"no other one decides":          {[]v1beta1.Object{idle(verifier("team-a", "v")), idle(verifier("team-a", "w"))}, []string{"kubectl edit", "kubectl edit"}},
+		"a home":                        {[]v1beta1.Object{home, idle(verifier("team-a", "v")), verifier("team-a", "w")}, []string{"kubectl edit"}},
+		"a TrustStore":                  {[]v1beta1.Object{idle(keys)}, []string{"kubectl delete"}},
+		"a TrustStore, broken Verifier": {[]v1beta1.Object{idle(keys), broken}, []string{"kubectl edit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := sound(t)
@@ -303,8 +303,8 @@ func TestNothingIsDeletedThatKeepsOtherResourcesOut(t *testing.T) {
 // A binding may name an account by its user name.
 func TestAnAccountUnderItsUserNameIsNotTrusted(t *testing.T) {
 	i := sound(t)
-	i.Resources = []v1alpha1.Object{&v1alpha1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys"),
-		Spec: v1alpha1.TrustStoreSpec{Source: v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "s", Key: "k"}}}}}
+	i.Resources = []v1beta1.Object{&v1beta1.TrustStore{TypeMeta: metav1.TypeMeta{Kind: "TrustStore"}, ObjectMeta: named("team-a", "keys"),
+		Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "s", Key: "k"}}}}}
 	i.Roles = []rbacv1.Role{{ObjectMeta: named("team-a", "devs"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"update"}}}}}
 	for user, want := range map[string]int{"system:serviceaccount:team-b:ci": 1, "system:serviceaccount:kube-system:x": 0, "system:kube-controller-manager": 0, "ann": 1} {
 		i.RoleBindings = []rbacv1.RoleBinding{{ObjectMeta: named("team-a", "devs"), RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "devs"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}}}

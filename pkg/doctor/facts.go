@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -106,7 +106,7 @@ func restartServe(v *view, _ Fact) string {
 // editStore returns the command that opens the ClusterStore with the registry.
 func editStore(v *view, fact Fact) string {
 	for _, o := range v.Resources {
-		if store, ok := o.(*v1alpha1.ClusterStore); ok && slices.Contains(store.Spec.Registries, fact.About) {
+		if store, ok := o.(*v1beta1.ClusterStore); ok && slices.Contains(store.Spec.Registries, fact.About) {
 			return targetOf(store).edit()
 		}
 	}

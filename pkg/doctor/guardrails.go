@@ -7,7 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/guardrail"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -42,7 +42,7 @@ func guardrails(v *view) []Finding {
 		return nil // they are embedded, and tests read them
 	}
 	operates := slices.ContainsFunc(programs(v.Landwaiters), func(p *program) bool { return len(p.args) > 0 && p.args[0] == "operate" })
-	needed := slices.ContainsFunc(v.Resources, func(o v1alpha1.Object) bool { _, is := o.(*v1alpha1.Tenant); return is })
+	needed := slices.ContainsFunc(v.Resources, func(o v1beta1.Object) bool { _, is := o.(*v1beta1.Tenant); return is })
 	for i := range expected {
 		if v.policyNamed(v.renamed(expected[i].Name)) != nil {
 			needed = true

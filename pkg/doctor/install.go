@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -76,8 +76,8 @@ func deployment(v *view) []Finding {
 
 func definitions(v *view) []Finding {
 	var missing []string
-	for _, kind := range v1alpha1.Kinds() {
-		name := kind.Plural + "." + v1alpha1.Group
+	for _, kind := range v1beta1.Kinds() {
+		name := kind.Plural + "." + v1beta1.Group
 		if !slices.ContainsFunc(v.Definitions, func(d metav1.PartialObjectMetadata) bool { return d.Name == name }) {
 			missing = append(missing, name)
 		}

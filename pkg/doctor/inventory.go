@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Source is one kind of object that is read.
@@ -70,7 +70,7 @@ type Inventory struct {
 	Gatekeepers []appsv1.Deployment
 	Landwaiters []appsv1.Deployment
 	Namespaces  []corev1.Namespace
-	Resources   []v1alpha1.Object
+	Resources   []v1beta1.Object
 	Policies    []admissionv1.ValidatingAdmissionPolicy
 	Bindings    []admissionv1.ValidatingAdmissionPolicyBinding
 	Definitions []metav1.PartialObjectMetadata

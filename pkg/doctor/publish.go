@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Probe looks at something that only the process knows.
@@ -36,7 +36,7 @@ func NewPublisher(config *rest.Config, namespace string, certificate func() stri
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Kubernetes API: %w", err)
 	}
-	return &Publisher{reports: client.Resource(reportVersion().WithResource(v1alpha1.ReportResource)).Namespace(namespace), certificate: certificate, probes: probes, log: log}, nil
+	return &Publisher{reports: client.Resource(reportVersion().WithResource(v1beta1.ReportResource)).Namespace(namespace), certificate: certificate, probes: probes, log: log}, nil
 }
 
 // Run looks and writes until ctx ends. Calls must not overlap.
@@ -103,7 +103,7 @@ func reportOf(facts Facts) *unstructured.Unstructured {
 		add(string(fact.ID), result, shown(fact.Message), fact.About)
 	}
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": reportVersion().String(), "kind": reportKind,
-		"metadata": map[string]any{"name": FactsName, "labels": map[string]any{v1alpha1.LabelReport: FactsLabel}},
+		"metadata": map[string]any{"name": FactsName, "labels": map[string]any{v1beta1.LabelReport: FactsLabel}},
 		"source":   factsSource, "results": results}}
 }
 

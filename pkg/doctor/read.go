@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // leaseName is the name of the lease of the replica that writes.
@@ -141,16 +141,16 @@ func (r *reader) rights() {
 
 // resources reads the resources of landwaiter.dev.
 func (r *reader) resources() {
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		page, ok := kind.NewList().(client.ObjectList)
 		if !ok {
 			continue
 		}
-		list(r, SourceResources, kind.Plural+"."+v1alpha1.Group, "", page, func(l client.ObjectList) {
+		list(r, SourceResources, kind.Plural+"."+v1beta1.Group, "", page, func(l client.ObjectList) {
 			_ = meta.EachListItem(l, func(o runtime.Object) error { // the function returns no error
-				if object, ok := o.(v1alpha1.Object); ok {
-					copied, _ := object.DeepCopyObject().(v1alpha1.Object)
-					copied.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind.Name))
+				if object, ok := o.(v1beta1.Object); ok {
+					copied, _ := object.DeepCopyObject().(v1beta1.Object)
+					copied.GetObjectKind().SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind.Name))
 					r.into.Resources = append(r.into.Resources, copied)
 				}
 				return nil
@@ -161,10 +161,10 @@ func (r *reader) resources() {
 
 // definitions reads the labels of our definitions, not their schemas.
 func (r *reader) definitions() {
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		err := r.client.Get(r.ctx, client.ObjectKey{Name: kind.Plural + "." + v1alpha1.Group}, object)
+		err := r.client.Get(r.ctx, client.ObjectKey{Name: kind.Plural + "." + v1beta1.Group}, object)
 		if err != nil {
 			r.not(SourceDefinitions, "get customresourcedefinitions.apiextensions.k8s.io", "", err)
 			if r.failed != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -29,20 +29,20 @@ func resourceChecks() []check {
 	}
 }
 
-func refOf(o v1alpha1.Object) policy.ObjectRef {
+func refOf(o v1beta1.Object) policy.ObjectRef {
 	return policy.ObjectRef{Kind: o.GetObjectKind().GroupVersionKind().Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-func targetOf(o v1alpha1.Object) target {
-	return target{strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + "." + v1alpha1.Group, o.GetNamespace(), o.GetName()}
+func targetOf(o v1beta1.Object) target {
+	return target{strings.ToLower(o.GetObjectKind().GroupVersionKind().Kind) + "." + v1beta1.Group, o.GetNamespace(), o.GetName()}
 }
 
 // grantable is how Landwaiter ends the message about an object that it may not read.
 const grantable = "grant it with: kubectl create rolebinding "
 
 // unready returns the condition of a resource that cannot be used.
-func unready(o v1alpha1.Object) *metav1.Condition {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionReady)
+func unready(o v1beta1.Object) *metav1.Condition {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionReady)
 	if c == nil || c.Status != metav1.ConditionFalse {
 		return nil
 	}
@@ -53,13 +53,13 @@ func unready(o v1alpha1.Object) *metav1.Condition {
 const dependents = "what depends on it is denied"
 
 // unusable says what it leads to that a resource is not Ready.
-func unusable(o v1alpha1.Object) string {
+func unusable(o v1beta1.Object) string {
 	switch o.(type) {
-	case *v1alpha1.Exception, *v1alpha1.ClusterException:
+	case *v1beta1.Exception, *v1beta1.ClusterException:
 		return "it allows nothing"
-	case *v1alpha1.ClusterQuota:
+	case *v1beta1.ClusterQuota:
 		return "its namespaces and Tenants have the default shares"
-	case *v1alpha1.Tenant:
+	case *v1beta1.Tenant:
 		return "its namespaces are denied, or have other rules than it says: see its conditions"
 	}
 	return dependents
@@ -93,7 +93,7 @@ func notReady(v *view) []Finding {
 func notEffective(v *view) []Finding {
 	var found []Finding
 	for _, o := range v.Resources {
-		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionEffective)
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionEffective)
 		if c == nil || c.Status != metav1.ConditionFalse {
 			continue
 		}
@@ -119,27 +119,27 @@ func notEffective(v *view) []Finding {
 
 // needed says what deleting a resource of a namespace that decides nothing may change, "" if
 // nothing.
-func (v *view) needed(o v1alpha1.Object) string {
-	if slices.ContainsFunc(v.Resources, func(other v1alpha1.Object) bool {
-		t, ok := other.(*v1alpha1.Tenant)
+func (v *view) needed(o v1beta1.Object) string {
+	if slices.ContainsFunc(v.Resources, func(other v1beta1.Object) bool {
+		t, ok := other.(*v1beta1.Tenant)
 		return ok && t.Spec.HomeNamespace == o.GetNamespace()
 	}) {
 		return "the next namespace of its Tenant may need it"
 	}
-	var verifiers []v1alpha1.Object
+	var verifiers []v1beta1.Object
 	for _, other := range v.Resources {
-		if _, ok := other.(*v1alpha1.Verifier); ok && other.GetNamespace() == o.GetNamespace() && other.GetName() != o.GetName() {
+		if _, ok := other.(*v1beta1.Verifier); ok && other.GetNamespace() == o.GetNamespace() && other.GetName() != o.GetName() {
 			verifiers = append(verifiers, other)
 		}
 	}
 	switch o.(type) {
-	case *v1alpha1.TrustStore:
-		if slices.ContainsFunc(verifiers, func(other v1alpha1.Object) bool { return unready(other) != nil }) {
+	case *v1beta1.TrustStore:
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return unready(other) != nil }) {
 			return "a Verifier that is not Ready may name it"
 		}
 		return ""
-	case *v1alpha1.Verifier:
-		if slices.ContainsFunc(verifiers, func(other v1alpha1.Object) bool { return !ineffective(other) }) {
+	case *v1beta1.Verifier:
+		if slices.ContainsFunc(verifiers, func(other v1beta1.Object) bool { return !ineffective(other) }) {
 			return ""
 		}
 		return "without the last Verifier of a namespace, ClusterVerifiers apply there"
@@ -147,8 +147,8 @@ func (v *view) needed(o v1alpha1.Object) string {
 	return "the namespace's next resource may need it"
 }
 
-func ineffective(o v1alpha1.Object) bool {
-	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionEffective)
+func ineffective(o v1beta1.Object) bool {
+	c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionEffective)
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
@@ -156,7 +156,7 @@ func ineffective(o v1alpha1.Object) bool {
 func ends(v *view) []Finding {
 	var found []Finding
 	for _, o := range v.Resources {
-		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1alpha1.ConditionExpiresSoon)
+		c := meta.FindStatusCondition(o.CommonStatus().Conditions, v1beta1.ConditionExpiresSoon)
 		if c == nil || c.Status != metav1.ConditionTrue {
 			continue
 		}
@@ -180,14 +180,14 @@ func withFile(before, after string) string {
 }
 
 // renewal returns the command that replaces the material of a trust store by that in new.pem.
-func renewal(o v1alpha1.Object) string {
-	var spec v1alpha1.ClusterTrustStoreSpec
+func renewal(o v1beta1.Object) string {
+	var spec v1beta1.ClusterTrustStoreSpec
 	q, ok := o.(interface {
-		Qualified() v1alpha1.ClusterTrustStoreSpec
+		Qualified() v1beta1.ClusterTrustStoreSpec
 	})
 	if ok {
 		spec = q.Qualified()
-	} else if cluster, is := o.(*v1alpha1.ClusterTrustStore); is {
+	} else if cluster, is := o.(*v1beta1.ClusterTrustStore); is {
 		spec = cluster.Spec
 	} else {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/trust"
 )
@@ -33,14 +33,14 @@ func unreachable(v *view) []Finding {
 	for _, use := range v.serve.flags(egressFlag) {
 		listed = append(listed, strings.Split(use.value, ",")...)
 	}
-	stores := map[policy.ObjectRef]v1alpha1.Object{}
+	stores := map[policy.ObjectRef]v1beta1.Object{}
 	for _, o := range v.Resources {
 		stores[refOf(o)] = o
 	}
 	var found []Finding
 	for _, o := range v.Resources {
 		n := notationOf(o)
-		if n == nil || n.Revocation == v1alpha1.RevocationModeIgnore || n.Revocation == "" && n.AWSSigner != nil {
+		if n == nil || n.Revocation == v1beta1.RevocationModeIgnore || n.Revocation == "" && n.AWSSigner != nil {
 			continue
 		}
 		var missing []string
@@ -78,15 +78,15 @@ func allowed(listed []string, u *url.URL) bool {
 }
 
 // notationOf returns the notation settings of a Verifier or ClusterVerifier, nil for others.
-func notationOf(o v1alpha1.Object) *v1alpha1.NotationVerifier {
-	if q, ok := o.(interface{ Qualified() v1alpha1.VerifierSpec }); ok {
+func notationOf(o v1beta1.Object) *v1beta1.NotationVerifier {
+	if q, ok := o.(interface{ Qualified() v1beta1.VerifierSpec }); ok {
 		return q.Qualified().Notation
 	}
 	return nil
 }
 
 // anchorsOf returns the trust stores whose certificates may be part of a chain.
-func anchorsOf(n *v1alpha1.NotationVerifier) []v1alpha1.TrustStoreRef {
+func anchorsOf(n *v1beta1.NotationVerifier) []v1beta1.TrustStoreRef {
 	all := slices.Clone(n.TrustStoreRefs)
 	if n.SigningAuthorities != nil {
 		all = append(all, n.SigningAuthorities.TrustStoreRefs...)
@@ -98,18 +98,18 @@ func anchorsOf(n *v1alpha1.NotationVerifier) []v1alpha1.TrustStoreRef {
 }
 
 // storeOf returns the trust store that a Verifier names.
-func storeOf(verifier v1alpha1.Object, ref v1alpha1.TrustStoreRef) policy.ObjectRef {
-	if verifier.GetNamespace() == "" || ref.Kind == v1alpha1.TrustStoreKindClusterTrustStore {
-		return policy.ObjectRef{Kind: v1alpha1.KindClusterTrustStore, Name: ref.Name}
+func storeOf(verifier v1beta1.Object, ref v1beta1.TrustStoreRef) policy.ObjectRef {
+	if verifier.GetNamespace() == "" || ref.Kind == v1beta1.TrustStoreKindClusterTrustStore {
+		return policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: ref.Name}
 	}
-	return policy.ObjectRef{Kind: v1alpha1.KindTrustStore, Namespace: verifier.GetNamespace(), Name: ref.Name}
+	return policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: verifier.GetNamespace(), Name: ref.Name}
 }
 
 // responders returns the addresses for revocation in the certificates of a trust store that
 // has them in its text.
-func responders(o v1alpha1.Object) (list []*url.URL) {
+func responders(o v1beta1.Object) (list []*url.URL) {
 	q, ok := o.(interface {
-		Qualified() v1alpha1.ClusterTrustStoreSpec
+		Qualified() v1beta1.ClusterTrustStoreSpec
 	})
 	if !ok {
 		return nil

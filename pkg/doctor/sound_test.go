@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/library"
 	"github.com/landwaiter/landwaiter/pkg/doctor"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -75,8 +75,8 @@ func sound(t *testing.T) *doctor.Inventory {
 		Namespaces: []corev1.Namespace{{ObjectMeta: named("", "kube-system")}, {ObjectMeta: named("", "team-a")}},
 		Lease:      &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now().Add(-5 * time.Second)}}},
 	}
-	for _, kind := range v1alpha1.Kinds() {
-		i.Definitions = append(i.Definitions, metav1.PartialObjectMetadata{ObjectMeta: named("", kind.Plural+"."+v1alpha1.Group)})
+	for _, kind := range v1beta1.Kinds() {
+		i.Definitions = append(i.Definitions, metav1.PartialObjectMetadata{ObjectMeta: named("", kind.Plural+"."+v1beta1.Group)})
 	}
 	return i
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/informer"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -32,7 +32,7 @@ type server struct {
 	requests []metav1.ListOptions
 	// unreduced is the most objects of earlier pages that were not reduced when a page was asked for.
 	unreduced int
-	sent      []*v1alpha1.VerificationPolicyList
+	sent      []*v1beta1.VerificationPolicyList
 	// expires lets no list get past its first page; expired counts those.
 	expires bool
 	expired atomic.Int32
@@ -58,11 +58,11 @@ func (s *server) ListWithContext(_ context.Context, options metav1.ListOptions) 
 		begin, _ = strconv.Atoi(options.Continue)
 	}
 	end := min(s.policies, begin+int(options.Limit))
-	list := &v1alpha1.VerificationPolicyList{}
+	list := &v1beta1.VerificationPolicyList{}
 	list.ResourceVersion = "7"
 	for i := begin; i < end; i++ {
-		p := v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hoard", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
-		p.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{strings.Clone(s.text)}}}
+		p := v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "hoard", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+		p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{strings.Clone(s.text)}}}
 		list.Items = append(list.Items, p)
 	}
 	if end < s.policies {
@@ -96,7 +96,7 @@ var tooLarge = strings.Repeat("x", 100_000)
 func started(t *testing.T, s *server) (made cache.SharedIndexInformer, end func()) {
 	t.Helper()
 	reduce := informer.Reduce((&resource.Ledger{}).Keep)
-	made = informer.New(reduce)(s, &v1alpha1.VerificationPolicy{}, 0, cache.Indexers{})
+	made = informer.New(reduce)(s, &v1beta1.VerificationPolicy{}, 0, cache.Indexers{})
 	require.NoError(t, made.SetTransform(reduce))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -113,7 +113,7 @@ func TestAListIsReadInPagesOfWhichEachIsReducedBeforeTheNext(t *testing.T) {
 	end()
 	require.Len(t, made.GetStore().List(), 100)
 	for _, item := range made.GetStore().List() {
-		kept, ok := item.(*v1alpha1.VerificationPolicy)
+		kept, ok := item.(*v1beta1.VerificationPolicy)
 		require.True(t, ok)
 		require.Empty(t, kept.Spec)
 		require.Empty(t, kept.ManagedFields)
@@ -135,7 +135,7 @@ func TestOfManyPoliciesInANamespaceTheSpecsThatAreKeptAreBoundedTogether(t *test
 	require.Len(t, made.GetStore().List(), 1000)
 	bytes := 0
 	for _, item := range made.GetStore().List() {
-		kept, ok := item.(*v1alpha1.VerificationPolicy)
+		kept, ok := item.(*v1beta1.VerificationPolicy)
 		require.True(t, ok)
 		for _, rule := range kept.Spec.Rules {
 			bytes += len(rule.Images[0])

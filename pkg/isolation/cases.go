@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // isolationCase is one case of a team.
@@ -44,7 +44,7 @@ func inEach(namespaces []string, of func(namespace string) []request) []request 
 func createOwnKinds(namespace string) []request {
 	var all []request
 	for _, kind := range ownKinds(namespace != "") {
-		all = append(all, create(group(v1alpha1.Group, v1alpha1.Version, kind.Plural), kind.Name, namespace, map[string]any{"spec": map[string]any{}}))
+		all = append(all, create(group(v1beta1.Group, v1beta1.Version, kind.Plural), kind.Name, namespace, map[string]any{"spec": map[string]any{}}))
 	}
 	return all
 }
@@ -87,7 +87,7 @@ func otherCases() []isolationCase {
 			return all
 		})},
 		{"other-namespace", "relabel or delete a namespace of another team", []string{"T9"}, everybody, true, other(func(n string) []request {
-			return slices.Concat(guarded("tenant-labels", change("take namespace "+n+" off its team", core("namespaces"), "", n, labels(v1alpha1.LabelTenant, nil))),
+			return slices.Concat(guarded("tenant-labels", change("take namespace "+n+" off its team", core("namespaces"), "", n, labels(v1beta1.LabelTenant, nil))),
 				guarded("namespace-deletion", remove(core("namespaces"), "", n)))
 		})},
 		{"other-names", "take a name that is another team's", []string{"T5"}, everybody, true, func(_ *scene, p pair) []request { return namesOf(p.other) }},
@@ -96,14 +96,14 @@ func otherCases() []isolationCase {
 
 // reports is the resource of reports.
 func reports() schema.GroupVersionResource {
-	return group(v1alpha1.ReportGroup, v1alpha1.ReportVersion, v1alpha1.ReportResource)
+	return group(v1beta1.ReportGroup, v1beta1.ReportVersion, v1beta1.ReportResource)
 }
 
 // readsOf asks about reading in a namespace.
 func readsOf(n string) []request {
 	resources := []schema.GroupVersionResource{core("pods"), core("configmaps"), core("events"), core("resourcequotas"), group("apps", "v1", "deployments"), reports()}
 	for _, kind := range ownKinds(true) {
-		resources = append(resources, group(v1alpha1.Group, v1alpha1.Version, kind.Plural))
+		resources = append(resources, group(v1beta1.Group, v1beta1.Version, kind.Plural))
 	}
 	all := []request{mayDo("get", core("pods"), "log", n)}
 	for _, of := range resources {

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // clusterCases are about what belongs to no team.
@@ -20,12 +20,12 @@ func clusterCases() []isolationCase {
 	return []isolationCase{
 		{"cluster-rules", "write rules of the cluster, or a Tenant", []string{"R3", "R5"}, everybody, false, func(*scene, pair) []request { return createOwnKinds("") }},
 		{"cluster-tenants", "read who is in other teams", []string{"R1"}, everybody, false,
-			fixed(mayDo("get", group(v1alpha1.Group, v1alpha1.Version, "tenants"), "", ""), mayDo("list", group(v1alpha1.Group, v1alpha1.Version, "tenants"), "", ""))},
+			fixed(mayDo("get", group(v1beta1.Group, v1beta1.Version, "tenants"), "", ""), mayDo("list", group(v1beta1.Group, v1beta1.Version, "tenants"), "", ""))},
 		{"cluster-rights", "give itself rights in the cluster, or pass for the platform", []string{"R1", "T10"}, everybody, false,
 			fixed(binding, create(roles, "ClusterRole", "", map[string]any{"rules": []any{}}), mayDo("escalate", roles, "", ""), mayDo("bind", roles, "", ""),
 				mayDo("impersonate", core("users"), "", ""), mayDo("impersonate", core("groups"), "", ""), mayDo("impersonate", core("serviceaccounts"), "", ""),
 				mayDo("create", core("serviceaccounts"), "token", ""), mayDo("get", core("secrets"), "", ""), mayDo("create", core("pods"), "", ""),
-				mayDo("get", core("nodes"), "proxy", ""), mayDo("manage", group(v1alpha1.Group, v1alpha1.Version, "tenantlabels"), "", ""))},
+				mayDo("get", core("nodes"), "proxy", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""))},
 		{"cluster-guardrails", "remove the guardrails", []string{"T9"}, everybody, false, guardrailObjects},
 		{"cluster-gatekeeper", "switch Gatekeeper off, or loosen its constraints", []string{"R5"}, everybody, false, func(*scene, pair) []request { return gatekeeperObjects() }},
 		{"cluster-landwaiter", "reach into Landwaiter's own namespace", []string{"R7", "R8", "R10"}, everybody, false, func(s *scene, _ pair) []request { return inLandwaiter(s.landwaiter.Namespace) }},

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // ownCases are about what the platform put into a team's own namespaces.
@@ -57,12 +57,12 @@ func protectedLabels(t *team, namespace string) []request {
 		status.does, status.subresource = does+" by the status of namespace "+namespace, "status"
 		all = append(all, r, status)
 	}
-	try("change label "+v1alpha1.LabelTenant, labels(v1alpha1.LabelTenant, probeName))
-	try("change label "+v1alpha1.LabelFluxTenant, labels(v1alpha1.LabelFluxTenant, probeName))
+	try("change label "+v1beta1.LabelTenant, labels(v1beta1.LabelTenant, probeName))
+	try("change label "+v1beta1.LabelFluxTenant, labels(v1beta1.LabelFluxTenant, probeName))
 	try("set label "+ignoreLabel, labels(ignoreLabel, probeName))
-	try("set annotation "+v1alpha1.AnnotationCreated, annotations(v1alpha1.AnnotationCreated, probeName))
-	try("set annotation "+v1alpha1.AnnotationAdopted, annotations(v1alpha1.AnnotationAdopted, probeName))
-	if t.spaces[namespace].Labels[v1alpha1.LabelTenant] != "" { // Pod Security labels are guarded in labelled namespaces
+	try("set annotation "+v1beta1.AnnotationCreated, annotations(v1beta1.AnnotationCreated, probeName))
+	try("set annotation "+v1beta1.AnnotationAdopted, annotations(v1beta1.AnnotationAdopted, probeName))
+	if t.spaces[namespace].Labels[v1beta1.LabelTenant] != "" { // Pod Security labels are guarded in labelled namespaces
 		level := "privileged" // another value than it has, and a valid one
 		if t.spaces[namespace].Labels[podSecurity+"enforce"] == level {
 			level = "baseline"
@@ -70,7 +70,7 @@ func protectedLabels(t *team, namespace string) []request {
 		try("change label "+podSecurity+"enforce", labels(podSecurity+"enforce", level))
 	}
 	if namespace == t.home {
-		try("change label "+v1alpha1.LabelHome, labels(v1alpha1.LabelHome, probeName))
+		try("change label "+v1beta1.LabelHome, labels(v1beta1.LabelHome, probeName))
 	}
 	if final, ok := finalize(t, namespace); ok {
 		all = append(all, final)
@@ -96,8 +96,8 @@ func finalize(t *team, namespace string) (request, bool) {
 
 // breakGlass asks to open a namespace.
 func breakGlass(namespace string) []request {
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1alpha1.AnnotationBreakGlassReason: probeName, v1alpha1.AnnotationBreakGlassOverrideMandatory: "true"}}}
-	one := change("set annotation "+v1alpha1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, annotations(v1alpha1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
+	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1beta1.AnnotationBreakGlassUntil: "2100-01-01T00:00:00Z", v1beta1.AnnotationBreakGlassReason: probeName, v1beta1.AnnotationBreakGlassOverrideMandatory: "true"}}}
+	one := change("set annotation "+v1beta1.AnnotationBreakGlassUntil+" of namespace "+namespace, core("namespaces"), "", namespace, annotations(v1beta1.AnnotationBreakGlassUntil, "2100-01-01T00:00:00Z"))
 	return guarded("tenant-labels", one, change("break the glass of namespace "+namespace, core("namespaces"), "", namespace, patch))
 }
 
@@ -106,10 +106,10 @@ func platformObjects(t *team) []request {
 	var all []request
 	for _, o := range t.owned {
 		all = append(all, remove(o.GroupVersionResource, o.namespace, o.name),
-			change("take "+o.Resource+" "+o.name+place(o.namespace)+" from the platform", o.GroupVersionResource, o.namespace, o.name, labels(v1alpha1.LabelOwner, nil)))
+			change("take "+o.Resource+" "+o.name+place(o.namespace)+" from the platform", o.GroupVersionResource, o.namespace, o.name, labels(v1beta1.LabelOwner, nil)))
 	}
 	if namespace := t.member(); namespace != "" {
-		r := create(core("configmaps"), "ConfigMap", namespace, map[string]any{"labels": map[string]any{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}})
+		r := create(core("configmaps"), "ConfigMap", namespace, map[string]any{"labels": map[string]any{v1beta1.LabelOwner: v1beta1.OwnerPlatform}})
 		r.does = "pass off a ConfigMap as the platform's" + place(namespace)
 		all = append(all, r)
 	}
@@ -171,12 +171,12 @@ func accountLimits(t *team) []request {
 
 // accountNames asks for namespaces outside of the team's prefix.
 func accountNames(p pair) []request {
-	all := []request{newNamespace(probeName+"-stray", map[string]any{v1alpha1.LabelTenant: p.team.tenant.Name, podSecurity + "enforce": "restricted"}),
+	all := []request{newNamespace(probeName+"-stray", map[string]any{v1beta1.LabelTenant: p.team.tenant.Name, podSecurity + "enforce": "restricted"}),
 		newNamespace(probeName+"-nobodys", nil)}
 	if prefix := p.team.tenant.Spec.NamespacePrefix; prefix != "" {
 		all = append(all, newNamespace(prefix+probeName, nil)) // without the label
 		if p.other != nil {
-			all = append(all, newNamespace(prefix+probeName, map[string]any{v1alpha1.LabelTenant: p.other.tenant.Name, podSecurity + "enforce": "restricted"}))
+			all = append(all, newNamespace(prefix+probeName, map[string]any{v1beta1.LabelTenant: p.other.tenant.Name, podSecurity + "enforce": "restricted"}))
 		}
 	}
 	return guarded("namespace-names", all...)

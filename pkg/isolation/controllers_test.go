@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // refusing is an API server with one team and some accounts of kube-system. Rights refuse
@@ -19,8 +19,8 @@ import (
 func refusing(t *testing.T, powerful string, accounts ...string) *rest.Config {
 	t.Helper()
 	lists := map[string][]any{
-		"/apis/landwaiter.dev/v1alpha1/tenants": {map[string]any{"metadata": map[string]any{"name": "iris"}, "spec": map[string]any{"homeNamespace": "iris"}}},
-		"/api/v1/namespaces":                    {map[string]any{"metadata": map[string]any{"name": "iris", "labels": map[string]any{v1alpha1.LabelTenant: "iris"}}}},
+		"/apis/landwaiter.dev/v1beta1/tenants": {map[string]any{"metadata": map[string]any{"name": "iris"}, "spec": map[string]any{"homeNamespace": "iris"}}},
+		"/api/v1/namespaces":                   {map[string]any{"metadata": map[string]any{"name": "iris", "labels": map[string]any{v1beta1.LabelTenant: "iris"}}}},
 	}
 	for _, name := range accounts {
 		const path = "/api/v1/namespaces/kube-system/serviceaccounts"

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/guardrail"
 )
 
@@ -165,7 +165,7 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 	collector := t.controller(garbageCollector)
 	var patches, glass []request
 	for _, n := range team.namespaces() {
-		if team.spaces[n].Labels[v1alpha1.LabelTenant] != "" {
+		if team.spaces[n].Labels[v1beta1.LabelTenant] != "" {
 			patches = append(patches, protectedLabels(team, n)...)
 			glass = append(glass, breakGlass(n)...)
 		}
@@ -180,7 +180,7 @@ func (t *trial) controllers(ctx context.Context, team *team) []Result {
 	}
 	add("platform-objects", "change or delete objects of the platform", collector, owned...)
 	add("namespace-deletion", "delete a team's namespace", collector, guarded("namespace-deletion", inEach(team.namespaces(), func(n string) []request { return []request{remove(core("namespaces"), "", n)} })...)...)
-	if team.spaces[team.home].Labels[v1alpha1.LabelHome] != "" {
+	if team.spaces[team.home].Labels[v1beta1.LabelHome] != "" {
 		add("home-workloads", "run a pod in home", t.controller(replicaSets), homePods(team)...)
 	}
 	if team.kustomization != "" {
@@ -207,7 +207,7 @@ func (t *trial) accounts(ctx context.Context) []Result {
 	}{
 		{"landwaiter-account", "read every Secret, run something or give rights as Landwaiter itself", own, []request{
 			mayDo("get", core("secrets"), "", ""), mayDo("list", core("secrets"), "", ""), mayDo("create", core("serviceaccounts"), "token", ""), mayDo("create", core("pods"), "", ""),
-			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1alpha1.Group, v1alpha1.Version, "tenantlabels"), "", ""),
+			bind("kube-system", "view"), mayDo("create", group(rbacGroup, "v1", "clusterrolebindings"), "", ""), mayDo("impersonate", core("users"), "", ""), mayDo("manage", group(v1beta1.Group, v1beta1.Version, "tenantlabels"), "", ""),
 			mayDo("delete", group(admission, "v1", "validatingadmissionpolicies"), "", ""),
 		}},
 		{"operator-account", "leave the namespaces of Tenants, or read Secrets, as the operator", operator, append(guarded("operator-fence", bind("kube-system", "admin"),

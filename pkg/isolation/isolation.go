@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Outcome says what a case showed.
@@ -224,6 +224,6 @@ func Worst(results []Result) Outcome {
 }
 
 // ownKinds returns the rows of the table of kinds with a scope.
-func ownKinds(namespaced bool) []v1alpha1.Kind {
-	return slices.DeleteFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Namespaced != namespaced })
+func ownKinds(namespaced bool) []v1beta1.Kind {
+	return slices.DeleteFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Namespaced != namespaced })
 }

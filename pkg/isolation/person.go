@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // role is what somebody is to a team.
@@ -82,7 +82,7 @@ func (p person) same(other person) bool {
 // people returns whom a team's cases are tried as: those that the Tenant names, its
 // account, and others who are bound in its namespaces.
 // left is how many more there are.
-func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) (all []person, left int) {
+func people(tenant *v1beta1.Tenant, bindings []rbacv1.RoleBinding) (all []person, left int) {
 	add := func(p person) {
 		if !slices.ContainsFunc(all, p.same) {
 			all = append(all, p)
@@ -91,7 +91,7 @@ func people(tenant *v1alpha1.Tenant, bindings []rbacv1.RoleBinding) (all []perso
 	spec := tenant.Spec
 	for _, list := range []struct {
 		role     role
-		subjects []v1alpha1.TenantSubject
+		subjects []v1beta1.TenantSubject
 	}{{roleAdmin, spec.Access.Admins}, {roleDeveloper, spec.Access.Developers}, {roleViewer, spec.Access.Viewers}} {
 		for _, s := range list.subjects {
 			add(subject(list.role, string(s.Kind), s.Namespace, s.Name))

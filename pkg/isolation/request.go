@@ -9,7 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Verbs of requests that are tried as dry runs. All others are only asked about.
@@ -50,7 +50,7 @@ const (
 	fluxGroup    = "kustomize.toolkit.fluxcd.io"
 	admission    = "admissionregistration.k8s.io"
 	probeName    = "landwaiter-isolation"
-	probeImage   = v1alpha1.IsolationImage + "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	probeImage   = v1beta1.IsolationImage + "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	podSecurity  = "pod-security.kubernetes.io/"
 	ignoreLabel  = "admission.gatekeeper.sh/ignore"
 	clusterAdmin = "cluster-admin"

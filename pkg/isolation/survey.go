@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
@@ -43,7 +43,7 @@ type pair struct {
 
 // team is a Tenant as found in the cluster.
 type team struct {
-	tenant *v1alpha1.Tenant
+	tenant *v1beta1.Tenant
 	// home is "" if it does not exist; members are the other namespaces.
 	home    string
 	members []string
@@ -86,7 +86,7 @@ func (t *team) alone() bool { return len(t.members) == 0 }
 
 // survey reads what cases need.
 func survey(ctx context.Context, api *server, options Options) (*scene, error) {
-	tenants, err := list[v1alpha1.Tenant](ctx, api, listing(group(v1alpha1.Group, v1alpha1.Version, "tenants"), ""), "")
+	tenants, err := list[v1beta1.Tenant](ctx, api, listing(group(v1beta1.Group, v1beta1.Version, "tenants"), ""), "")
 	if err != nil {
 		return nil, err
 	}
@@ -106,18 +106,18 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	if s.controllersApart, err = api.controllersApart(ctx); err != nil {
 		return nil, err
 	}
-	pointers := make([]*v1alpha1.Tenant, len(tenants))
+	pointers := make([]*v1beta1.Tenant, len(tenants))
 	for i := range tenants {
 		pointers[i] = &tenants[i]
 	}
-	slices.SortFunc(pointers, func(a, b *v1alpha1.Tenant) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(pointers, func(a, b *v1beta1.Tenant) int { return strings.Compare(a.Name, b.Name) })
 	holders := resource.NewTenants(pointers)
 	chosen, err := choose(pointers, options)
 	if err != nil {
 		return nil, err
 	}
 	known := map[string]*team{}
-	look := func(tenant *v1alpha1.Tenant) (*team, error) {
+	look := func(tenant *v1beta1.Tenant) (*team, error) {
 		if tenant == nil || known[tenant.Name] != nil {
 			return known[nameOf(tenant)], nil
 		}
@@ -152,7 +152,7 @@ func survey(ctx context.Context, api *server, options Options) (*scene, error) {
 	return s, nil
 }
 
-func nameOf(tenant *v1alpha1.Tenant) string {
+func nameOf(tenant *v1beta1.Tenant) string {
 	if tenant == nil {
 		return ""
 	}
@@ -161,15 +161,15 @@ func nameOf(tenant *v1alpha1.Tenant) string {
 
 // choose returns the pairs of Tenants to try, each with the next one as the other. One that is
 // being deleted, whose rights go piece by piece, is only tried if it is named.
-func choose(tenants []*v1alpha1.Tenant, options Options) ([][2]*v1alpha1.Tenant, error) {
-	named := func(name string) (*v1alpha1.Tenant, error) {
-		i := slices.IndexFunc(tenants, func(t *v1alpha1.Tenant) bool { return t.Name == name })
+func choose(tenants []*v1beta1.Tenant, options Options) ([][2]*v1beta1.Tenant, error) {
+	named := func(name string) (*v1beta1.Tenant, error) {
+		i := slices.IndexFunc(tenants, func(t *v1beta1.Tenant) bool { return t.Name == name })
 		if i < 0 {
 			return nil, &NoSuchTenant{Name: name}
 		}
 		return tenants[i], nil
 	}
-	var other *v1alpha1.Tenant
+	var other *v1beta1.Tenant
 	if options.Other != "" {
 		if options.Other == options.Tenant {
 			return nil, fmt.Errorf("a team cannot be its own other: name another Tenant than %s", options.Tenant)
@@ -179,8 +179,8 @@ func choose(tenants []*v1alpha1.Tenant, options Options) ([][2]*v1alpha1.Tenant,
 			return nil, err
 		}
 	}
-	var chosen [][2]*v1alpha1.Tenant
-	tenants = slices.DeleteFunc(slices.Clone(tenants), func(t *v1alpha1.Tenant) bool { return t.DeletionTimestamp != nil && t.Name != options.Tenant })
+	var chosen [][2]*v1beta1.Tenant
+	tenants = slices.DeleteFunc(slices.Clone(tenants), func(t *v1beta1.Tenant) bool { return t.DeletionTimestamp != nil && t.Name != options.Tenant })
 	for i, tenant := range tenants {
 		next := other
 		if next == nil && len(tenants) > 1 {
@@ -189,7 +189,7 @@ func choose(tenants []*v1alpha1.Tenant, options Options) ([][2]*v1alpha1.Tenant,
 		if tenant == other || options.Tenant != "" && tenant.Name != options.Tenant {
 			continue
 		}
-		chosen = append(chosen, [2]*v1alpha1.Tenant{tenant, next})
+		chosen = append(chosen, [2]*v1beta1.Tenant{tenant, next})
 	}
 	if options.Tenant != "" && len(chosen) == 0 {
 		return nil, &NoSuchTenant{Name: options.Tenant}
@@ -203,7 +203,7 @@ func listing(of schema.GroupVersionResource, namespace string) request {
 }
 
 // team reads what is in the namespaces of a Tenant.
-func (s *server) team(ctx context.Context, tenant *v1alpha1.Tenant, names []string, existing []corev1.Namespace) (*team, error) {
+func (s *server) team(ctx context.Context, tenant *v1beta1.Tenant, names []string, existing []corev1.Namespace) (*team, error) {
 	t := &team{tenant: tenant, spaces: map[string]corev1.Namespace{}}
 	for _, name := range names {
 		if name == tenant.Spec.HomeNamespace {
@@ -235,7 +235,7 @@ func (s *server) team(ctx context.Context, tenant *v1alpha1.Tenant, names []stri
 // owned finds objects of the platform in a namespace.
 func (s *server) owned(ctx context.Context, t *team, namespace string) error {
 	for _, of := range []schema.GroupVersionResource{group("networking.k8s.io", "v1", "networkpolicies"), core("resourcequotas"), group(rbacGroup, "v1", "rolebindings"), core("serviceaccounts"), core("configmaps")} {
-		found, err := list[metav1.PartialObjectMetadata](ctx, s, listing(of, namespace), v1alpha1.LabelOwner+"="+v1alpha1.OwnerPlatform)
+		found, err := list[metav1.PartialObjectMetadata](ctx, s, listing(of, namespace), v1beta1.LabelOwner+"="+v1beta1.OwnerPlatform)
 		if err != nil {
 			return err
 		}

@@ -11,20 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/guardrail"
 )
 
-func tenants(names ...string) []*v1alpha1.Tenant {
-	all := make([]*v1alpha1.Tenant, len(names))
+func tenants(names ...string) []*v1beta1.Tenant {
+	all := make([]*v1beta1.Tenant, len(names))
 	for i, name := range names {
-		all[i] = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: name}}
+		all[i] = &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: name}}
 	}
 	return all
 }
 
 // ending is tenants, of which one is being deleted.
-func ending(one string, names ...string) []*v1alpha1.Tenant {
+func ending(one string, names ...string) []*v1beta1.Tenant {
 	all := tenants(names...)
 	for _, tenant := range all {
 		if tenant.Name == one {
@@ -37,7 +37,7 @@ func ending(one string, names ...string) []*v1alpha1.Tenant {
 func TestEachTeamTriesToReachTheNext(t *testing.T) {
 	for name, c := range map[string]struct {
 		options Options
-		tenants []*v1alpha1.Tenant
+		tenants []*v1beta1.Tenant
 		want    []string
 		err     string
 	}{
@@ -71,9 +71,9 @@ func TestEachTeamTriesToReachTheNext(t *testing.T) {
 
 func TestPeopleAreThoseOfTheTenantAndThoseWhoAreBound(t *testing.T) {
 	tenant := tenants("a")[0]
-	tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
-	tenant.Spec.Access.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "dan"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
-	tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	tenant.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "admins"}}
+	tenant.Spec.Access.Developers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectUser, Name: "dan"}, {Kind: v1beta1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}}
+	tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	bound := func(role string, subjects ...rbacv1.Subject) rbacv1.RoleBinding {
 		return rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: subjects}
 	}
@@ -164,7 +164,7 @@ func TestAHoleIsWorseThanWhatWasNotTried(t *testing.T) {
 func TestWhatLimitsLeaveOutIsSaid(t *testing.T) {
 	tenant := tenants("a")[0]
 	for i := range 30 {
-		tenant.Spec.Access.Admins = append(tenant.Spec.Access.Admins, v1alpha1.TenantSubject{Kind: v1alpha1.SubjectUser, Name: fmt.Sprint("u", i)})
+		tenant.Spec.Access.Admins = append(tenant.Spec.Access.Admins, v1beta1.TenantSubject{Kind: v1beta1.SubjectUser, Name: fmt.Sprint("u", i)})
 	}
 	some, left := people(tenant, nil)
 	require.Len(t, some, maxPeople)

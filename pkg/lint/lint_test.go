@@ -30,11 +30,11 @@ func check(t *testing.T, text string) []string {
 }
 
 func tenant(spec string) string {
-	return "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\nmetadata: {name: iris}\nspec: " + spec + "\n---\n"
+	return "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: iris}\nspec: " + spec + "\n---\n"
 }
 
 func object(kind, spec string) string {
-	return "apiVersion: landwaiter.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: x, namespace: team-a}\nspec: " + spec + "\n---\n"
+	return "apiVersion: landwaiter.dev/v1beta1\nkind: " + kind + "\nmetadata: {name: x, namespace: team-a}\nspec: " + spec + "\n---\n"
 }
 
 const (

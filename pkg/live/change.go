@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -30,11 +30,11 @@ type Change struct {
 // landwaiter.dev, which may count in every namespace.
 func (c Change) ClusterScoped() bool {
 	scoped := func(source policy.ObjectRef) bool {
-		kind, ours := v1alpha1.KindNamed(source.Kind)
+		kind, ours := v1beta1.KindNamed(source.Kind)
 		return ours && !kind.Namespaced
 	}
 	return slices.ContainsFunc(c.Delete, scoped) ||
-		slices.ContainsFunc(c.Objects.Resources, func(object v1alpha1.Object) bool { return scoped(resource.RefOf(object)) }) ||
+		slices.ContainsFunc(c.Objects.Resources, func(object v1beta1.Object) bool { return scoped(resource.RefOf(object)) }) ||
 		slices.ContainsFunc(c.Objects.Broken, func(b resource.Broken) bool { return scoped(b.Source) })
 }
 
@@ -61,14 +61,14 @@ func (c Change) applied(o resource.Objects) resource.Objects {
 }
 
 // resources keeps the age of what is replaced.
-func (c Change) resources(old []v1alpha1.Object, gone map[policy.ObjectRef]bool) []v1alpha1.Object {
-	were := map[policy.ObjectRef]v1alpha1.Object{}
+func (c Change) resources(old []v1beta1.Object, gone map[policy.ObjectRef]bool) []v1beta1.Object {
+	were := map[policy.ObjectRef]v1beta1.Object{}
 	for _, object := range old {
 		were[resource.RefOf(object)] = object
 	}
-	made := make([]v1alpha1.Object, len(c.Objects.Resources))
+	made := make([]v1beta1.Object, len(c.Objects.Resources))
 	for i, object := range c.Objects.Resources {
-		made[i] = object.DeepCopyObject().(v1alpha1.Object) //nolint:forcetypeassert // a copy has the type
+		made[i] = object.DeepCopyObject().(v1beta1.Object) //nolint:forcetypeassert // a copy has the type
 		made[i].SetCreationTimestamp(metav1.NewTime(c.At))
 		if was, ok := were[resource.RefOf(object)]; ok {
 			made[i].SetCreationTimestamp(was.GetCreationTimestamp())

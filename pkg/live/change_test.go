@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -36,7 +36,7 @@ func TestDeletionsAreWrittenAsKubectlTakesThem(t *testing.T) {
 }
 
 func TestWhatAnAPIServerWouldRefuseIsNamedWithObjectAndField(t *testing.T) {
-	const sound = "apiVersion: landwaiter.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {name: strict}\nspec: {rules: [{images: [\"**\"], action: Allow}]}\n"
+	const sound = "apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: strict}\nspec: {rules: [{images: [\"**\"], action: Allow}]}\n"
 	for name, c := range map[string]struct{ text, says string }{
 		"an unknown field":        {strings.Replace(sound, "spec: {", "spec: {rulez: [], ", 1), "VerificationPolicy team-a/strict: spec.rulez"},
 		"a value that is not one": {strings.Replace(sound, "Allow", "Perhaps", 1), "VerificationPolicy team-a/strict: spec.rules[0].action"},
@@ -56,12 +56,12 @@ func TestWhatAnAPIServerWouldRefuseIsNamedWithObjectAndField(t *testing.T) {
 }
 
 func TestAReplacedTenantKeepsItsAgeAndANewOneIsYoung(t *testing.T) {
-	old := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: metav1.NewTime(time.Unix(1000, 0))}}
-	again := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
-	young := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "young"}}
+	old := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "old", CreationTimestamp: metav1.NewTime(time.Unix(1000, 0))}}
+	again := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
+	young := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "young"}}
 	at := time.Unix(2000, 0)
-	change := Change{At: at, Objects: resource.Objects{Resources: []v1alpha1.Object{again, young}}}
-	after := change.applied(resource.Objects{Resources: []v1alpha1.Object{old}})
+	change := Change{At: at, Objects: resource.Objects{Resources: []v1beta1.Object{again, young}}}
+	after := change.applied(resource.Objects{Resources: []v1beta1.Object{old}})
 	require.Len(t, after.Resources, 2)
 	for _, object := range after.Resources {
 		want := map[string]time.Time{"old": time.Unix(1000, 0), "young": at}[object.GetName()]
@@ -85,7 +85,7 @@ func TestImagesOfFilesAreThoseOfPodsAndWorkloads(t *testing.T) {
 		"a list of pods":                    {"apiVersion: v1\nkind: PodList\nmetadata: {}\nitems: []\n---\n" + pod, "kind PodList is not read"},
 		"an unknown kind with items":        {"apiVersion: example.com/v1\nkind: Any\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, "Any"},
 		"a kind that is read with items":    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, `unknown field "items"`},
-		"a kind of Landwaiter with items":   {"apiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, "Verifier team-a/x: for kubectl an object with items is a list"},
+		"a kind of Landwaiter with items":   {"apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: x}\nitems: [{apiVersion: v1, kind: Pod}]\n---\n" + pod, "Verifier team-a/x: for kubectl an object with items is a list"},
 		"more documents than anybody reads": {strings.Repeat("---\n"+pod, 1001), "more than 1000 documents"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -23,7 +23,7 @@ func reader(t *testing.T, objects ...client.Object) *Person {
 	t.Helper()
 	l := &lab{scheme: runtime.NewScheme()}
 	require.NoError(t, clientgoscheme.AddToScheme(l.scheme))
-	require.NoError(t, v1alpha1.AddToScheme(l.scheme))
+	require.NoError(t, v1beta1.AddToScheme(l.scheme))
 	w := world{}
 	for _, o := range objects {
 		w.add(o)
@@ -33,12 +33,12 @@ func reader(t *testing.T, objects ...client.Object) *Person {
 
 func TestWhatAChangeDeletesIsNotReadFromTheClusterAgain(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: team, Name: name} }
-	inSecret, inMap := &v1alpha1.TrustStore{ObjectMeta: meta("secret")}, &v1alpha1.TrustStore{ObjectMeta: meta("map")}
-	inSecret.Spec.Source.SecretKeyRef = &v1alpha1.KeyRef{Name: "s", Key: "key"}
-	inMap.Spec.Source.ConfigMapKeyRef = &v1alpha1.KeyRef{Name: "m", Key: "key"}
-	store := &v1alpha1.Store{ObjectMeta: meta("store")}
+	inSecret, inMap := &v1beta1.TrustStore{ObjectMeta: meta("secret")}, &v1beta1.TrustStore{ObjectMeta: meta("map")}
+	inSecret.Spec.Source.SecretKeyRef = &v1beta1.KeyRef{Name: "s", Key: "key"}
+	inMap.Spec.Source.ConfigMapKeyRef = &v1beta1.KeyRef{Name: "m", Key: "key"}
+	store := &v1beta1.Store{ObjectMeta: meta("store")}
 	store.Spec.Registries = []string{"registry.example.com"}
-	store.Spec.ImagePullSecretsFrom = &v1alpha1.ImagePullSecretsFrom{ServiceAccount: v1alpha1.ServiceAccountRef{Name: "a"}}
+	store.Spec.ImagePullSecretsFrom = &v1beta1.ImagePullSecretsFrom{ServiceAccount: v1beta1.ServiceAccountRef{Name: "a"}}
 	account := &corev1.ServiceAccount{ObjectMeta: meta("a"), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}
 	p := reader(t, inSecret, inMap, store, account, &corev1.Secret{ObjectMeta: meta("s")}, &corev1.ConfigMap{ObjectMeta: meta("m")}, &corev1.Secret{ObjectMeta: meta("pull")})
 	count := func(o resource.Objects) [3]int {

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
-	tenant := func(name, prefix string, namespaces ...string) *v1alpha1.Tenant {
-		made := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	tenant := func(name, prefix string, namespaces ...string) *v1beta1.Tenant {
+		made := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		made.Spec.HomeNamespace, made.Spec.NamespacePrefix, made.Spec.Namespaces = home, prefix, namespaces
 		return made
 	}
@@ -24,7 +24,7 @@ func TestTheRulesOfHomeHoldInTheOtherNamespacesOfItsTenant(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace verify.Namespace
 		objects   []client.Object
-		change    *v1alpha1.Tenant
+		change    *v1beta1.Tenant
 		refused   []refusal
 		want      []verify.Namespace
 		rights    int

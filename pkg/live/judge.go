@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -34,8 +34,8 @@ func (s *State) WithoutBreakGlass(why string, now time.Time) {
 	s.Objects.Namespaces = slices.Clone(s.Objects.Namespaces)
 	for i := range s.Objects.Namespaces {
 		n := &s.Objects.Namespaces[i]
-		from, errFrom := time.Parse(time.RFC3339, n.Annotations[v1alpha1.AnnotationBreakGlassFrom])
-		until, errUntil := time.Parse(time.RFC3339, n.Annotations[v1alpha1.AnnotationBreakGlassUntil])
+		from, errFrom := time.Parse(time.RFC3339, n.Annotations[v1beta1.AnnotationBreakGlassFrom])
+		until, errUntil := time.Parse(time.RFC3339, n.Annotations[v1beta1.AnnotationBreakGlassUntil])
 		if errFrom == nil && errUntil == nil && !now.Before(from) && now.Before(until) {
 			s.unsure[verify.Namespace(n.Name)] = why
 		}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -17,8 +17,8 @@ import (
 func TestADenialIsUndecidedWhereBreakGlassMayLiftIt(t *testing.T) {
 	glass := func(name string, from, until time.Duration) corev1.Namespace {
 		return corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"other": "x",
-			v1alpha1.AnnotationBreakGlassFrom: today().Add(from).Format(time.RFC3339), v1alpha1.AnnotationBreakGlassUntil: today().Add(until).Format(time.RFC3339),
-			v1alpha1.AnnotationBreakGlassReason: "OPS-4711"}}}
+			v1beta1.AnnotationBreakGlassFrom: today().Add(from).Format(time.RFC3339), v1beta1.AnnotationBreakGlassUntil: today().Add(until).Format(time.RFC3339),
+			v1beta1.AnnotationBreakGlassReason: "OPS-4711"}}}
 	}
 	read := []corev1.Namespace{glass("open", -time.Hour, time.Hour), glass("over", -2*time.Hour, -time.Hour), glass("later", time.Hour, 2*time.Hour), {ObjectMeta: metav1.ObjectMeta{Name: "calm"}}}
 	s := State{Objects: resource.Objects{Namespaces: read}}
@@ -32,8 +32,8 @@ func TestADenialIsUndecidedWhereBreakGlassMayLiftIt(t *testing.T) {
 	}
 	require.Equal(t, policy.Allowed, s.known(verify.Result{Namespace: "open", Verdict: policy.Verdict{Outcome: policy.Allowed}}).Verdict.Outcome)
 	for _, n := range s.Objects.Namespaces {
-		require.NotContains(t, n.Annotations, v1alpha1.AnnotationBreakGlassReason)
+		require.NotContains(t, n.Annotations, v1beta1.AnnotationBreakGlassReason)
 	}
-	require.Contains(t, read[0].Annotations, v1alpha1.AnnotationBreakGlassReason, "what was read stays as it is")
+	require.Contains(t, read[0].Annotations, v1beta1.AnnotationBreakGlassReason, "what was read stays as it is")
 	require.Contains(t, s.Objects.Namespaces[0].Annotations, "other")
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -48,7 +48,7 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{scheme: runtime.NewScheme()}
 	require.NoError(t, clientgoscheme.AddToScheme(l.scheme))
-	require.NoError(t, v1alpha1.AddToScheme(l.scheme))
+	require.NoError(t, v1beta1.AddToScheme(l.scheme))
 	var err error
 	l.registry, err = fixture.StartRegistry(fixture.RegistryOptions{})
 	require.NoError(t, err)
@@ -99,9 +99,9 @@ func (l *lab) draw(t *rapid.T) world {
 	w := world{}
 	some := func(label string) bool { return rapid.Bool().Draw(t, label) }
 	if some("tenant") {
-		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
+		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
 		tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = home, []string{team}
-		tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1alpha1.PolicyLevel{"", v1alpha1.PolicyLevelNamespace, v1alpha1.PolicyLevelTenant, v1alpha1.PolicyLevelCluster}).Draw(t, "decides")
+		tenant.Spec.Verification.PolicyLevel = rapid.SampledFrom([]v1beta1.PolicyLevel{"", v1beta1.PolicyLevelNamespace, v1beta1.PolicyLevelTenant, v1beta1.PolicyLevelCluster}).Draw(t, "decides")
 		w.add(tenant)
 	}
 	for _, level := range []string{team, home, ""} {
@@ -121,53 +121,53 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 		}
 		if some(name) {
 			if level == "" {
-				store := &v1alpha1.ClusterTrustStore{ObjectMeta: meta(name)}
-				store.Spec.Type, store.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)
+				store := &v1beta1.ClusterTrustStore{ObjectMeta: meta(name)}
+				store.Spec.Type, store.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(key.PEM)
 				w.add(store)
 			} else {
-				store := &v1alpha1.TrustStore{ObjectMeta: meta(name)}
-				store.Spec.Type, store.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)
+				store := &v1beta1.TrustStore{ObjectMeta: meta(name)}
+				store.Spec.Type, store.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(key.PEM)
 				if inSecret {
-					store.Spec.Source = v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: name, Key: "key"}}
+					store.Spec.Source = v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: name, Key: "key"}}
 				}
 				w.add(store)
 			}
 		}
 		if some(fmt.Sprintf("verifier-%d", i)) {
-			spec := v1alpha1.VerifierSpec{}
-			spec.Type = v1alpha1.VerifierTypeCosign
-			ref := v1alpha1.TrustStoreRef{Name: name}
+			spec := v1beta1.VerifierSpec{}
+			spec.Type = v1beta1.VerifierTypeCosign
+			ref := v1beta1.TrustStoreRef{Name: name}
 			if level != "" && some(name+" of the cluster") {
-				ref.Kind = v1alpha1.TrustStoreKindClusterTrustStore
+				ref.Kind = v1beta1.TrustStoreKindClusterTrustStore
 			}
-			spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{ref}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+			spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{ref}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 			if some(fmt.Sprintf("verifier-%d with its keys", i)) {
 				spec.Cosign.Keys.TrustStoreRefs, spec.Cosign.Keys.Inline = nil, "# of "+name+"\n"+string(key.PEM)
 			}
 			if level == "" {
-				w.add(&v1alpha1.ClusterVerifier{ObjectMeta: meta(fmt.Sprintf("verifier-%d", i)), Spec: spec})
+				w.add(&v1beta1.ClusterVerifier{ObjectMeta: meta(fmt.Sprintf("verifier-%d", i)), Spec: spec})
 			} else {
-				w.add(&v1alpha1.Verifier{ObjectMeta: meta(fmt.Sprintf("verifier-%d", i)), Spec: spec})
+				w.add(&v1beta1.Verifier{ObjectMeta: meta(fmt.Sprintf("verifier-%d", i)), Spec: spec})
 			}
 		}
 	}
 	if level == "" && rapid.IntRange(0, 4).Draw(t, "cluster store") > 0 {
-		store := &v1alpha1.ClusterStore{ObjectMeta: meta("registry")}
+		store := &v1beta1.ClusterStore{ObjectMeta: meta("registry")}
 		store.Spec.Registries, store.Spec.InsecurePlainHTTP = []string{l.registry.Host()}, true
 		w.add(store)
 	}
 	if level == "" && rapid.IntRange(0, 3).Draw(t, "exception") == 0 {
-		x := &v1alpha1.ClusterException{ObjectMeta: meta("exception")}
+		x := &v1beta1.ClusterException{ObjectMeta: meta("exception")}
 		x.CreationTimestamp = metav1.NewTime(began())
 		x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = []string{strings.TrimSuffix(l.images[0], ":v1")}, []string{team}, some("mandatory")
 		x.Spec.Reason, x.Spec.Until = "a test", began().Add(time.Hour*48).UTC().Format(time.RFC3339)
 		w.add(x)
 	}
 	if level != "" && rapid.IntRange(0, 3).Draw(t, level+" store") == 0 {
-		store := &v1alpha1.Store{ObjectMeta: meta("registry")}
+		store := &v1beta1.Store{ObjectMeta: meta("registry")}
 		store.Spec.Registries = []string{l.registry.Host()}
 		if some("login") {
-			store.Spec.ImagePullSecrets = []v1alpha1.SecretRef{{Name: "login"}}
+			store.Spec.ImagePullSecrets = []v1beta1.SecretRef{{Name: "login"}}
 			if some("login exists") {
 				w.add(&corev1.Secret{ObjectMeta: meta("login"), Data: map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"registry.example.com":{"auth":"YTpi"}}}`)}})
 			}
@@ -180,40 +180,40 @@ func (l *lab) drawLevel(t *rapid.T, w world, level string) {
 }
 
 func (l *lab) drawPolicy(t *rapid.T, w world, meta metav1.ObjectMeta) {
-	spec := v1alpha1.VerificationPolicySpec{}
+	spec := v1beta1.VerificationPolicySpec{}
 	for range rapid.IntRange(1, 2).Draw(t, "rules") {
-		rule := v1alpha1.PolicyRule{Images: []string{l.registry.Host() + "/" + rapid.SampledFrom([]string{"**", "app/zero", "app/none"}).Draw(t, "images")}}
+		rule := v1beta1.PolicyRule{Images: []string{l.registry.Host() + "/" + rapid.SampledFrom([]string{"**", "app/zero", "app/none"}).Draw(t, "images")}}
 		switch rapid.IntRange(0, 5).Draw(t, "action") {
 		case 0:
-			rule.Action = v1alpha1.RuleActionAllow
+			rule.Action = v1beta1.RuleActionAllow
 		case 1:
-			rule.Action = v1alpha1.RuleActionDeny
+			rule.Action = v1beta1.RuleActionDeny
 		case 2:
-			rule.Require = []v1alpha1.Requirement{{AllOf: []string{"verifier-0", "verifier-1"}}}
+			rule.Require = []v1beta1.Requirement{{AllOf: []string{"verifier-0", "verifier-1"}}}
 		case 3:
-			rule.Require = []v1alpha1.Requirement{{Expression: `findings.exists(f, f.verifier == "verifier-0")`}}
+			rule.Require = []v1beta1.Requirement{{Expression: `findings.exists(f, f.verifier == "verifier-0")`}}
 		case 4:
-			rule.Require = []v1alpha1.Requirement{{Types: []v1alpha1.VerifierType{v1alpha1.VerifierTypeCosign}}}
+			rule.Require = []v1beta1.Requirement{{Types: []v1beta1.VerifierType{v1beta1.VerifierTypeCosign}}}
 		default:
-			rule.Require = []v1alpha1.Requirement{{AnyOf: rapid.SampledFrom([][]string{{"verifier-0"}, {"verifier-1"}, {"verifier-0", "verifier-1"}}).Draw(t, "any of")}}
+			rule.Require = []v1beta1.Requirement{{AnyOf: rapid.SampledFrom([][]string{{"verifier-0"}, {"verifier-1"}, {"verifier-0", "verifier-1"}}).Draw(t, "any of")}}
 		}
 		spec.Rules = append(spec.Rules, rule)
 	}
-	spec.DefaultAction = rapid.SampledFrom([]v1alpha1.DefaultAction{"", v1alpha1.DefaultActionAllow, v1alpha1.DefaultActionInherit}).Draw(t, "default")
+	spec.DefaultAction = rapid.SampledFrom([]v1beta1.DefaultAction{"", v1beta1.DefaultActionAllow, v1beta1.DefaultActionInherit}).Draw(t, "default")
 	if rapid.IntRange(0, 3).Draw(t, "warns") == 0 {
-		spec.EnforcementAction = v1alpha1.EnforcementActionWarn
+		spec.EnforcementAction = v1beta1.EnforcementActionWarn
 	}
 	if meta.Namespace != "" {
-		w.add(&v1alpha1.VerificationPolicy{ObjectMeta: meta, Spec: spec})
+		w.add(&v1beta1.VerificationPolicy{ObjectMeta: meta, Spec: spec})
 		return
 	}
-	p := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: meta}
+	p := &v1beta1.ClusterVerificationPolicy{ObjectMeta: meta}
 	p.Spec.VerificationPolicySpec = spec
-	if p.Spec.DefaultAction == v1alpha1.DefaultActionInherit {
+	if p.Spec.DefaultAction == v1beta1.DefaultActionInherit {
 		p.Spec.DefaultAction = ""
 	}
 	if rapid.IntRange(0, 2).Draw(t, "mandatory") == 0 {
-		p.Spec.Scope = v1alpha1.PolicyScopeMandatory
+		p.Spec.Scope = v1beta1.PolicyScopeMandatory
 	}
 	w.add(p)
 }
@@ -237,7 +237,7 @@ func (l *lab) person(w world, refused ...refusal) *Person {
 		kind := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", object), "*"), "List")
 		kind = kind[strings.LastIndex(kind, ".")+1:]
 		if slices.Contains(refused, refusal{kind, namespace}) {
-			return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(kind).GroupResource(), "", nil)
+			return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource(kind).GroupResource(), "", nil)
 		}
 		return nil
 	}
@@ -286,7 +286,7 @@ func (l *lab) answers(t require.TestingT, p *Person, change Change) (before, aft
 // rights are all that a preview of the team needs.
 func rights() []refusal {
 	all := []refusal{{"Namespace", team}, {"Namespace", home}, {"Secret", team}, {"Secret", home}}
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced {
 			all = append(all, refusal{kind.Name, team}, refusal{kind.Name, home})
 		} else {
@@ -334,7 +334,7 @@ func (l *lab) previewed(t *rapid.T) {
 
 // refOf returns the reference to an object of any kind that a change has.
 func refOf(o client.Object) policy.ObjectRef {
-	if ours, ok := o.(v1alpha1.Object); ok {
+	if ours, ok := o.(v1beta1.Object); ok {
 		return resource.RefOf(ours)
 	}
 	kind := fmt.Sprintf("%T", o)

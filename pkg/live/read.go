@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -105,7 +105,7 @@ func (r *reading) hide(source policy.ObjectRef, right Right) {
 // kinds reads the resources of a level: the cluster's, those of a namespace, or with all
 // those of every namespace.
 func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) error {
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced != (all || level != verify.Cluster) {
 			continue
 		}
@@ -114,9 +114,9 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 			return fmt.Errorf("list %s: %T is not a list", kind.Plural, kind.NewList())
 		}
 		err := r.list(ctx, list, string(level), r.keep)
-		right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
+		right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}, Namespace: string(level)}
 		switch {
-		case meta.IsNoMatchError(err) && kind.Name == v1alpha1.KindClusterVerifier:
+		case meta.IsNoMatchError(err) && kind.Name == v1beta1.KindClusterVerifier:
 			return errors.New("the cluster has no resources of Landwaiter: install it, or use --config-dir for files")
 		case meta.IsNoMatchError(err): // of a later version than the cluster has: there are none
 		case apierrors.IsForbidden(err) && all:
@@ -134,7 +134,7 @@ func (r *reading) kinds(ctx context.Context, level verify.Namespace, all bool) e
 
 // keep adds an object as a replica keeps it.
 func (r *reading) keep(item runtime.Object) error {
-	if ours, ok := item.(v1alpha1.Object); ok {
+	if ours, ok := item.(v1beta1.Object); ok {
 		if err := resource.Keep(ours); err != nil {
 			return err
 		}
@@ -202,9 +202,9 @@ func (r *reading) namespaces(ctx context.Context, wanted []verify.Namespace, cha
 }
 
 func tenantsOf(o resource.Objects) *resource.Tenants {
-	var all []*v1alpha1.Tenant
+	var all []*v1beta1.Tenant
 	for _, object := range o.Resources {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
 			all = append(all, tenant)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/lint"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -69,7 +69,7 @@ func ParseDeletion(text string, namespace verify.Namespace) (policy.ObjectRef, e
 			ref.Kind, known = name, true
 		}
 	}
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if same(parts[0], kind.Name, kind.Plural) {
 			ref.Kind, namespaced, known = kind.Name, kind.Namespaced, true
 		}

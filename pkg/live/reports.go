@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -58,9 +58,9 @@ func (r *reportReader) read(ctx context.Context, namespace verify.Namespace) err
 	}
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(v1alpha1.ReportGroup + "/" + v1alpha1.ReportVersion)
-		list.SetKind(v1alpha1.ReportKind + "List")
-		err := r.client.List(ctx, list, client.InNamespace(string(namespace)), client.HasLabels{v1alpha1.LabelReport}, client.Limit(reportPage), client.Continue(next))
+		list.SetAPIVersion(v1beta1.ReportGroup + "/" + v1beta1.ReportVersion)
+		list.SetKind(v1beta1.ReportKind + "List")
+		err := r.client.List(ctx, list, client.InNamespace(string(namespace)), client.HasLabels{v1beta1.LabelReport}, client.Limit(reportPage), client.Continue(next))
 		switch {
 		case isUnknownKind(err), apierrors.IsNotFound(err):
 			r.none = true
@@ -114,12 +114,12 @@ func (r *reportReader) of(namespace verify.Namespace) *NamespaceStatus {
 // believable reports whether Landwaiter wrote a report: nobody else has touched it. Whoever
 // may write reports in the namespace can imitate that.
 func (r *report) believable() bool {
-	about := v1alpha1.ReportAbout(r.Name)
-	if about == "" || r.Labels[v1alpha1.LabelReport] != about || r.Source != v1alpha1.ReportSource || len(r.Results) > maxResults {
+	about := v1beta1.ReportAbout(r.Name)
+	if about == "" || r.Labels[v1beta1.LabelReport] != about || r.Source != v1beta1.ReportSource || len(r.Results) > maxResults {
 		return false
 	}
 	for i := range r.ManagedFields {
-		if r.ManagedFields[i].Manager != v1alpha1.ReportSource {
+		if r.ManagedFields[i].Manager != v1beta1.ReportSource {
 			return false
 		}
 	}
@@ -129,8 +129,8 @@ func (r *report) believable() bool {
 // add takes over what one report says.
 func (r *reportReader) add(read *report) {
 	n := r.of(verify.Namespace(read.Namespace))
-	about := read.Labels[v1alpha1.LabelReport]
-	if about != v1alpha1.ReportRunning && about != v1alpha1.ReportDenied {
+	about := read.Labels[v1beta1.LabelReport]
+	if about != v1beta1.ReportRunning && about != v1beta1.ReportDenied {
 		return
 	}
 	if !read.believable() {
@@ -141,15 +141,15 @@ func (r *reportReader) add(read *report) {
 	for i := range read.Results {
 		result := &read.Results[i]
 		p := result.Properties
-		if left := p[v1alpha1.PropertyLeftOut]; left != "" {
+		if left := p[v1beta1.PropertyLeftOut]; left != "" {
 			n.LeftOut += number(left)
 			continue
 		}
-		if about == v1alpha1.ReportRunning {
+		if about == v1beta1.ReportRunning {
 			n.running(result)
 			continue
 		}
-		if last := moment(p[v1alpha1.PropertyLast]); !last.IsZero() && r.now.Sub(last) <= denialsKept {
+		if last := moment(p[v1beta1.PropertyLast]); !last.IsZero() && r.now.Sub(last) <= denialsKept {
 			n.denied(result)
 		}
 	}
@@ -168,28 +168,28 @@ func (n *NamespaceStatus) running(r *reportResult) {
 	p := r.Properties
 	of := strings.Join(r.workloads(), ", ")
 	n.Counts[shown(r.Result)]++
-	if name := p[v1alpha1.PropertyException]; name != "" {
-		n.Exceptions = append(n.Exceptions, ExceptionUse{Exception: shown(name), Image: shown(p[v1alpha1.PropertyImage]), Workload: of, Ends: moment(p[v1alpha1.PropertyExceptionEnds])})
+	if name := p[v1beta1.PropertyException]; name != "" {
+		n.Exceptions = append(n.Exceptions, ExceptionUse{Exception: shown(name), Image: shown(p[v1beta1.PropertyImage]), Workload: of, Ends: moment(p[v1beta1.PropertyExceptionEnds])})
 	}
 	switch r.Result {
-	case v1alpha1.ReportPass, v1alpha1.ReportSkip, v1alpha1.ReportWarn:
+	case v1beta1.ReportPass, v1beta1.ReportSkip, v1beta1.ReportWarn:
 		if n.allowed == nil {
 			n.allowed = map[string]time.Time{}
 		}
-		n.allowed[normalised(p[v1alpha1.PropertyImage])] = moment(p[v1alpha1.PropertySince])
+		n.allowed[normalised(p[v1beta1.PropertyImage])] = moment(p[v1beta1.PropertySince])
 	}
-	if r.Result == v1alpha1.ReportPass || r.Result == v1alpha1.ReportSkip {
+	if r.Result == v1beta1.ReportPass || r.Result == v1beta1.ReportSkip {
 		return
 	}
-	n.Running = append(n.Running, Running{Workload: of, Container: shown(p[v1alpha1.PropertyContainer]), Image: shown(p[v1alpha1.PropertyImage]), Digest: shown(p[v1alpha1.PropertyDigest]),
-		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1alpha1.PropertyRemediation]), Since: moment(p[v1alpha1.PropertySince])})
+	n.Running = append(n.Running, Running{Workload: of, Container: shown(p[v1beta1.PropertyContainer]), Image: shown(p[v1beta1.PropertyImage]), Digest: shown(p[v1beta1.PropertyDigest]),
+		Result: shown(r.Result), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]), Since: moment(p[v1beta1.PropertySince])})
 }
 
 func (n *NamespaceStatus) denied(r *reportResult) {
 	p := r.Properties
-	n.Denied = append(n.Denied, Denial{Image: shown(p[v1alpha1.PropertyImage]), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1alpha1.PropertyRemediation]),
-		TraceID: shown(p[v1alpha1.PropertyTraceID]), Workloads: r.workloads(), Matched: shown(p[v1alpha1.PropertyMatched]), Note: shown(p[v1alpha1.PropertyNote]),
-		Count: number(p[v1alpha1.PropertyCount]), First: moment(p[v1alpha1.PropertyFirst]), Last: moment(p[v1alpha1.PropertyLast])})
+	n.Denied = append(n.Denied, Denial{Image: shown(p[v1beta1.PropertyImage]), Policy: shown(r.Policy), Reason: shown(r.Description), Remediation: shown(p[v1beta1.PropertyRemediation]),
+		TraceID: shown(p[v1beta1.PropertyTraceID]), Workloads: r.workloads(), Matched: shown(p[v1beta1.PropertyMatched]), Note: shown(p[v1beta1.PropertyNote]),
+		Count: number(p[v1beta1.PropertyCount]), First: moment(p[v1beta1.PropertyFirst]), Last: moment(p[v1beta1.PropertyLast])})
 }
 
 // shown makes text of strangers fit for one line of a terminal.

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // ClusterRoles of the chart, by their names if the release is called landwaiter.
@@ -48,11 +48,11 @@ func (r Right) Remedy() string {
 		return fmt.Sprintf("to grant it for this one: kubectl create role NAME -n %s --verb=get --resource=%s --resource-name=%s, and bind the role to yourself", r.Namespace, r.Resource, r.Name)
 	}
 	role := ReaderRole
-	if r.Resource.Group == v1alpha1.ReportGroup {
+	if r.Resource.Group == v1beta1.ReportGroup {
 		role = ReportReaderRole
-	} else if r.Resource.Group == v1alpha1.GroupVersion.Group && slices.ContainsFunc(v1alpha1.Kinds(), func(k v1alpha1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
+	} else if r.Resource.Group == v1beta1.GroupVersion.Group && slices.ContainsFunc(v1beta1.Kinds(), func(k v1beta1.Kind) bool { return k.Plural == r.Resource.Resource && !k.Namespaced }) {
 		role = ClusterReaderRole
-		if kind, _ := v1alpha1.KindNamed(v1alpha1.KindTenant); r.Resource.Resource == kind.Plural {
+		if kind, _ := v1beta1.KindNamed(v1beta1.KindTenant); r.Resource.Resource == kind.Plural {
 			role = TenantReaderRole
 		}
 	}

@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // place returns a ClusterStore whose pull secret is home/login, with one thing changed.
-func place(change func(*v1alpha1.ClusterStoreSpec)) *v1alpha1.ClusterStore {
-	store := &v1alpha1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
+func place(change func(*v1beta1.ClusterStoreSpec)) *v1beta1.ClusterStore {
+	store := &v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
 	store.Spec.Registries = []string{"registry.example.com"}
-	store.Spec.ImagePullSecrets = []v1alpha1.ClusterSecretRef{{Namespace: home, Name: "login"}}
+	store.Spec.ImagePullSecrets = []v1beta1.ClusterSecretRef{{Namespace: home, Name: "login"}}
 	if change != nil {
 		change(&store.Spec)
 	}
@@ -25,29 +25,29 @@ func place(change func(*v1alpha1.ClusterStoreSpec)) *v1alpha1.ClusterStore {
 }
 
 // vaulted returns a ClusterTrustStore with a key in a Vault.
-func vaulted(address string) *v1alpha1.ClusterTrustStore {
-	store := &v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "keys"}}
-	store.Spec.Type = v1alpha1.TrustStoreTypePublicKeys
-	store.Spec.Source.Vault = &v1alpha1.ClusterVaultSource{TokenSecretKeyRef: &v1alpha1.ClusterKeyRef{Namespace: home, Name: "login", Key: "token"}}
+func vaulted(address string) *v1beta1.ClusterTrustStore {
+	store := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "keys"}}
+	store.Spec.Type = v1beta1.TrustStoreTypePublicKeys
+	store.Spec.Source.Vault = &v1beta1.ClusterVaultSource{TokenSecretKeyRef: &v1beta1.ClusterKeyRef{Namespace: home, Name: "login", Key: "token"}}
 	store.Spec.Source.Vault.Address, store.Spec.Source.Vault.Path = address, "transit/keys/x"
 	return store
 }
 
 func TestAChangeSendsNoSecretToServersThatDoNotGetItNow(t *testing.T) {
 	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "login"}, Data: map[string][]byte{"token": []byte("t")}}
-	pulls := &v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "team"}}
-	pulls.Spec.Registries, pulls.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1alpha1.SecretRef{{Name: "pull"}}
+	pulls := &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "team"}}
+	pulls.Spec.Registries, pulls.Spec.ImagePullSecrets = []string{"registry.example.com"}, []v1beta1.SecretRef{{Name: "pull"}}
 	pull := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "pull"}}
 	authority := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "ca"}, Data: map[string]string{"ca.crt": "other"}}
-	withCA := place(func(s *v1alpha1.ClusterStoreSpec) {
-		s.CABundle = &v1alpha1.ClusterCABundle{ConfigMapKeyRef: &v1alpha1.ClusterKeyRef{Namespace: home, Name: "ca", Key: "ca.crt"}}
+	withCA := place(func(s *v1beta1.ClusterStoreSpec) {
+		s.CABundle = &v1beta1.ClusterCABundle{ConfigMapKeyRef: &v1beta1.ClusterKeyRef{Namespace: home, Name: "ca", Key: "ca.crt"}}
 	})
-	inline := place(func(s *v1alpha1.ClusterStoreSpec) { s.CABundle = &v1alpha1.ClusterCABundle{Inline: "x"} })
-	plainHTTP := place(func(s *v1alpha1.ClusterStoreSpec) { s.InsecurePlainHTTP = true })
-	noLogin := place(func(s *v1alpha1.ClusterStoreSpec) { s.InsecurePlainHTTP, s.ImagePullSecrets = true, nil })
-	proxied := place(func(s *v1alpha1.ClusterStoreSpec) {
+	inline := place(func(s *v1beta1.ClusterStoreSpec) { s.CABundle = &v1beta1.ClusterCABundle{Inline: "x"} })
+	plainHTTP := place(func(s *v1beta1.ClusterStoreSpec) { s.InsecurePlainHTTP = true })
+	noLogin := place(func(s *v1beta1.ClusterStoreSpec) { s.InsecurePlainHTTP, s.ImagePullSecrets = true, nil })
+	proxied := place(func(s *v1beta1.ClusterStoreSpec) {
 		s.ImagePullSecrets = nil
-		s.Proxy = &v1alpha1.Proxy{URL: "https://attacker.example:8443", SecretRef: &v1alpha1.ClusterSecretRef{Namespace: home, Name: "login"}}
+		s.Proxy = &v1beta1.Proxy{URL: "https://attacker.example:8443", SecretRef: &v1beta1.ClusterSecretRef{Namespace: home, Name: "login"}}
 	})
 	renamed := plainHTTP.DeepCopy()
 	renamed.Spec.Registries = append(renamed.Spec.Registries, "other.example.com")

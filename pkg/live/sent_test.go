@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -35,7 +35,7 @@ func TestATokenArrivesAtAnotherVaultOnlyIfTheChangeIsTrusted(t *testing.T) {
 		}))
 		t.Cleanup(vault.Close)
 		store := vaulted(vault.URL)
-		store.Spec.Source.Vault.CABundle = &v1alpha1.ClusterCABundle{Inline: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: vault.Certificate().Raw}))}
+		store.Spec.Source.Vault.CABundle = &v1beta1.ClusterCABundle{Inline: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: vault.Certificate().Raw}))}
 		login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "login"}, Data: map[string][]byte{"token": []byte("t")}}
 		change := Change{SendSecrets: trusted}
 		require.NoError(t, change.Objects.Add(store))
@@ -101,15 +101,15 @@ func TestALoginArrivesAtAnotherServerOnlyIfTheChangeIsTrusted(t *testing.T) {
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	indented := func(pem []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(pem)), "\n", "\n        ") }
-	rules := "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: keys}\nspec:\n  type: PublicKeys\n  source:\n    inline: |\n        " + indented(key.PEM) + `
+	rules := "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: keys}\nspec:\n  type: PublicKeys\n  source:\n    inline: |\n        " + indented(key.PEM) + `
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: v}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerifier, metadata: {name: v}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: p}, spec: {rules: [{images: ["**"], require: [{anyOf: [v]}]}]}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: p}, spec: {rules: [{images: ["**"], require: [{anyOf: [v]}]}]}}
 ---
 `
 	store := func(registry, rest string) string {
-		return "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterStore\nmetadata: {name: registry}\nspec:\n  registries: [\"" + registry + "\"]\n" + rest
+		return "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterStore\nmetadata: {name: registry}\nspec:\n  registries: [\"" + registry + "\"]\n" + rest
 	}
 	pulls := "  imagePullSecrets: [{namespace: " + home + ", name: pull}]\n"
 	for name, way := range map[string]func(*attacker) (registry, spec string){

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -96,7 +96,7 @@ func (q *readable) refused(source policy.ObjectRef) readability {
 func (q *readable) fromConditions(o resource.Objects) {
 	for _, refusing := range []bool{false, true} {
 		for _, object := range o.Resources {
-			ready := meta.FindStatusCondition(object.CommonStatus().Conditions, v1alpha1.ConditionReady)
+			ready := meta.FindStatusCondition(object.CommonStatus().Conditions, v1beta1.ConditionReady)
 			if ready == nil || ready.ObservedGeneration != object.GetGeneration() {
 				continue
 			}
@@ -104,7 +104,7 @@ func (q *readable) fromConditions(o resource.Objects) {
 			if refuses != refusing || !refuses && ready.Status != metav1.ConditionTrue {
 				continue
 			}
-			for _, sources := range compile.References(resource.Objects{Resources: []v1alpha1.Object{object}, ServiceAccounts: o.ServiceAccounts}) {
+			for _, sources := range compile.References(resource.Objects{Resources: []v1beta1.Object{object}, ServiceAccounts: o.ServiceAccounts}) {
 				for _, source := range sources {
 					switch {
 					case !refuses:

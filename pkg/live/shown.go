@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -40,7 +40,7 @@ func shownIn(namespace string) string {
 // is shown in another is reduced to that one.
 func (r *reading) shownRules(ctx context.Context, wanted []verify.Namespace) error {
 	refused := func(h resource.Hidden) bool {
-		kind, ours := v1alpha1.KindNamed(h.Source.Kind)
+		kind, ours := v1beta1.KindNamed(h.Source.Kind)
 		return ours && !kind.Namespaced && h.Source.Name == ""
 	}
 	if !slices.ContainsFunc(r.objects.Hidden, refused) {
@@ -102,9 +102,9 @@ func (r *reading) use(shown *Shown, refused func(resource.Hidden) bool) {
 			hidden = append(hidden, h)
 			continue
 		}
-		kind, _ := v1alpha1.KindNamed(h.Source.Kind)
+		kind, _ := v1beta1.KindNamed(h.Source.Kind)
 		r.rights = slices.DeleteFunc(r.rights, func(right Right) bool {
-			return right == Right{Verb: "list", Resource: schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: kind.Plural}}
+			return right == Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}}
 		})
 	}
 	r.objects.Hidden = hidden
@@ -131,8 +131,8 @@ func (s *Shown) unknownAfter(change Change) []resource.Hidden {
 	var hidden []resource.Hidden
 	for _, name := range s.Kinds {
 		if slices.ContainsFunc(touched, func(ref policy.ObjectRef) bool { return ref.Kind == name }) {
-			kind, _ := v1alpha1.KindNamed(name)
-			right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: kind.Plural}}
+			kind, _ := v1beta1.KindNamed(name)
+			right := Right{Verb: "list", Resource: schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: kind.Plural}}
 			hidden = append(hidden, resource.Hidden{Source: policy.ObjectRef{Kind: name},
 				Why: right.String() + ", and the change has a " + name + ", so what " + shownIn(s.Namespace) + " shows is not enough"})
 		}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -30,60 +30,60 @@ func (l *lab) drawForeign(t *rapid.T, w world) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(began())}
 	}
-	secret := v1alpha1.ClusterSecretRef{Namespace: foreign, Name: foreign}
+	secret := v1beta1.ClusterSecretRef{Namespace: foreign, Name: foreign}
 	if some("another team") {
-		other := &v1alpha1.Tenant{ObjectMeta: meta(foreign)}
+		other := &v1beta1.Tenant{ObjectMeta: meta(foreign)}
 		other.Spec.HomeNamespace, other.Spec.Namespaces, other.Spec.NamespacePrefix = foreign+"-home", []string{foreign}, foreign+"-x-"
 		w.add(other)
 	}
 	if some("a store of others") {
-		store := &v1alpha1.ClusterStore{ObjectMeta: meta("others")}
-		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{foreign + ".example.com"}, []v1alpha1.ClusterSecretRef{secret}
+		store := &v1beta1.ClusterStore{ObjectMeta: meta("others")}
+		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{foreign + ".example.com"}, []v1beta1.ClusterSecretRef{secret}
 		w.add(store)
 	}
 	switch rapid.IntRange(0, 7).Draw(t, "what else is said of the registry") {
 	case 0:
-		store := &v1alpha1.ClusterStore{ObjectMeta: meta("a-login")}
-		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{l.registry.Host()}, []v1alpha1.ClusterSecretRef{secret}
+		store := &v1beta1.ClusterStore{ObjectMeta: meta("a-login")}
+		store.Spec.Registries, store.Spec.ImagePullSecrets = []string{l.registry.Host()}, []v1beta1.ClusterSecretRef{secret}
 		w.add(store)
 	case 1:
-		store := &v1alpha1.ClusterStore{ObjectMeta: meta("a-mirror")}
-		store.Spec.Registries, store.Spec.Mirrors = []string{l.registry.Host()}, []v1alpha1.Mirror{{Host: foreign + ".example.com"}}
+		store := &v1beta1.ClusterStore{ObjectMeta: meta("a-mirror")}
+		store.Spec.Registries, store.Spec.Mirrors = []string{l.registry.Host()}, []v1beta1.Mirror{{Host: foreign + ".example.com"}}
 		w.add(store)
 	case 2:
-		store := &v1alpha1.ClusterStore{ObjectMeta: meta("z-also")}
+		store := &v1beta1.ClusterStore{ObjectMeta: meta("z-also")}
 		store.Spec.Registries, store.Spec.InsecurePlainHTTP = []string{l.registry.Host(), foreign + ".example.org"}, true
 		w.add(store)
 	}
 	if some("an exception of others") {
-		x := &v1alpha1.ClusterException{ObjectMeta: meta("others")}
+		x := &v1beta1.ClusterException{ObjectMeta: meta("others")}
 		x.Spec.Images, x.Spec.Namespaces = []string{l.registry.Host() + "/" + foreign + "/**"}, []string{foreign}
 		x.Spec.Reason, x.Spec.Until = foreign, began().Add(48*time.Hour).UTC().Format(time.RFC3339)
 		w.add(x)
 	}
 	if some("a delegation") {
-		x := &v1alpha1.ClusterException{ObjectMeta: meta("delegation")}
-		x.Spec.Delegate = &v1alpha1.ExceptionDelegation{Images: []string{l.registry.Host() + "/**"}, Namespaces: []string{foreign, team}, Tenants: []string{foreign}}
+		x := &v1beta1.ClusterException{ObjectMeta: meta("delegation")}
+		x.Spec.Delegate = &v1beta1.ExceptionDelegation{Images: []string{l.registry.Host() + "/**"}, Namespaces: []string{foreign, team}, Tenants: []string{foreign}}
 		x.Spec.Reason, x.Spec.Until = "a test", began().Add(48*time.Hour).UTC().Format(time.RFC3339)
 		w.add(x)
-		own := &v1alpha1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "own", CreationTimestamp: metav1.NewTime(began())}}
+		own := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "own", CreationTimestamp: metav1.NewTime(began())}}
 		own.Spec.Images, own.Spec.Reason, own.Spec.Until = []string{l.registry.Host() + "/app/none"}, "a test", began().Add(47*time.Hour).UTC().Format(time.RFC3339)
 		w.add(own)
 	}
 	if some("a key of others") {
-		store := &v1alpha1.ClusterTrustStore{ObjectMeta: meta(foreign)}
-		store.Spec.Type, store.Spec.Source.KMS = v1alpha1.TrustStoreTypePublicKeys, &v1alpha1.ClusterKMSSource{KMSKey: v1alpha1.KMSKey{URI: "awskms:///alias/" + foreign}}
+		store := &v1beta1.ClusterTrustStore{ObjectMeta: meta(foreign)}
+		store.Spec.Type, store.Spec.Source.KMS = v1beta1.TrustStoreTypePublicKeys, &v1beta1.ClusterKMSSource{KMSKey: v1beta1.KMSKey{URI: "awskms:///alias/" + foreign}}
 		w.add(store)
 	}
 	if some("a quota of others") {
-		quota := &v1alpha1.ClusterQuota{ObjectMeta: meta("others")}
+		quota := &v1beta1.ClusterQuota{ObjectMeta: meta("others")}
 		quota.Spec.Namespaces, quota.Spec.Tenants, quota.Spec.MaxInFlight = []string{foreign}, []string{foreign}, 64
 		w.add(quota)
 	}
 }
 
-func shownTenant() *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
+func shownTenant() *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
 	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = home, []string{team}
 	return tenant
 }
@@ -102,7 +102,7 @@ func (l *lab) shown(t require.TestingT, w world) *corev1.ConfigMap {
 	require.True(t, ok, "the team is a Tenant's")
 	text, err := shown.Text()
 	require.NoError(t, err)
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: resource.ShownName, Labels: map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}},
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: resource.ShownName, Labels: map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform}},
 		Data: map[string]string{resource.ShownKey: text}}
 }
 
@@ -111,7 +111,7 @@ func (l *lab) shown(t require.TestingT, w world) *corev1.ConfigMap {
 func (l *lab) judgedByShown(known, total *int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		now := l.draw(t)
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(key string) bool { return key == "*v1alpha1.Tenant /tenant" }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(key string) bool { return key == "*v1beta1.Tenant /tenant" }) {
 			now.add(shownTenant())
 		}
 		l.drawForeign(t, now)
@@ -130,7 +130,7 @@ func (l *lab) judgedByShown(known, total *int) func(*rapid.T) {
 			}
 		}
 		var refused []refusal
-		for _, kind := range v1alpha1.Kinds() {
+		for _, kind := range v1beta1.Kinds() {
 			if !kind.Namespaced {
 				refused = append(refused, refusal{kind.Name, ""})
 			}
@@ -164,7 +164,7 @@ func TestWhatIsShownNeverAllowsWhatAllRulesDeny(t *testing.T) {
 func TestWithoutRightsAndWithoutWhatIsShownTheErrorNamesBoth(t *testing.T) {
 	l := newLab(t)
 	w := world{}
-	state, err := l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
+	state, err := l.person(w, refusal{v1beta1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
 	require.Nil(t, state.Shown)
 	require.Equal(t, "you may not list tenants.landwaiter.dev; ask a cluster admin to bind ClusterRole landwaiter-tenant-reader; or to run serve with --show-effective-rules, which shows it in ConfigMap team/landwaiter-effective-rules",
@@ -172,7 +172,7 @@ func TestWithoutRightsAndWithoutWhatIsShownTheErrorNamesBoth(t *testing.T) {
 	newer := l.shown(t, world{"tenant": shownTenant()})
 	newer.Data[resource.ShownKey] = `{"version":"landwaiter.dev/effective-rules/v9"}`
 	w.add(newer)
-	state, err = l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
+	state, err = l.person(w, refusal{v1beta1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
 	require.Contains(t, state.Objects.Hidden[0].Why, `its version is "landwaiter.dev/effective-rules/v9"`)
 }
@@ -185,9 +185,9 @@ func TestOnlyWhatThePersonMayNotListIsTakenFromWhatIsShown(t *testing.T) {
 	state, err := l.person(w).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
 	require.Nil(t, state.Shown, "who may read everything reads that")
-	state, err = l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
+	state, err = l.person(w, refusal{v1beta1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 	require.NoError(t, err)
-	require.Equal(t, []string{v1alpha1.KindTenant}, state.Shown.Kinds)
+	require.Equal(t, []string{v1beta1.KindTenant}, state.Shown.Kinds)
 	require.Empty(t, state.Objects.Hidden)
 	require.Empty(t, state.Rights, "the right is not needed")
 }
@@ -199,7 +199,7 @@ func TestWhatOthersCanWriteIsNotWhatLandwaiterShows(t *testing.T) {
 		says  string
 	}{
 		"without a label":   {func(cm *corev1.ConfigMap) { cm.Labels = nil }, "it has no label landwaiter.dev/owner=platform"},
-		"of somebody else":  {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelOwner] = "team" }, "it has no label landwaiter.dev/owner=platform"},
+		"of somebody else":  {func(cm *corev1.ConfigMap) { cm.Labels[v1beta1.LabelOwner] = "team" }, "it has no label landwaiter.dev/owner=platform"},
 		"with binary data":  {func(cm *corev1.ConfigMap) { cm.BinaryData = map[string][]byte{"x": {1}} }, "it has more than the key rules.json"},
 		"with a second key": {func(cm *corev1.ConfigMap) { cm.Data["x"] = "" }, "it has more than the key rules.json"},
 		"that is immutable": {func(cm *corev1.ConfigMap) { yes := true; cm.Immutable = &yes }, "it is immutable"},
@@ -210,7 +210,7 @@ func TestWhatOthersCanWriteIsNotWhatLandwaiterShows(t *testing.T) {
 			cm := l.shown(t, w)
 			c.forge(cm)
 			w.add(cm)
-			state, err := l.person(w, refusal{v1alpha1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
+			state, err := l.person(w, refusal{v1beta1.KindTenant, ""}).Read(context.Background(), Scope{Namespaces: []verify.Namespace{team}})
 			require.NoError(t, err)
 			require.Nil(t, state.Shown)
 			require.Contains(t, state.Objects.Hidden[0].Why, "ConfigMap team/landwaiter-effective-rules cannot be used: it is not Landwaiter's: "+c.says)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -100,7 +100,7 @@ type Attention struct {
 // NeedsAttention reports whether anything in the Status is not as it should be.
 func (s Status) NeedsAttention() bool {
 	bad := func(a []Attention) bool {
-		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1alpha1.ConditionEffective })
+		return slices.ContainsFunc(a, func(a Attention) bool { return a.Condition != v1beta1.ConditionEffective })
 	}
 	denied := func(d Denial) bool { return d.Allowed.IsZero() }
 	return bad(s.Resources) || slices.ContainsFunc(s.Namespaces, func(n NamespaceStatus) bool {
@@ -165,7 +165,7 @@ func attention(o resource.Objects) map[verify.Namespace][]Attention {
 		source := policy.ObjectRef{Kind: kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
 		for _, c := range object.CommonStatus().Conditions {
 			wanted := metav1.ConditionTrue
-			if c.Type == v1alpha1.ConditionExpiresSoon {
+			if c.Type == v1beta1.ConditionExpiresSoon {
 				wanted = metav1.ConditionFalse
 			}
 			if c.Status == wanted {
@@ -185,11 +185,11 @@ func attention(o resource.Objects) map[verify.Namespace][]Attention {
 
 // urgency puts what denies first, and what merely takes no part last.
 func urgency(condition string) int {
-	return slices.Index([]string{v1alpha1.ConditionReady, v1alpha1.ConditionProvisioned, v1alpha1.ConditionExpiresSoon, v1alpha1.ConditionEffective}, condition)
+	return slices.Index([]string{v1beta1.ConditionReady, v1beta1.ConditionProvisioned, v1beta1.ConditionExpiresSoon, v1beta1.ConditionEffective}, condition)
 }
 
 // kindOf names the kind of an object, whose own field is empty in lists.
-func kindOf(object v1alpha1.Object) string {
+func kindOf(object v1beta1.Object) string {
 	name := fmt.Sprintf("%T", object)
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
@@ -198,7 +198,7 @@ func kindOf(object v1alpha1.Object) string {
 func mandatory(o resource.Objects) []string {
 	names := []string{}
 	for _, object := range o.Resources {
-		if p, ok := object.(*v1alpha1.ClusterVerificationPolicy); ok && p.Spec.Scope == v1alpha1.PolicyScopeMandatory {
+		if p, ok := object.(*v1beta1.ClusterVerificationPolicy); ok && p.Spec.Scope == v1beta1.PolicyScopeMandatory {
 			names = append(names, p.Name)
 		}
 	}
@@ -246,12 +246,12 @@ func normalised(name string) string {
 }
 
 func resultOrder(result string) int {
-	return slices.Index([]string{v1alpha1.ReportFail, v1alpha1.ReportError, v1alpha1.ReportWarn}, result)
+	return slices.Index([]string{v1beta1.ReportFail, v1beta1.ReportError, v1beta1.ReportWarn}, result)
 }
 
 // reportsResource is the resource of reports.
 func reportsResource() schema.GroupResource {
-	return schema.GroupResource{Group: v1alpha1.ReportGroup, Resource: v1alpha1.ReportResource}
+	return schema.GroupResource{Group: v1beta1.ReportGroup, Resource: v1beta1.ReportResource}
 }
 
 // isUnknownKind reports whether the API server has no such kind.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
@@ -32,7 +32,7 @@ func reportOf(namespace, name, about, manager string, results ...any) *unstructu
 	r := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "openreports.io/v1alpha1", "kind": "Report", "source": "landwaiter", "results": results}}
 	r.SetNamespace(namespace)
 	r.SetName(name)
-	r.SetLabels(map[string]string{v1alpha1.LabelReport: about})
+	r.SetLabels(map[string]string{v1beta1.LabelReport: about})
 	r.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", APIVersion: "openreports.io/v1alpha1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}})
 	return r
 }
@@ -45,11 +45,11 @@ func resultOf(result, message, of string, properties map[string]any) any {
 	return r
 }
 
-func runsAs(image string) map[string]any { return map[string]any{v1alpha1.PropertyImage: image} }
+func runsAs(image string) map[string]any { return map[string]any{v1beta1.PropertyImage: image} }
 
 func deniedAt(image string, last time.Time) map[string]any {
-	return map[string]any{v1alpha1.PropertyImage: image, v1alpha1.PropertyCount: "12", v1alpha1.PropertyFirst: last.Format(time.RFC3339), v1alpha1.PropertyLast: last.Format(time.RFC3339),
-		v1alpha1.PropertyRemediation: "sign it"}
+	return map[string]any{v1beta1.PropertyImage: image, v1beta1.PropertyCount: "12", v1beta1.PropertyFirst: last.Format(time.RFC3339), v1beta1.PropertyLast: last.Format(time.RFC3339),
+		v1beta1.PropertyRemediation: "sign it"}
 }
 
 // reads returns somebody who reads objects, with all rights but to list some kinds.
@@ -57,7 +57,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	require.NoError(t, v1beta1.AddToScheme(scheme))
 	for _, name := range []string{"team", "other"} {
 		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
@@ -72,7 +72,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 				kind = strings.TrimSuffix(gvks[0].Kind, "List")
 			}
 			if slices.Contains(hidden, kind) {
-				return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(strings.ToLower(kind)).GroupResource(), "", nil)
+				return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource(strings.ToLower(kind)).GroupResource(), "", nil)
 			}
 			return c.List(ctx, list, options...)
 		},
@@ -80,7 +80,7 @@ func reads(t *testing.T, hidden []string, objects ...client.Object) *Person {
 }
 
 func gvk(kind string) (g schema.GroupVersionKind) {
-	g.Group, g.Version, g.Kind = v1alpha1.ReportGroup, v1alpha1.ReportVersion, kind
+	g.Group, g.Version, g.Kind = v1beta1.ReportGroup, v1beta1.ReportVersion, kind
 	return g
 }
 
@@ -96,10 +96,10 @@ func one(namespace verify.Namespace) Scope { return Scope{Namespaces: []verify.N
 func TestStatusSaysWhatRunsAndWhatWasDenied(t *testing.T) {
 	yesterday, before := today().Add(-24*time.Hour), today().Add(-8*24*time.Hour)
 	excepted := runsAs("r/excepted")
-	excepted[v1alpha1.PropertyException], excepted[v1alpha1.PropertyExceptionEnds] = "ClusterException move", "2026-12-01T00:00:00Z"
+	excepted[v1beta1.PropertyException], excepted[v1beta1.PropertyExceptionEnds] = "ClusterException move", "2026-12-01T00:00:00Z"
 	p := reads(t, nil,
 		reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf("pass", "", "good", runsAs("r/good")), resultOf("warn", "an exception", "excepted", excepted), resultOf("fail", "no\nsignature\x1b[31m", "bad", runsAs("r/bad"))),
-		reportOf("team", "landwaiter-running-1", "running", "landwaiter", resultOf("skip", "", "", map[string]any{v1alpha1.PropertyLeftOut: "7"})),
+		reportOf("team", "landwaiter-running-1", "running", "landwaiter", resultOf("skip", "", "", map[string]any{v1beta1.PropertyLeftOut: "7"})),
 		reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "older", "", deniedAt("r/older", yesterday.Add(-time.Hour))), resultOf("fail", "late", "shop", deniedAt("r/shop", yesterday)), resultOf("fail", "over", "", deniedAt("r/over", before))),
 		reportOf("other", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "secret", "", deniedAt("r/secret", yesterday))))
 	s := statusOf(t, p, one("team"))
@@ -144,7 +144,7 @@ func TestADenialOfAnImageThatIsAllowedByNowNeedsNoAttention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runs := runsAs(c.image)
 			if !c.since.IsZero() {
-				runs[v1alpha1.PropertySince] = c.since.Format(time.RFC3339)
+				runs[v1beta1.PropertySince] = c.since.Format(time.RFC3339)
 			}
 			s := statusOf(t, reads(t, nil, reportOf("team", "landwaiter-running", "running", "landwaiter", resultOf(c.result, "", "shop", runs)),
 				reportOf("team", "landwaiter-denied", "denied", "landwaiter", resultOf("fail", "nobody signed it", "shop", deniedAt("docker.io/library/shop:1", denied)))), one("team"))
@@ -214,13 +214,13 @@ func TestStatusNamesTheRightsThatAreMissing(t *testing.T) {
 }
 
 func TestStatusListsWhatIsNotReadyNotEffectiveOrExpires(t *testing.T) {
-	conditions := func(ready, effective, expires metav1.ConditionStatus) v1alpha1.Status {
-		return v1alpha1.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: ready, Reason: "R"}, {Type: "Effective", Status: effective, Reason: "E"}, {Type: "ExpiresSoon", Status: expires, Reason: "X"}}}
+	conditions := func(ready, effective, expires metav1.ConditionStatus) v1beta1.Status {
+		return v1beta1.Status{Conditions: []metav1.Condition{{Type: "Ready", Status: ready, Reason: "R"}, {Type: "Effective", Status: effective, Reason: "E"}, {Type: "ExpiresSoon", Status: expires, Reason: "X"}}}
 	}
-	store := func(namespace, name string, s v1alpha1.Status) *v1alpha1.TrustStore {
-		return &v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: v1alpha1.TrustStoreStatus{Status: s}}
+	store := func(namespace, name string, s v1beta1.Status) *v1beta1.TrustStore {
+		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Status: v1beta1.TrustStoreStatus{Status: s}}
 	}
-	mandatory := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1alpha1.ClusterVerificationPolicySpec{Scope: v1alpha1.PolicyScopeMandatory}}
+	mandatory := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mandatory"}, Spec: v1beta1.ClusterVerificationPolicySpec{Scope: v1beta1.PolicyScopeMandatory}}
 	mandatory.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "R"}}
 	s := statusOf(t, reads(t, nil, store("team", "good", conditions("True", "True", "False")), store("team", "idle", conditions("True", "False", "False")),
 		store("team", "ends", conditions("True", "True", "True")), store("team", "broken", conditions("False", "True", "False")), store("other", "theirs", conditions("False", "False", "True")), mandatory), one("team"))

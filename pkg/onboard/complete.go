@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // maxName bounds a Tenant's name, which begins the names of its objects.
@@ -19,12 +19,12 @@ const maxName = 40
 // Complete returns a copy of a Tenant with the defaults of its definition filled in. A
 // Tenant from a file has not been to an API server, so it refuses what that would refuse,
 // and what would be rendered in vain.
-func Complete(tenant *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
+func Complete(tenant *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 	c := tenant.DeepCopy()
-	fillIn(&c.Spec.NamespaceReclaimPolicy, v1alpha1.NamespaceReclaimPolicyRetain)
-	fillIn(&c.Spec.Isolation.PodSecurity, v1alpha1.PodSecurityRestricted)
-	fillIn(&c.Spec.Isolation.Network, v1alpha1.NetworkIsolationDeny)
-	fillIn(&c.Spec.Verification.PolicyLevel, v1alpha1.PolicyLevelNamespace)
+	fillIn(&c.Spec.NamespaceReclaimPolicy, v1beta1.NamespaceReclaimPolicyRetain)
+	fillIn(&c.Spec.Isolation.PodSecurity, v1beta1.PodSecurityRestricted)
+	fillIn(&c.Spec.Isolation.Network, v1beta1.NetworkIsolationDeny)
+	fillIn(&c.Spec.Verification.PolicyLevel, v1beta1.PolicyLevelNamespace)
 	if reconciler := c.Spec.Reconciler; reconciler != nil {
 		fillIn(&reconciler.ClusterRole, RoleReconciler)
 		fillIn(&reconciler.Path, "./")
@@ -39,9 +39,9 @@ func Complete(tenant *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
 			fillIn(&source.Branch, branch)
 		}
 	}
-	for _, check := range []func(*v1alpha1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices, checkForm} {
+	for _, check := range []func(*v1beta1.Tenant) error{checkNames, checkPeople, checkReconciler, checkIsolation, checkChoices, checkForm} {
 		if err := check(c); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", v1alpha1.KindTenant, tenant.Name, err)
+			return nil, fmt.Errorf("%s %s: %w", v1beta1.KindTenant, tenant.Name, err)
 		}
 	}
 	return c, nil
@@ -53,7 +53,7 @@ func fillIn[T ~string](value *T, byDefault T) {
 	}
 }
 
-func checkNames(t *v1alpha1.Tenant) error {
+func checkNames(t *v1beta1.Tenant) error {
 	if len(t.Name) > maxName || !isLabel(t.Name) {
 		return fmt.Errorf("metadata.name: use at most %d lower-case letters, digits and dashes, beginning and ending with a letter or digit", maxName)
 	}
@@ -99,11 +99,11 @@ func systemNamespaces() []string {
 
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
-func checkPeople(t *v1alpha1.Tenant) error {
+func checkPeople(t *v1beta1.Tenant) error {
 	people := t.Spec.Access
 	for _, list := range []struct {
 		field  string
-		people []v1alpha1.TenantSubject
+		people []v1beta1.TenantSubject
 	}{{"admins", people.Admins}, {"developers", people.Developers}, {"viewers", people.Viewers}} {
 		for i, person := range list.people {
 			if err := checkSubject(person); err != nil {
@@ -117,8 +117,8 @@ func checkPeople(t *v1alpha1.Tenant) error {
 	return nil
 }
 
-func checkSubject(person v1alpha1.TenantSubject) error {
-	known := []v1alpha1.SubjectKind{v1alpha1.SubjectUser, v1alpha1.SubjectGroup, v1alpha1.SubjectServiceAccount}
+func checkSubject(person v1beta1.TenantSubject) error {
+	known := []v1beta1.SubjectKind{v1beta1.SubjectUser, v1beta1.SubjectGroup, v1beta1.SubjectServiceAccount}
 	switch {
 	case !slices.Contains(known, person.Kind):
 		return fmt.Errorf("kind %q is unknown; use User, Group or ServiceAccount", person.Kind)
@@ -126,7 +126,7 @@ func checkSubject(person v1alpha1.TenantSubject) error {
 		return fmt.Errorf("name is missing; name the %s", strings.ToLower(string(person.Kind)))
 	case strings.HasPrefix(person.Name, "system:"):
 		return fmt.Errorf("%s: names that begin with system: belong to the system; name users and groups of the team", person.Name)
-	case (person.Kind == v1alpha1.SubjectServiceAccount) != (person.Namespace != ""):
+	case (person.Kind == v1beta1.SubjectServiceAccount) != (person.Namespace != ""):
 		return fmt.Errorf("%s %s: set namespace for a ServiceAccount, and remove it for a User or a Group", person.Kind, person.Name)
 	case person.Namespace != "" && !isLabel(person.Namespace):
 		return fmt.Errorf("namespace %q of ServiceAccount %s is not the name of a namespace", person.Namespace, person.Name)
@@ -134,7 +134,7 @@ func checkSubject(person v1alpha1.TenantSubject) error {
 	return nil
 }
 
-func checkReconciler(t *v1alpha1.Tenant) error {
+func checkReconciler(t *v1beta1.Tenant) error {
 	reconciler := t.Spec.Reconciler
 	if reconciler == nil {
 		return nil
@@ -164,7 +164,7 @@ func checkReconciler(t *v1alpha1.Tenant) error {
 	return nil
 }
 
-func checkIsolation(t *v1alpha1.Tenant) error {
+func checkIsolation(t *v1beta1.Tenant) error {
 	for name, quantity := range t.Spec.Isolation.Quota {
 		if quantity.Sign() < 0 || len(validation.IsQualifiedName(string(name))) > 0 {
 			return fmt.Errorf("spec.isolation.quota: %s: %s is not a limit; name a resource and an amount that is not negative, such as pods: \"50\"", name, quantity.String())
@@ -179,7 +179,7 @@ func checkIsolation(t *v1alpha1.Tenant) error {
 	return nil
 }
 
-func checkChoices(t *v1alpha1.Tenant) error {
+func checkChoices(t *v1beta1.Tenant) error {
 	for _, choice := range []struct {
 		field, value string
 		allowed      []string

@@ -9,70 +9,70 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func TestCompleteFillsInTheDefaultsOfTheDefinition(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "web",
-		Reconciler: &v1alpha1.TenantReconciler{Source: &v1alpha1.TenantSource{URL: "oci://registry.example.com/web"}}}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1beta1.TenantSpec{HomeNamespace: "web",
+		Reconciler: &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "oci://registry.example.com/web"}}}}
 	got, err := Complete(tenant)
 	require.NoError(t, err)
-	require.Equal(t, v1alpha1.TenantSpec{HomeNamespace: "web", NamespaceReclaimPolicy: v1alpha1.NamespaceReclaimPolicyRetain,
-		Reconciler: &v1alpha1.TenantReconciler{ClusterRole: "landwaiter-reconciler", Path: "./",
-			Source: &v1alpha1.TenantSource{URL: "oci://registry.example.com/web", Branch: "latest", Interval: &metav1.Duration{Duration: time.Minute}}},
-		Isolation:    v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityRestricted, Network: v1alpha1.NetworkIsolationDeny},
-		Verification: v1alpha1.TenantVerification{PolicyLevel: v1alpha1.PolicyLevelNamespace},
+	require.Equal(t, v1beta1.TenantSpec{HomeNamespace: "web", NamespaceReclaimPolicy: v1beta1.NamespaceReclaimPolicyRetain,
+		Reconciler: &v1beta1.TenantReconciler{ClusterRole: "landwaiter-reconciler", Path: "./",
+			Source: &v1beta1.TenantSource{URL: "oci://registry.example.com/web", Branch: "latest", Interval: &metav1.Duration{Duration: time.Minute}}},
+		Isolation:    v1beta1.TenantIsolation{PodSecurity: v1beta1.PodSecurityRestricted, Network: v1beta1.NetworkIsolationDeny},
+		Verification: v1beta1.TenantVerification{PolicyLevel: v1beta1.PolicyLevelNamespace},
 	}, got.Spec)
 	require.Empty(t, tenant.Spec.NamespaceReclaimPolicy, "the Tenant given stays as it is")
 }
 
 func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
-	group := func(name string) []v1alpha1.TenantSubject {
-		return []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: name}}
+	group := func(name string) []v1beta1.TenantSubject {
+		return []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: name}}
 	}
-	for want, change := range map[string]func(*v1alpha1.Tenant){
-		"Tenant Web: metadata.name: use at most 40 lower-case letters":                                          func(t *v1alpha1.Tenant) { t.Name = "Web" },
-		"metadata.name: use at most 40":                                                                         func(t *v1alpha1.Tenant) { t.Name = "a12345678901234567890123456789012345678901" },
-		`spec.homeNamespace: "" is not the name of a namespace; use`:                                            func(t *v1alpha1.Tenant) { t.Spec.HomeNamespace = "" },
-		"spec.homeNamespace: landwaiter-system is a namespace of the system; name one of the team":              func(t *v1alpha1.Tenant) { t.Spec.HomeNamespace = "landwaiter-system" },
-		"spec.namespaces[1]: kube-public is a namespace of the system":                                          func(t *v1alpha1.Tenant) { t.Spec.Namespaces = []string{"a", "kube-public"} },
-		`spec.namespaces[0]: "a.b" is not the name of a namespace`:                                              func(t *v1alpha1.Tenant) { t.Spec.Namespaces = []string{"a.b"} },
-		`spec.namespacePrefix: "web" is not a prefix; use 3 to 40 lower-case letters, digits and dashes that`:   func(t *v1alpha1.Tenant) { t.Spec.NamespacePrefix = "web" },
-		`spec.namespacePrefix: "w-" is not a prefix`:                                                            func(t *v1alpha1.Tenant) { t.Spec.NamespacePrefix = "w-" },
-		"spec.namespacePrefix: kube- covers namespaces of the system; choose one of the team":                   func(t *v1alpha1.Tenant) { t.Spec.NamespacePrefix = "kube-" },
-		"spec.namespacePrefix: flux- covers namespaces of the system":                                           func(t *v1alpha1.Tenant) { t.Spec.NamespacePrefix = "flux-" },
-		"spec.access.admins[0]: system:masters: names that begin with system: belong to the system; name users": func(t *v1alpha1.Tenant) { t.Spec.Access.Admins = group("system:masters") },
-		"spec.access.admins[0]: name is missing; name the group":                                                func(t *v1alpha1.Tenant) { t.Spec.Access.Admins = group("") },
-		`spec.access.admins[0]: kind "Robot" is unknown; use User, Group or ServiceAccount`:                     func(t *v1alpha1.Tenant) { t.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: "Robot", Name: "r"}} },
-		"spec.access.viewers[0]: ServiceAccount r: set namespace for a ServiceAccount, and remove it for a User": func(t *v1alpha1.Tenant) {
-			t.Spec.Access.Viewers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectServiceAccount, Name: "r"}}
+	for want, change := range map[string]func(*v1beta1.Tenant){
+		"Tenant Web: metadata.name: use at most 40 lower-case letters":                                          func(t *v1beta1.Tenant) { t.Name = "Web" },
+		"metadata.name: use at most 40":                                                                         func(t *v1beta1.Tenant) { t.Name = "a12345678901234567890123456789012345678901" },
+		`spec.homeNamespace: "" is not the name of a namespace; use`:                                            func(t *v1beta1.Tenant) { t.Spec.HomeNamespace = "" },
+		"spec.homeNamespace: landwaiter-system is a namespace of the system; name one of the team":              func(t *v1beta1.Tenant) { t.Spec.HomeNamespace = "landwaiter-system" },
+		"spec.namespaces[1]: kube-public is a namespace of the system":                                          func(t *v1beta1.Tenant) { t.Spec.Namespaces = []string{"a", "kube-public"} },
+		`spec.namespaces[0]: "a.b" is not the name of a namespace`:                                              func(t *v1beta1.Tenant) { t.Spec.Namespaces = []string{"a.b"} },
+		`spec.namespacePrefix: "web" is not a prefix; use 3 to 40 lower-case letters, digits and dashes that`:   func(t *v1beta1.Tenant) { t.Spec.NamespacePrefix = "web" },
+		`spec.namespacePrefix: "w-" is not a prefix`:                                                            func(t *v1beta1.Tenant) { t.Spec.NamespacePrefix = "w-" },
+		"spec.namespacePrefix: kube- covers namespaces of the system; choose one of the team":                   func(t *v1beta1.Tenant) { t.Spec.NamespacePrefix = "kube-" },
+		"spec.namespacePrefix: flux- covers namespaces of the system":                                           func(t *v1beta1.Tenant) { t.Spec.NamespacePrefix = "flux-" },
+		"spec.access.admins[0]: system:masters: names that begin with system: belong to the system; name users": func(t *v1beta1.Tenant) { t.Spec.Access.Admins = group("system:masters") },
+		"spec.access.admins[0]: name is missing; name the group":                                                func(t *v1beta1.Tenant) { t.Spec.Access.Admins = group("") },
+		`spec.access.admins[0]: kind "Robot" is unknown; use User, Group or ServiceAccount`:                     func(t *v1beta1.Tenant) { t.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: "Robot", Name: "r"}} },
+		"spec.access.viewers[0]: ServiceAccount r: set namespace for a ServiceAccount, and remove it for a User": func(t *v1beta1.Tenant) {
+			t.Spec.Access.Viewers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectServiceAccount, Name: "r"}}
 		},
-		"spec.access.viewers[0]: Group g: set namespace for a ServiceAccount": func(t *v1alpha1.Tenant) {
-			t.Spec.Access.Viewers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "g", Namespace: "x"}}
+		"spec.access.viewers[0]: Group g: set namespace for a ServiceAccount": func(t *v1beta1.Tenant) {
+			t.Spec.Access.Viewers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "g", Namespace: "x"}}
 		},
-		"spec.access: developers and viewers have no rights in home web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1alpha1.Tenant) { t.Spec.Access.Developers = group("devs") },
-		"spec.reconciler.createNamespaces needs spec.namespacePrefix":                 func(t *v1alpha1.Tenant) { t.Spec.Reconciler = &v1alpha1.TenantReconciler{CreateNamespaces: true} },
-		`spec.reconciler.serviceAccount: "a/b" is not a name; use lower-case letters`: func(t *v1alpha1.Tenant) { t.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: "a/b"} },
-		"spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another": func(t *v1alpha1.Tenant) {
-			t.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: "default"}
+		"spec.access: developers and viewers have no rights in home web, and there is no other namespace; list one in spec.namespaces, or set spec.namespacePrefix": func(t *v1beta1.Tenant) { t.Spec.Access.Developers = group("devs") },
+		"spec.reconciler.createNamespaces needs spec.namespacePrefix":                 func(t *v1beta1.Tenant) { t.Spec.Reconciler = &v1beta1.TenantReconciler{CreateNamespaces: true} },
+		`spec.reconciler.serviceAccount: "a/b" is not a name; use lower-case letters`: func(t *v1beta1.Tenant) { t.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: "a/b"} },
+		"spec.reconciler.serviceAccount: pods that name no account run as default and would have its rights; name another": func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: "default"}
 		},
-		`spec.reconciler.variables: "a-b" is not the name of a variable; use letters`: func(t *v1alpha1.Tenant) {
-			t.Spec.Reconciler = &v1alpha1.TenantReconciler{Variables: map[string]v1alpha1.Variable{"a-b": ""}}
+		`spec.reconciler.variables: "a-b" is not the name of a variable; use letters`: func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{Variables: map[string]v1beta1.Variable{"a-b": ""}}
 		},
-		"spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put": func(t *v1alpha1.Tenant) {
-			t.Spec.Reconciler = &v1alpha1.TenantReconciler{Source: &v1alpha1.TenantSource{URL: "https://me:pw@example.com/x"}}
+		"spec.reconciler.source.url: begin the URL with https://, ssh:// or oci://, and put": func(t *v1beta1.Tenant) {
+			t.Spec.Reconciler = &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "https://me:pw@example.com/x"}}
 		},
-		"spec.isolation.quota: pods: -1 is not a limit; name a resource and an amount": func(t *v1alpha1.Tenant) {
+		"spec.isolation.quota: pods: -1 is not a limit; name a resource and an amount": func(t *v1beta1.Tenant) {
 			t.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{"pods": resource.MustParse("-1")}
 		},
-		`spec.isolation.registries[0]: "example.com/web" is not a prefix; write host and path with a slash at the end, such as registry.example.com/web/`: func(t *v1alpha1.Tenant) { t.Spec.Isolation.Registries = []string{"example.com/web"} },
-		`spec.isolation.podSecurity: "Strict" is unknown; use Restricted, Baseline or Privileged`:                                                         func(t *v1alpha1.Tenant) { t.Spec.Isolation.PodSecurity = "Strict" },
-		`spec.isolation.network: "None" is unknown; use Deny or Open`:                                                                                     func(t *v1alpha1.Tenant) { t.Spec.Isolation.Network = "None" },
-		`spec.namespaceReclaimPolicy: "Purge" is unknown; use Retain or DeleteCreated`:                                                                    func(t *v1alpha1.Tenant) { t.Spec.NamespaceReclaimPolicy = "Purge" },
-		`spec.verification.policyLevel: "Team" is unknown; use Namespace, Tenant or Cluster`:                                                              func(t *v1alpha1.Tenant) { t.Spec.Verification.PolicyLevel = "Team" },
+		`spec.isolation.registries[0]: "example.com/web" is not a prefix; write host and path with a slash at the end, such as registry.example.com/web/`: func(t *v1beta1.Tenant) { t.Spec.Isolation.Registries = []string{"example.com/web"} },
+		`spec.isolation.podSecurity: "Strict" is unknown; use Restricted, Baseline or Privileged`:                                                         func(t *v1beta1.Tenant) { t.Spec.Isolation.PodSecurity = "Strict" },
+		`spec.isolation.network: "None" is unknown; use Deny or Open`:                                                                                     func(t *v1beta1.Tenant) { t.Spec.Isolation.Network = "None" },
+		`spec.namespaceReclaimPolicy: "Purge" is unknown; use Retain or DeleteCreated`:                                                                    func(t *v1beta1.Tenant) { t.Spec.NamespaceReclaimPolicy = "Purge" },
+		`spec.verification.policyLevel: "Team" is unknown; use Namespace, Tenant or Cluster`:                                                              func(t *v1beta1.Tenant) { t.Spec.Verification.PolicyLevel = "Team" },
 	} {
 		t.Run(want, func(t *testing.T) {
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "web"}}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1beta1.TenantSpec{HomeNamespace: "web"}}
 			change(tenant)
 			objects, err := Objects(tenant, Options{})
 			require.ErrorContains(t, err, want)
@@ -82,8 +82,8 @@ func TestRefusesTenantsThatCannotBeWithFieldAndFix(t *testing.T) {
 }
 
 func TestATenantWithAPrefixMayHaveDevelopersBeforeItHasNamespaces(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "web", NamespacePrefix: "web-",
-		Access: v1alpha1.TenantAccess{Developers: []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "devs"}}}}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: v1beta1.TenantSpec{HomeNamespace: "web", NamespacePrefix: "web-",
+		Access: v1beta1.TenantAccess{Developers: []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "devs"}}}}}
 	_, err := Objects(tenant, Options{Members: []string{"web"}})
 	require.NoError(t, err)
 }

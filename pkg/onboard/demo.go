@@ -3,14 +3,14 @@ package onboard
 import (
 	"fmt"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // LabelDemo is the label by which flux-multitenant-demo finds a tenant's namespace. Its
 // value need not be unique, nor the name of a Tenant.
 const LabelDemo = "flux-multitenant-demo.ringerc.github.com/tenant-name"
 
-// Values of the annotation [v1alpha1.AnnotationForm].
+// Values of the annotation [v1beta1.AnnotationForm].
 const (
 	// FormDemo names objects as ctrl.py of flux-multitenant-demo does, with the source in
 	// home.
@@ -33,24 +33,24 @@ const (
 )
 
 // DemoVariables returns the content of the demo's ConfigMap.
-func DemoVariables(tenant string) map[string]v1alpha1.Variable {
-	return map[string]v1alpha1.Variable{"PER_TENANT_SUBST": v1alpha1.Variable(fmt.Sprintf("This tenant name is %q", tenant))}
+func DemoVariables(tenant string) map[string]v1beta1.Variable {
+	return map[string]v1beta1.Variable{"PER_TENANT_SUBST": v1beta1.Variable(fmt.Sprintf("This tenant name is %q", tenant))}
 }
 
 // isDemo reports whether a Tenant's objects have the names of the demo.
-func isDemo(tenant *v1alpha1.Tenant) bool { return tenant.Annotations[v1alpha1.AnnotationForm] != "" }
+func isDemo(tenant *v1beta1.Tenant) bool { return tenant.Annotations[v1beta1.AnnotationForm] != "" }
 
 // checkForm refuses a form that nobody knows, and one without what it applies.
-func checkForm(t *v1alpha1.Tenant) error {
-	form := t.Annotations[v1alpha1.AnnotationForm]
+func checkForm(t *v1beta1.Tenant) error {
+	form := t.Annotations[v1beta1.AnnotationForm]
 	reconciler := t.Spec.Reconciler
 	switch {
 	case form == "":
 		return nil
 	case form != FormDemo && form != FormDemoShared:
-		return fmt.Errorf("metadata.annotations: %s is %q; use %s or %s, or leave it out", v1alpha1.AnnotationForm, form, FormDemo, FormDemoShared)
+		return fmt.Errorf("metadata.annotations: %s is %q; use %s or %s, or leave it out", v1beta1.AnnotationForm, form, FormDemo, FormDemoShared)
 	case reconciler == nil:
-		return fmt.Errorf("metadata.annotations: %s needs spec.reconciler: the demo's Kustomization acts as its account", v1alpha1.AnnotationForm)
+		return fmt.Errorf("metadata.annotations: %s needs spec.reconciler: the demo's Kustomization acts as its account", v1beta1.AnnotationForm)
 	case form == FormDemo && (reconciler.Source == nil || isArtifact(reconciler.Source)):
 		return fmt.Errorf("spec.reconciler.source: the form %s needs the URL of a Git repository, which Flux then fetches for this Tenant alone", form)
 	case form == FormDemoShared && reconciler.Source != nil:
@@ -72,7 +72,7 @@ func (r *rendering) bindingName() string {
 // team's.
 func (r *rendering) demo() {
 	sourceRef := map[string]any{"kind": "GitRepository", "name": DemoSource}
-	if r.Annotations[v1alpha1.AnnotationForm] == FormDemoShared {
+	if r.Annotations[v1beta1.AnnotationForm] == FormDemoShared {
 		sourceRef["namespace"] = DemoNamespace
 	} else {
 		r.source(DemoSource, r.Spec.Reconciler.Source)

@@ -6,16 +6,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // demoTenant is what `tenant add --tenant-namespace foo --tenant-name sometenant` asks for.
-func demoTenant(form string) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "foo",
-		Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "foo", Path: DemoPath, Variables: DemoVariables("sometenant")}}}
-	tenant.Name, tenant.Annotations = "sometenant", map[string]string{v1alpha1.AnnotationForm: form}
+func demoTenant(form string) *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "foo",
+		Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "foo", Path: DemoPath, Variables: DemoVariables("sometenant")}}}
+	tenant.Name, tenant.Annotations = "sometenant", map[string]string{v1beta1.AnnotationForm: form}
 	if form == FormDemo {
-		tenant.Spec.Reconciler.Source = &v1alpha1.TenantSource{URL: "https://github.com/example/demo"}
+		tenant.Spec.Reconciler.Source = &v1beta1.TenantSource{URL: "https://github.com/example/demo"}
 	}
 	return tenant
 }
@@ -60,14 +60,14 @@ func TestTheDemoHasTheObjectsAndNamesOfItsScript(t *testing.T) {
 
 func TestAFormWithoutWhatItAppliesIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*v1alpha1.Tenant)
+		change func(*v1beta1.Tenant)
 		says   string
 	}{
-		"a form that nobody knows":      {func(t *v1alpha1.Tenant) { t.Annotations[v1alpha1.AnnotationForm] = "x" }, `landwaiter.dev/form is "x"; use flux-multitenant-demo or flux-multitenant-demo-shared-source`},
-		"no account":                    {func(t *v1alpha1.Tenant) { t.Spec.Reconciler = nil }, "needs spec.reconciler"},
-		"no source":                     {func(t *v1alpha1.Tenant) { t.Spec.Reconciler.Source = nil }, "spec.reconciler.source: the form flux-multitenant-demo needs the URL"},
-		"an artifact":                   {func(t *v1alpha1.Tenant) { t.Spec.Reconciler.Source.URL = "oci://example.com/x" }, "needs the URL of a Git repository"},
-		"a source next to a shared one": {func(t *v1alpha1.Tenant) { t.Annotations[v1alpha1.AnnotationForm] = FormDemoShared }, "uses GitRepository flux-system/default; leave out the source"},
+		"a form that nobody knows":      {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = "x" }, `landwaiter.dev/form is "x"; use flux-multitenant-demo or flux-multitenant-demo-shared-source`},
+		"no account":                    {func(t *v1beta1.Tenant) { t.Spec.Reconciler = nil }, "needs spec.reconciler"},
+		"no source":                     {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source = nil }, "spec.reconciler.source: the form flux-multitenant-demo needs the URL"},
+		"an artifact":                   {func(t *v1beta1.Tenant) { t.Spec.Reconciler.Source.URL = "oci://example.com/x" }, "needs the URL of a Git repository"},
+		"a source next to a shared one": {func(t *v1beta1.Tenant) { t.Annotations[v1beta1.AnnotationForm] = FormDemoShared }, "uses GitRepository flux-system/default; leave out the source"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := demoTenant(FormDemo)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // fluxRole is the role that Flux's own command binds. Bound in a namespace, it lets the
@@ -27,7 +27,7 @@ type FluxOptions struct {
 // Flux returns the bytes of
 // `flux create tenant NAME --with-namespace=… --export` for home and the listed
 // namespaces. The role is cluster-admin unless the Tenant names another.
-func Flux(tenant *v1alpha1.Tenant, o FluxOptions) ([]byte, error) {
+func Flux(tenant *v1beta1.Tenant, o FluxOptions) ([]byte, error) {
 	if _, err := Complete(tenant); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func Flux(tenant *v1alpha1.Tenant, o FluxOptions) ([]byte, error) {
 		}
 	}
 	labels := texts(o.Labels)
-	labels[v1alpha1.LabelFluxTenant] = tenant.Name
+	labels[v1beta1.LabelFluxTenant] = tenant.Name
 	var text bytes.Buffer
 	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	for _, namespace := range append([]string{tenant.Spec.HomeNamespace}, others...) {

@@ -6,12 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Manifest returns a Tenant as a person would write it: its name, its form if it has one,
 // and its spec without what is empty.
-func Manifest(tenant *v1alpha1.Tenant) (*unstructured.Unstructured, error) {
+func Manifest(tenant *v1beta1.Tenant) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tenant)
 	if err != nil {
 		return nil, fmt.Errorf("convert Tenant %s: %w", tenant.Name, err)
@@ -23,9 +23,9 @@ func Manifest(tenant *v1alpha1.Tenant) (*unstructured.Unstructured, error) {
 		}
 	}
 	metadata := map[string]any{"name": tenant.Name}
-	if form := tenant.Annotations[v1alpha1.AnnotationForm]; form != "" {
-		metadata["annotations"] = map[string]any{v1alpha1.AnnotationForm: form}
+	if form := tenant.Annotations[v1beta1.AnnotationForm]; form != "" {
+		metadata["annotations"] = map[string]any{v1beta1.AnnotationForm: form}
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant, "metadata": metadata, "spec": spec}}, nil
+		"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": metadata, "spec": spec}}, nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Names of the mutation objects that serve every namespace without Stores of its own.
@@ -56,22 +56,22 @@ func (m Mutation) base(match map[string]any) []*unstructured.Unstructured {
 
 // Tenant returns the Provider and the Assigns that pin tags with the Stores of a Tenant's
 // home, in the namespaces given: nothing if there are none.
-func (m Mutation) Tenant(tenant *v1alpha1.Tenant, namespaces []string) []*unstructured.Unstructured {
+func (m Mutation) Tenant(tenant *v1beta1.Tenant, namespaces []string) []*unstructured.Unstructured {
 	return m.scoped(tenant, tenantMutation+tenant.Name, tenant.Spec.HomeNamespace, namespaces)
 }
 
 // Namespace returns the Provider and the Assigns that pin tags with the Stores of one
 // namespace of a Tenant. The dot, which no Tenant's name has, keeps the name apart from
 // those of other Tenants.
-func (m Mutation) Namespace(tenant *v1alpha1.Tenant, namespace string) []*unstructured.Unstructured {
+func (m Mutation) Namespace(tenant *v1beta1.Tenant, namespace string) []*unstructured.Unstructured {
 	return m.scoped(tenant, tenantMutation+tenant.Name+"."+namespace, namespace, []string{namespace})
 }
 
-func (m Mutation) scoped(tenant *v1alpha1.Tenant, name, asks string, namespaces []string) []*unstructured.Unstructured {
+func (m Mutation) scoped(tenant *v1beta1.Tenant, name, asks string, namespaces []string) []*unstructured.Unstructured {
 	if len(namespaces) == 0 {
 		return nil
 	}
-	labels := map[string]string{v1alpha1.LabelTenant: tenant.Name, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
+	labels := map[string]string{v1beta1.LabelTenant: tenant.Name, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
 	provider := m.provider(shortened(name, maxProvider), "/v1/namespaces/"+asks+"/mutate", labels)
 	return append([]*unstructured.Unstructured{provider}, m.assigns(shortened(name, maxPrefix), provider.GetName(), map[string]any{"namespaces": list(sorted(namespaces))}, labels)...)
 }

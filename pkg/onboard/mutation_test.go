@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func TestMutationObjectsAreThoseOfTheGoldenFile(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAnEmptyListNeverMeansEveryNamespace(t *testing.T) {
 func TestNamesOfMutationObjectsAreOneTenantsAlone(t *testing.T) {
 	names := map[string]bool{}
 	for _, tenant := range []string{"a", "a-b", "a-b-c"} {
-		one := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: tenant}}
+		one := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: tenant}}
 		one.Name = tenant
 		objects := Mutation{}.Tenant(one, []string{tenant})
 		for _, namespace := range []string{"b", "b-c", "c"} {
@@ -53,7 +53,7 @@ func TestNamesOfMutationObjectsAreOneTenantsAlone(t *testing.T) {
 func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
 	names := map[string]bool{}
 	for _, last := range []string{"a", "b"} {
-		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "home"}}
+		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 		tenant.Name = strings.Repeat("x", 39) + last
 		for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, strings.Repeat("n", 63))...) {
 			require.LessOrEqual(t, len(object.GetName()), 63)
@@ -66,7 +66,7 @@ func TestNamesOfMutationObjectsAreShortAndStillDiffer(t *testing.T) {
 
 // The operator's fence compares the name of a Provider with the namespace that it asks.
 func TestAProvidersNameSaysWhichNamespaceItAsks(t *testing.T) {
-	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "home"}}
+	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 	tenant.Name = "iris-green"
 	namespace := "iris-green-" + strings.Repeat("x", 23)
 	for _, object := range append(Mutation{}.Tenant(tenant, []string{"home"}), Mutation{}.Namespace(tenant, namespace)...) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 const (
@@ -50,7 +50,7 @@ func (r *rendering) meta(namespace, name string) metav1.ObjectMeta {
 func (r *rendering) namespace(name string) {
 	level := strings.ToLower(string(r.Spec.Isolation.PodSecurity))
 	labels := r.labels(map[string]string{
-		v1alpha1.LabelFluxTenant:        r.Name,
+		v1beta1.LabelFluxTenant:         r.Name,
 		podSecurity + "enforce":         level,
 		podSecurity + "enforce-version": "latest",
 		podSecurity + "warn":            level,
@@ -68,7 +68,7 @@ func (r *rendering) namespace(name string) {
 // networkPolicies denies all traffic, then allows DNS and traffic within the team. A home
 // that has other members has no pods, so it gets the deny alone.
 func (r *rendering) networkPolicies(namespace string) {
-	if r.Spec.Isolation.Network != v1alpha1.NetworkIsolationDeny {
+	if r.Spec.Isolation.Network != v1beta1.NetworkIsolationDeny {
 		return
 	}
 	both := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
@@ -84,7 +84,7 @@ func (r *rendering) networkPolicies(namespace string) {
 			Ports: []networkingv1.NetworkPolicyPort{{Protocol: &udp, Port: &port}, {Protocol: &tcp, Port: &port}},
 		}},
 	})
-	team := namespacesLabelled(v1alpha1.LabelTenant, r.Name)
+	team := namespacesLabelled(v1beta1.LabelTenant, r.Name)
 	r.networkPolicy(namespace, "allow-same-tenant", networkingv1.NetworkPolicySpec{
 		PolicyTypes: both,
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: team}},
@@ -118,9 +118,9 @@ func (r *rendering) quota(namespace string) {
 
 // CountedResources returns the names by which ResourceQuotas count Landwaiter's resources.
 func CountedResources() (names []corev1.ResourceName) {
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced {
-			names = append(names, corev1.ResourceName("count/"+kind.Plural+"."+v1alpha1.Group))
+			names = append(names, corev1.ResourceName("count/"+kind.Plural+"."+v1beta1.Group))
 		}
 	}
 	return names
@@ -161,9 +161,9 @@ func (r *rendering) registries() {
 			"enforcementAction": "deny",
 			"match": map[string]any{
 				"kinds":             []any{map[string]any{"apiGroups": []any{""}, "kinds": []any{"Pod"}}},
-				"namespaceSelector": map[string]any{"matchLabels": map[string]any{v1alpha1.LabelTenant: r.Name}},
+				"namespaceSelector": map[string]any{"matchLabels": map[string]any{v1beta1.LabelTenant: r.Name}},
 			},
-			"parameters": map[string]any{"prefixes": list(r.Spec.Isolation.Registries), "tenantLabel": v1alpha1.LabelTenant},
+			"parameters": map[string]any{"prefixes": list(r.Spec.Isolation.Registries), "tenantLabel": v1beta1.LabelTenant},
 		},
 	}})
 }

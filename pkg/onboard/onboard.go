@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Names of objects that are the same for every Tenant.
@@ -40,7 +40,7 @@ const (
 
 // LabelHome marks a home that keeps no workloads, because its Tenant has other namespaces
 // for them. A guardrail refuses pods there.
-const LabelHome = v1alpha1.Group + "/home"
+const LabelHome = v1beta1.Group + "/home"
 
 // Options are what a Tenant's objects depend on besides the Tenant. The zero value
 // renders what needs no other product than Kubernetes, and Flux where the Tenant has a
@@ -66,7 +66,7 @@ type Options struct {
 // Objects returns everything that a Tenant stands for, in the order in which to apply it:
 // namespaces, what restricts them, what gives rights in them, and last what makes Flux
 // act. The error names the Tenant, the field and the fix.
-func Objects(tenant *v1alpha1.Tenant, o Options) ([]*unstructured.Unstructured, error) {
+func Objects(tenant *v1beta1.Tenant, o Options) ([]*unstructured.Unstructured, error) {
 	complete, err := Complete(tenant)
 	if err != nil {
 		return nil, err
@@ -96,14 +96,14 @@ func Objects(tenant *v1alpha1.Tenant, o Options) ([]*unstructured.Unstructured, 
 
 // rendering collects the objects of one Tenant.
 type rendering struct {
-	*v1alpha1.Tenant
+	*v1beta1.Tenant
 	landwaiter types.NamespacedName
 	members    []string // home first, then by name
 	objects    []*unstructured.Unstructured
 	err        error
 }
 
-func newRendering(tenant *v1alpha1.Tenant, o Options) *rendering {
+func newRendering(tenant *v1beta1.Tenant, o Options) *rendering {
 	r := &rendering{Tenant: tenant, landwaiter: o.Landwaiter, members: Members(tenant, o.Members)}
 	if r.landwaiter == (types.NamespacedName{}) {
 		r.landwaiter = types.NamespacedName{Namespace: "landwaiter-system", Name: "landwaiter"}
@@ -113,7 +113,7 @@ func newRendering(tenant *v1alpha1.Tenant, o Options) *rendering {
 
 // Members returns home, then the other namespaces by name: those given, or those that the
 // Tenant lists if nil is given.
-func Members(tenant *v1alpha1.Tenant, members []string) []string {
+func Members(tenant *v1beta1.Tenant, members []string) []string {
 	if members == nil {
 		members = tenant.Spec.Namespaces
 	}
@@ -122,12 +122,12 @@ func Members(tenant *v1alpha1.Tenant, members []string) []string {
 }
 
 // alone reports whether home is the only namespace that the Tenant can have.
-func alone(tenant *v1alpha1.Tenant) bool {
+func alone(tenant *v1beta1.Tenant) bool {
 	return tenant.Spec.NamespacePrefix == "" && len(Members(tenant, nil)) == 1
 }
 
 // account of a Tenant: the one named, or one of the Tenant's name.
-func accountName(tenant *v1alpha1.Tenant) string {
+func accountName(tenant *v1beta1.Tenant) string {
 	if named := tenant.Spec.Reconciler.ServiceAccount; named != "" {
 		return named
 	}
@@ -136,18 +136,18 @@ func accountName(tenant *v1alpha1.Tenant) string {
 
 // labels of a Tenant's objects, with those of others added.
 func (r *rendering) labels(others map[string]string) map[string]string {
-	labels := map[string]string{v1alpha1.LabelTenant: r.Name}
+	labels := map[string]string{v1beta1.LabelTenant: r.Name}
 	maps.Copy(labels, others)
 	return labels
 }
 
 // owned are the labels of objects that the team must not change.
 func (r *rendering) owned() map[string]string {
-	return r.labels(map[string]string{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform})
+	return r.labels(map[string]string{v1beta1.LabelOwner: v1beta1.OwnerPlatform})
 }
 
 // Account returns the name of a Tenant's account in home, "" if it has none.
-func Account(tenant *v1alpha1.Tenant) string {
+func Account(tenant *v1beta1.Tenant) string {
 	if tenant.Spec.Reconciler == nil {
 		return ""
 	}

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // everything renders all that a Tenant can stand for.
 func everything() Options { return Options{NamespaceMaker: true, Constraints: true} }
 
-func readTenant(t *testing.T, name string) *v1alpha1.Tenant {
+func readTenant(t *testing.T, name string) *v1beta1.Tenant {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".tenant.yaml"))
 	require.NoError(t, err)
-	tenant := &v1alpha1.Tenant{}
+	tenant := &v1beta1.Tenant{}
 	require.NoError(t, yaml.UnmarshalStrict(text, tenant))
 	return tenant
 }
@@ -72,7 +72,7 @@ func find(t *testing.T, objects []*unstructured.Unstructured, id string) *unstru
 	return nil
 }
 
-func render(t *testing.T, tenant *v1alpha1.Tenant, o Options) []*unstructured.Unstructured {
+func render(t *testing.T, tenant *v1beta1.Tenant, o Options) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := Objects(tenant, o)
 	require.NoError(t, err)
@@ -101,9 +101,9 @@ func TestRenderingTwiceGivesTheSameAndChangesNothing(t *testing.T) {
 func TestEveryObjectNamesItsTenantAndIsThePlatforms(t *testing.T) {
 	for _, object := range render(t, readTenant(t, "prefix"), everything()) {
 		labels := object.GetLabels()
-		require.Equal(t, "iris-green", labels[v1alpha1.LabelTenant], object.GetName())
+		require.Equal(t, "iris-green", labels[v1beta1.LabelTenant], object.GetName())
 		if object.GetKind() != "Namespace" {
-			require.Equal(t, v1alpha1.OwnerPlatform, labels[v1alpha1.LabelOwner], object.GetName())
+			require.Equal(t, v1beta1.OwnerPlatform, labels[v1beta1.LabelOwner], object.GetName())
 		}
 		require.NotContains(t, object.Object, "status")
 		require.NotContains(t, object.Object["metadata"], "creationTimestamp")
@@ -164,7 +164,7 @@ func TestEveryNamespaceLimitsHowManyResourcesATeamHas(t *testing.T) {
 		hard, _, err := unstructured.NestedStringMap(quota.Object, "spec", "hard")
 		require.NoError(t, err)
 		require.Equal(t, verifiers, hard["count/verifiers.landwaiter.dev"], namespace)
-		for _, kind := range v1alpha1.Kinds() {
+		for _, kind := range v1beta1.Kinds() {
 			limit, ok := hard["count/"+kind.Plural+".landwaiter.dev"]
 			require.Equal(t, kind.Namespaced, ok, "%s in %s", kind.Plural, namespace)
 			require.True(t, !ok || kind.Plural == "verifiers" || limit == "64", "%s in %s: %s", kind.Plural, namespace, limit)

@@ -7,14 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Pinning says what holds for the tags of images in one namespace.
 type Pinning struct {
 	Namespace string
 	// Tenant that has the namespace, nil if none does.
-	Tenant *v1alpha1.Tenant
+	Tenant *v1beta1.Tenant
 	// Pin says whether tags are pinned, as Snapshot.Tags tells.
 	Pin bool
 	// Stores says whether the namespace has Stores of its own.
@@ -33,7 +33,7 @@ type Plan struct {
 
 // set is one Provider with its Assigns, and the namespaces that they serve.
 type set struct {
-	tenant     *v1alpha1.Tenant
+	tenant     *v1beta1.Tenant
 	namespace  string // with the Stores; home, or one member
 	namespaces []string
 }
@@ -87,7 +87,7 @@ func (m Mutation) Plan(namespaces []Pinning, byDefault bool, exempt []string, li
 func sets(namespaces []Pinning, exempt []string) []set {
 	homes := map[string]bool{}
 	for _, n := range namespaces {
-		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.HomeNamespace && n.Tenant.Spec.Verification.PolicyLevel != v1alpha1.PolicyLevelCluster {
+		if n.Tenant != nil && n.Stores && n.Namespace == n.Tenant.Spec.HomeNamespace && n.Tenant.Spec.Verification.PolicyLevel != v1beta1.PolicyLevelCluster {
 			homes[n.Namespace] = true
 		}
 	}
@@ -99,7 +99,7 @@ func sets(namespaces []Pinning, exempt []string) []set {
 		home, decides := n.Tenant.Spec.HomeNamespace, n.Tenant.Spec.Verification.PolicyLevel
 		source := ""
 		switch {
-		case n.Stores && n.Namespace != home && (decides == "" || decides == v1alpha1.PolicyLevelNamespace):
+		case n.Stores && n.Namespace != home && (decides == "" || decides == v1beta1.PolicyLevelNamespace):
 			source = n.Namespace
 		case homes[home]:
 			source = home

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // asks returns which path Gatekeeper asks for the tags of a namespace, "" if it asks
@@ -49,7 +49,7 @@ func asks(t *testing.T, objects []*unstructured.Unstructured, namespace string) 
 func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 	const base, home, own = "/v1/mutate", "/v1/namespaces/home/mutate", "/v1/namespaces/web/mutate"
 	for name, c := range map[string]struct {
-		policyLevel        v1alpha1.PolicyLevel
+		policyLevel        v1beta1.PolicyLevel
 		homeStores, stores bool // of home, and of the member web
 		pin, byDefault     bool
 		web, unknown       string
@@ -58,9 +58,9 @@ func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 		"pinned, Stores in home":                                    {pin: true, homeStores: true, web: home},
 		"pinned, Stores in home and of its own":                     {pin: true, homeStores: true, stores: true, web: own},
 		"pinned, Stores of its own alone":                           {pin: true, stores: true, web: own},
-		"the Tenant decides: its own Stores do not count":           {policyLevel: v1alpha1.PolicyLevelTenant, pin: true, homeStores: true, stores: true, web: home},
-		"the Tenant policyLevel, and has none":                      {policyLevel: v1alpha1.PolicyLevelTenant, pin: true, stores: true, web: base},
-		"the cluster decides: no Stores of the team count":          {policyLevel: v1alpha1.PolicyLevelCluster, pin: true, homeStores: true, stores: true, web: base},
+		"the Tenant decides: its own Stores do not count":           {policyLevel: v1beta1.PolicyLevelTenant, pin: true, homeStores: true, stores: true, web: home},
+		"the Tenant policyLevel, and has none":                      {policyLevel: v1beta1.PolicyLevelTenant, pin: true, stores: true, web: base},
+		"the cluster decides: no Stores of the team count":          {policyLevel: v1beta1.PolicyLevelCluster, pin: true, homeStores: true, stores: true, web: base},
 		"left, whatever Stores there are":                           {homeStores: true, stores: true},
 		"left, where the cluster pins by default":                   {byDefault: true, unknown: base},
 		"pinned as by default, Stores in home":                      {byDefault: true, pin: true, homeStores: true, web: home, unknown: base},
@@ -68,7 +68,7 @@ func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 		"pinned, and the cluster leaves what is not known as it is": {pin: true, web: base},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "home", Verification: v1alpha1.TenantVerification{PolicyLevel: c.policyLevel}}}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1beta1.TenantSpec{HomeNamespace: "home", Verification: v1beta1.TenantVerification{PolicyLevel: c.policyLevel}}}
 			plan := Mutation{}.Plan([]Pinning{
 				{Namespace: "home", Tenant: tenant, Pin: c.pin, Stores: c.homeStores},
 				{Namespace: "web", Tenant: tenant, Pin: c.pin, Stores: c.stores},
@@ -87,7 +87,7 @@ func TestEachNamespaceIsPinnedWithTheStoresThatCount(t *testing.T) {
 func TestPastTheLimitTheClustersStoresPinAndThePlanSaysSo(t *testing.T) {
 	var namespaces []Pinning
 	for i, name := range []string{"young", "old", "older"} {
-		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(1000-i), 0))}, Spec: v1alpha1.TenantSpec{HomeNamespace: name}}
+		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(1000-i), 0))}, Spec: v1beta1.TenantSpec{HomeNamespace: name}}
 		namespaces = append(namespaces, Pinning{Namespace: name, Tenant: tenant, Pin: true, Stores: true})
 	}
 	for _, byDefault := range []bool{false, true} {
@@ -100,7 +100,7 @@ func TestPastTheLimitTheClustersStoresPinAndThePlanSaysSo(t *testing.T) {
 }
 
 func TestProvidersAreAppliedBeforeWhatNamesThemAndTheBaseLast(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "home"}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "t"}, Spec: v1beta1.TenantSpec{HomeNamespace: "home"}}
 	objects := Mutation{}.Plan([]Pinning{{Namespace: "home", Tenant: tenant, Pin: true, Stores: true}, {Namespace: "x", Pin: true}}, false, nil, 1).Objects
 	require.Equal(t, []string{"Provider/landwaiter-tenant-t", "Provider/landwaiter-mutate",
 		"Assign/landwaiter-tenant-t-pods-containers", "Assign/landwaiter-tenant-t-pods-initcontainers", "Assign/landwaiter-tenant-t-pods-ephemeralcontainers",
@@ -110,7 +110,7 @@ func TestProvidersAreAppliedBeforeWhatNamesThemAndTheBaseLast(t *testing.T) {
 func TestAPlanDoesNotDependOnTheOrderOfItsNamespaces(t *testing.T) {
 	var namespaces []Pinning
 	for _, name := range []string{"c", "a", "b"} {
-		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: name}}
+		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: name}}
 		namespaces = append(namespaces, Pinning{Namespace: name, Tenant: tenant, Pin: true, Stores: true}, Pinning{Namespace: name + "-web", Tenant: tenant, Pin: true})
 	}
 	first := Mutation{}.Plan(namespaces, true, []string{"kube-system"}, 2)
@@ -121,7 +121,7 @@ func TestAPlanDoesNotDependOnTheOrderOfItsNamespaces(t *testing.T) {
 func TestATeamWithManyStoresLeavesOthersTheirPlaces(t *testing.T) {
 	var namespaces []Pinning
 	team := func(year int, name string, members ...string) {
-		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: name}}
+		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: name}}
 		tenant.Name, tenant.CreationTimestamp = name, metav1.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 		for _, namespace := range append(members, name) {
 			namespaces = append(namespaces, Pinning{Namespace: namespace, Tenant: tenant, Pin: true, Stores: true})

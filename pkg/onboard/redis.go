@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // redisReads are the commands of a reader of verdicts: none lists keys, because SCAN
@@ -18,7 +18,7 @@ const redisReads = "+get +strlen +ttl +exists +ping +hello +auth +select"
 //
 // Keys are landwaiter:NAMESPACE:…, and no namespace has a colon in its name, so a pattern
 // that has a colon behind the name reaches no other namespace.
-func RedisACL(tenant *v1alpha1.Tenant, members []string) []string {
+func RedisACL(tenant *v1beta1.Tenant, members []string) []string {
 	user := tenant.Name
 	if slices.Contains([]string{"default", "landwaiter"}, user) {
 		// Those users exist, and one of them is Landwaiter's own. No Tenant's name has an

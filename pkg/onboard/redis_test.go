@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func TestRedisRulesNameEachNamespaceOfATenant(t *testing.T) {
@@ -26,8 +26,8 @@ func TestRedisRulesNameEachNamespaceOfATenant(t *testing.T) {
 			want: "ACL SETUSER tenant_default reset on >PASSWORD ~landwaiter:iris-green:*" + reads},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: c.tenant},
-				Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green", Namespaces: []string{"greenhouse"}, NamespacePrefix: "iris-green-"}}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: c.tenant},
+				Spec: v1beta1.TenantSpec{HomeNamespace: "iris-green", Namespaces: []string{"greenhouse"}, NamespacePrefix: "iris-green-"}}
 			require.Equal(t, []string{c.want}, RedisACL(tenant, c.members))
 		})
 	}
@@ -36,7 +36,7 @@ func TestRedisRulesNameEachNamespaceOfATenant(t *testing.T) {
 func TestNoTwoTenantsShareAUserInRedis(t *testing.T) {
 	users := map[string]string{"default": "the default user", "landwaiter": "Landwaiter's own"}
 	for _, name := range []string{"default", "landwaiter", "tenant-default", "tenant-landwaiter", "iris-green"} {
-		tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green"}}
+		tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris-green"}}
 		user := strings.Fields(RedisACL(tenant, nil)[0])[2]
 		require.NotContains(t, users, user, "%s is also %s", name, users[user])
 		users[user] = name

@@ -5,7 +5,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // account of the team's Git repository. It lives in home, because whoever may edit a
@@ -62,11 +62,11 @@ func clusterRole(name string) rbacv1.RoleRef {
 }
 
 // subjects has the API group that an API server would default.
-func subjects(people []v1alpha1.TenantSubject) []rbacv1.Subject {
+func subjects(people []v1beta1.TenantSubject) []rbacv1.Subject {
 	made := make([]rbacv1.Subject, len(people))
 	for i, person := range people {
 		made[i] = rbacv1.Subject{Kind: string(person.Kind), Name: person.Name, Namespace: person.Namespace}
-		if person.Kind != v1alpha1.SubjectServiceAccount {
+		if person.Kind != v1beta1.SubjectServiceAccount {
 			made[i].APIGroup = rbacv1.GroupName
 		}
 	}

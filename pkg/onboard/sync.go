@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // API groups and kinds of Flux. Its types are not imported: they would bring all of Flux.
@@ -51,7 +51,7 @@ func (r *rendering) sync() {
 }
 
 // source renders where Flux fetches from, and returns its kind.
-func (r *rendering) source(name string, source *v1alpha1.TenantSource) string {
+func (r *rendering) source(name string, source *v1beta1.TenantSource) string {
 	spec := map[string]any{"interval": short(source.Interval.Duration), "timeout": fetchTimeout, "url": source.URL}
 	if source.SecretRef != nil {
 		spec["secretRef"] = map[string]any{"name": source.SecretRef.Name}
@@ -79,7 +79,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-func isArtifact(source *v1alpha1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }
+func isArtifact(source *v1beta1.TenantSource) bool { return strings.HasPrefix(source.URL, "oci://") }
 
 func (r *rendering) flux(version, kind, name string, spec map[string]any) {
 	r.objects = append(r.objects, &unstructured.Unstructured{Object: map[string]any{
@@ -93,5 +93,5 @@ func (r *rendering) flux(version, kind, name string, spec map[string]any) {
 // whatever team the file names, the namespace is this Tenant's.
 func (r *rendering) forceLabels() string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: any\n  labels:\n    %s: %q\n    %s: %q\n",
-		v1alpha1.LabelTenant, r.Name, v1alpha1.LabelFluxTenant, r.Name)
+		v1beta1.LabelTenant, r.Name, v1beta1.LabelFluxTenant, r.Name)
 }

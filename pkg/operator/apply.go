@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // Refusals returns why a Tenant could not be applied as it is, without changing anything:
 // namespaces that are reserved, ending, somebody else's, or nobody's.
-func (e *Engine) Refusals(ctx context.Context, tenant *v1alpha1.Tenant) ([]Problem, error) {
+func (e *Engine) Refusals(ctx context.Context, tenant *v1beta1.Tenant) ([]Problem, error) {
 	w, tenant, err := e.look(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (e *Engine) Refusals(ctx context.Context, tenant *v1alpha1.Tenant) ([]Probl
 // Apply makes the objects of a Tenant what they should be, and removes those that it no
 // longer stands for. Parts that cannot be applied are Problems, and the rest goes on. If
 // namespaces are given, it is about what is in these alone.
-func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant, only ...string) (*Report, error) {
+func (e *Engine) Apply(ctx context.Context, tenant *v1beta1.Tenant, only ...string) (*Report, error) {
 	w, tenant, err := e.look(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (e *Engine) Apply(ctx context.Context, tenant *v1alpha1.Tenant, only ...str
 }
 
 // render returns the objects of a Tenant in its members.
-func (e *Engine) render(tenant *v1alpha1.Tenant, members []member, report *Report) ([]*unstructured.Unstructured, error) {
+func (e *Engine) render(tenant *v1beta1.Tenant, members []member, report *Report) ([]*unstructured.Unstructured, error) {
 	if len(members) == 0 {
 		return nil, nil
 	}
@@ -101,7 +101,7 @@ func placeOf(object client.Object) string {
 }
 
 // put applies one object, and reports what happened.
-func (e *Engine) put(ctx context.Context, tenant *v1alpha1.Tenant, members []member, object *unstructured.Unstructured, existing *inventory, report *Report) error {
+func (e *Engine) put(ctx context.Context, tenant *v1beta1.Tenant, members []member, object *unstructured.Unstructured, existing *inventory, report *Report) error {
 	object = object.DeepCopy()
 	inside := placeOf(object)
 	i := slices.IndexFunc(members, func(m member) bool { return m.name == inside })

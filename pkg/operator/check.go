@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/rights"
 )
@@ -68,7 +68,7 @@ func (e *Engine) Check(ctx context.Context, name string) ([]Finding, error) {
 		}
 	}
 	if name != "" && !known {
-		return nil, apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("tenants").GroupResource(), name)
+		return nil, apierrors.NewNotFound(v1beta1.GroupVersion.WithResource("tenants").GroupResource(), name)
 	}
 	if name == "" {
 		c.orphans()
@@ -129,7 +129,7 @@ func (c *checker) guards(ctx context.Context) error {
 func (c *checker) orphans() {
 	for i := range c.namespaces {
 		namespace := &c.namespaces[i]
-		tenant := namespace.Labels[v1alpha1.LabelTenant]
+		tenant := namespace.Labels[v1beta1.LabelTenant]
 		if tenant != "" && c.tenants.Named(tenant) == nil {
 			c.add("", findingNoTenant, policy.ObjectRef{Kind: kindNamespace, Name: namespace.Name},
 				"names Tenant %s, which does not exist, but its bindings may: `landwaiter tenant delete %s --yes` removes what is left", tenant, tenant)
@@ -138,9 +138,9 @@ func (c *checker) orphans() {
 }
 
 // tenant checks one Tenant.
-func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
+func (c *checker) tenant(ctx context.Context, tenant *v1beta1.Tenant) error {
 	if text := c.tenants.Conflict(tenant); text != "" {
-		c.add(tenant.Name, findingConflict, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name}, "%s: take it off one of them", text)
+		c.add(tenant.Name, findingConflict, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name}, "%s: take it off one of them", text)
 	}
 	report, err := c.Apply(ctx, tenant)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 		}
 	}
 	for _, namespace := range c.tenants.Members(tenant, c.namespaces) {
-		for _, check := range []func(context.Context, *v1alpha1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
+		for _, check := range []func(context.Context, *v1beta1.Tenant, string) error{c.trust, c.bindings, c.pods, c.flux} {
 			if err := check(ctx, tenant, namespace); err != nil {
 				return err
 			}
@@ -180,18 +180,18 @@ func (c *checker) tenant(ctx context.Context, tenant *v1alpha1.Tenant) error {
 }
 
 // trust finds trust that developers can change. In home there are none.
-func (c *checker) trust(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+func (c *checker) trust(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if namespace == tenant.Spec.HomeNamespace {
 		return nil
 	}
-	var trust v1alpha1.TrustStoreList
-	var stores v1alpha1.StoreList
+	var trust v1beta1.TrustStoreList
+	var stores v1beta1.StoreList
 	for _, list := range []client.ObjectList{&trust, &stores} {
 		if err := c.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("list resources of namespace %s: %w", namespace, err)
 		}
 	}
-	var resources []v1alpha1.Object
+	var resources []v1beta1.Object
 	for i := range trust.Items {
 		resources = append(resources, &trust.Items[i])
 	}
@@ -204,13 +204,13 @@ func (c *checker) trust(ctx context.Context, tenant *v1alpha1.Tenant, namespace 
 	return nil
 }
 
-func (c *checker) reach(tenant *v1alpha1.Tenant, f rights.Found) {
+func (c *checker) reach(tenant *v1beta1.Tenant, f rights.Found) {
 	c.add(tenant.Name, string(f.Reach), f.Where, "%s", f.Fix)
 }
 
 // bindings finds roles that reach further than their namespace, and rights of the default
 // account.
-func (c *checker) bindings(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+func (c *checker) bindings(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	var bindings rbacv1.RoleBindingList
 	if err := c.client.List(ctx, &bindings, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list RoleBindings of namespace %s: %w", namespace, err)
@@ -264,8 +264,8 @@ func (c *checker) rules(ctx context.Context, namespace string, ref rbacv1.RoleRe
 }
 
 // network looks for a policy that denies whatever no other allows.
-func (c *checker) network(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
-	if tenant.Spec.Isolation.Network == v1alpha1.NetworkIsolationOpen {
+func (c *checker) network(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
+	if tenant.Spec.Isolation.Network == v1beta1.NetworkIsolationOpen {
 		return nil
 	}
 	var policies networkingv1.NetworkPolicyList
@@ -285,7 +285,7 @@ func deniesByDefault(p networkingv1.NetworkPolicy) bool {
 }
 
 // pods finds workloads in a home that is kept for trust and credentials.
-func (c *checker) pods(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+func (c *checker) pods(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	if namespace != tenant.Spec.HomeNamespace || len(tenant.Spec.Namespaces) == 0 && tenant.Spec.NamespacePrefix == "" {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -26,7 +26,7 @@ func appliers() []schema.GroupVersionKind {
 
 // flux finds Kustomizations and HelmReleases that apply a source of another namespace, or
 // act as another account than the Tenant's.
-func (c *checker) flux(ctx context.Context, tenant *v1alpha1.Tenant, namespace string) error {
+func (c *checker) flux(ctx context.Context, tenant *v1beta1.Tenant, namespace string) error {
 	for _, kind := range appliers() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -45,7 +45,7 @@ func (c *checker) flux(ctx context.Context, tenant *v1alpha1.Tenant, namespace s
 }
 
 // applier checks one object of Flux.
-func (c *checker) applier(tenant *v1alpha1.Tenant, object *unstructured.Unstructured) {
+func (c *checker) applier(tenant *v1beta1.Tenant, object *unstructured.Unstructured) {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"spec"}, path...)...)
 		return value

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func TestFindsWhatFluxAppliesAsAnotherAccountOrFromElsewhere(t *testing.T) {
@@ -33,7 +33,7 @@ func TestFindsWhatFluxAppliesAsAnotherAccountOrFromElsewhere(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			tenant := team("green", "web")
-			tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{ServiceAccount: "flux"}
+			tenant.Spec.Reconciler = &v1beta1.TenantReconciler{ServiceAccount: "flux"}
 			object := &unstructured.Unstructured{Object: map[string]any{"kind": "Kustomization"}}
 			spec := map[string]any{}
 			require.NoError(t, yaml.Unmarshal([]byte(c.spec), &spec))

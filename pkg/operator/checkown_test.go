@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 func TestATeamsOwnCheckRunsWhatItMayAndNamesWhatItSkips(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
-	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	require.NoError(t, v1beta1.AddToScheme(scheme))
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "iris-web", Name: "b"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "admin"}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(binding).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -30,7 +30,7 @@ func TestATeamsOwnCheckRunsWhatItMayAndNamesWhatItSkips(t *testing.T) {
 			return c.Get(ctx, key, object, options...)
 		},
 	}).Build()
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
 	tenant.Spec.HomeNamespace, tenant.Spec.Namespaces = "iris", []string{"iris-web"}
 	found, skipped, err := New(c, Options{}).CheckOwn(t.Context(), tenant, "iris-web")
 	require.NoError(t, err)

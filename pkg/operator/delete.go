@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -19,7 +19,7 @@ const orphan = `{"spec":{"suspend":true,"deletionPolicy":"Orphan"}}`
 
 // Finalizer keeps a Tenant until the operator has taken away what it stands for. Without
 // an operator no Tenant has it.
-const Finalizer = v1alpha1.Group + "/operator"
+const Finalizer = v1beta1.Group + "/operator"
 
 // Deletion is the outcome of [Engine.Delete].
 type Deletion struct {
@@ -33,20 +33,20 @@ type Deletion struct {
 // Delete takes away what a Tenant stands for, and leaves the Tenant itself. It works from
 // labels, so it may be repeated, and finishes what an earlier call began. Objects of Flux
 // go first and completely, while their account still has its rights.
-func (e *Engine) Delete(ctx context.Context, tenant *v1alpha1.Tenant) (*Deletion, error) {
+func (e *Engine) Delete(ctx context.Context, tenant *v1beta1.Tenant) (*Deletion, error) {
 	deletion := &Deletion{}
 	existing, err := e.owned(ctx, tenant.Name)
 	if err != nil {
 		return nil, err
 	}
 	var namespaces corev1.NamespaceList
-	if err := e.client.List(ctx, &namespaces, client.MatchingLabels{v1alpha1.LabelTenant: tenant.Name}); err != nil {
+	if err := e.client.List(ctx, &namespaces, client.MatchingLabels{v1beta1.LabelTenant: tenant.Name}); err != nil {
 		return nil, fmt.Errorf("list namespaces of Tenant %s: %w", tenant.Name, err)
 	}
 	doomed := map[string]bool{}
 	for i := range namespaces.Items {
 		namespace := &namespaces.Items[i]
-		doomed[namespace.Name] = namespace.DeletionTimestamp != nil || tenant.Spec.NamespaceReclaimPolicy == v1alpha1.NamespaceReclaimPolicyDeleteCreated && made(namespace, tenant.Name)
+		doomed[namespace.Name] = namespace.DeletionTimestamp != nil || tenant.Spec.NamespaceReclaimPolicy == v1beta1.NamespaceReclaimPolicyDeleteCreated && made(namespace, tenant.Name)
 	}
 	for _, flux := range []bool{true, false} {
 		for _, found := range existing.items {
@@ -76,12 +76,12 @@ func (e *Engine) Delete(ctx context.Context, tenant *v1alpha1.Tenant) (*Deletion
 
 // endMaker removes the binding that lets the account make namespaces, whoever made it, or
 // reports it: without its Tenant no guardrail keeps the account to the prefix.
-func (e *Engine) endMaker(ctx context.Context, tenant *v1alpha1.Tenant, report *Report) error {
+func (e *Engine) endMaker(ctx context.Context, tenant *v1beta1.Tenant, report *Report) error {
 	binding, err := e.makerOf(ctx, tenant)
 	if binding == nil || err != nil {
 		return err
 	}
-	if e.options.DryRun && binding.Labels[v1alpha1.LabelOwner] == v1alpha1.OwnerPlatform {
+	if e.options.DryRun && binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform {
 		return nil // it was in the inventory, and a dry run leaves it
 	}
 	if !e.options.ClusterBindings {
@@ -92,8 +92,8 @@ func (e *Engine) endMaker(ctx context.Context, tenant *v1alpha1.Tenant, report *
 }
 
 // take removes one object. One of Flux is pending until its finalizers have ended.
-func (e *Engine) take(ctx context.Context, tenant *v1alpha1.Tenant, found *item, deletion *Deletion) error {
-	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1alpha1.NamespaceReclaimPolicyDeleteCreated && !e.options.DryRun && found.DeletionTimestamp == nil {
+func (e *Engine) take(ctx context.Context, tenant *v1beta1.Tenant, found *item, deletion *Deletion) error {
+	if found.kind.Kind == kindKustomization && tenant.Spec.NamespaceReclaimPolicy != v1beta1.NamespaceReclaimPolicyDeleteCreated && !e.options.DryRun && found.DeletionTimestamp == nil {
 		object := found.DeepCopy()
 		if err := e.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(orphan)), client.FieldOwner(FieldManager)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("make Flux leave alone what %s applied: %w", refOf(found), err)
@@ -116,7 +116,7 @@ func (e *Engine) take(ctx context.Context, tenant *v1alpha1.Tenant, found *item,
 }
 
 // leave deletes a namespace that was made for the Tenant, or releases it.
-func (e *Engine) leave(ctx context.Context, tenant *v1alpha1.Tenant, namespace *corev1.Namespace, doomed bool, deletion *Deletion) error {
+func (e *Engine) leave(ctx context.Context, tenant *v1beta1.Tenant, namespace *corev1.Namespace, doomed bool, deletion *Deletion) error {
 	switch {
 	case doomed:
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
@@ -125,7 +125,7 @@ func (e *Engine) leave(ctx context.Context, tenant *v1alpha1.Tenant, namespace *
 			return nil
 		}
 		return e.drop(ctx, &item{PartialObjectMetadata: metadata(namespace)}, false, &deletion.Report)
-	case namespace.Annotations[v1alpha1.AnnotationCreated] == "":
+	case namespace.Annotations[v1beta1.AnnotationCreated] == "":
 		deletion.Adopted = append(deletion.Adopted, namespace.Name)
 	default:
 		deletion.Kept = append(deletion.Kept, namespace.Name)

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // ErrNoFence says that the API server would let the operator's account do what the
@@ -64,7 +64,7 @@ func (f *Fence) Prove(ctx context.Context) error {
 	if err := f.refuses(ctx, f.Policy, forbidden, "make anybody admin in "+metav1.NamespaceSystem); err != nil {
 		return err
 	}
-	var tenants v1alpha1.TenantList
+	var tenants v1beta1.TenantList
 	if err := f.client.List(ctx, &tenants, client.Limit(askedTenants)); err != nil {
 		return fmt.Errorf("list Tenants to see whether the fence is in force: %w", err)
 	}
@@ -83,7 +83,7 @@ func (f *Fence) Prove(ctx context.Context) error {
 }
 
 // stray is a namespace with the label of a Tenant that does not have it.
-func stray(tenant *v1alpha1.Tenant) *corev1.Namespace {
+func stray(tenant *v1beta1.Tenant) *corev1.Namespace {
 	name := "a-landwaiter-operator-fence"
 	if strings.HasPrefix(name, tenant.Spec.NamespacePrefix) && tenant.Spec.NamespacePrefix != "" {
 		name = "b" + name
@@ -91,8 +91,8 @@ func stray(tenant *v1alpha1.Tenant) *corev1.Namespace {
 	for name == tenant.Spec.HomeNamespace || slices.Contains(tenant.Spec.Namespaces, name) {
 		name += "x"
 	}
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationCreated: tenant.Name},
-		Labels: map[string]string{v1alpha1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1beta1.AnnotationCreated: tenant.Name},
+		Labels: map[string]string{v1beta1.LabelTenant: tenant.Name, podSecurity + "enforce": "restricted"}}}
 }
 
 // refuses asks for an object that a policy must refuse.

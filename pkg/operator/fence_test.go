@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // The fence is proven by nothing but its own refusal: every other answer is as good as
@@ -66,7 +66,7 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 	covering := team("green")
 	covering.Spec.NamespacePrefix = "a-"
 	for about, c := range map[string]struct {
-		tenant *v1alpha1.Tenant
+		tenant *v1beta1.Tenant
 		answer error // to the request about the Tenant
 		asked  string
 		ok     bool
@@ -93,8 +93,8 @@ func TestBothPoliciesOfTheFenceAreProvenWhereThereAreTenants(t *testing.T) {
 					return refusal(fence)
 				}
 				asked = namespace.Name
-				require.Equal(t, c.tenant.Name, namespace.Labels[v1alpha1.LabelTenant])
-				require.Equal(t, c.tenant.Name, namespace.Annotations[v1alpha1.AnnotationCreated], "the other policy would refuse it, which proves nothing")
+				require.Equal(t, c.tenant.Name, namespace.Labels[v1beta1.LabelTenant])
+				require.Equal(t, c.tenant.Name, namespace.Annotations[v1beta1.AnnotationCreated], "the other policy would refuse it, which proves nothing")
 				return c.answer
 			}}, objects...)}
 			err := f.Prove(t.Context())

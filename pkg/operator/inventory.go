@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -89,7 +89,7 @@ func (i *inventory) version(object client.Object) string { return i.versions[ref
 // labelsOf returns the labels of what a Tenant stands for. Anybody may name a Tenant on an
 // object of their own; that it is the platform's, guardrails let only the platform say.
 func labelsOf(tenant string) client.MatchingLabels {
-	return client.MatchingLabels{v1alpha1.LabelTenant: tenant, v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}
+	return client.MatchingLabels{v1beta1.LabelTenant: tenant, v1beta1.LabelOwner: v1beta1.OwnerPlatform}
 }
 
 // owned lists what carries a Tenant's labels, in some namespaces if these are given.

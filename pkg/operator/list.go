@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
@@ -41,7 +41,7 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 	var rows []Row
 	for _, tenant := range w.all {
 		row := Row{Name: tenant.Name, Home: tenant.Spec.HomeNamespace, PolicyLevel: string(tenant.Spec.Verification.PolicyLevel),
-			Ready: conditionText(tenant, v1alpha1.ConditionReady), Provisioned: conditionText(tenant, v1alpha1.ConditionProvisioned)}
+			Ready: conditionText(tenant, v1beta1.ConditionReady), Provisioned: conditionText(tenant, v1beta1.ConditionProvisioned)}
 		for _, member := range w.tenants.Members(tenant, w.namespaces) {
 			if member != tenant.Spec.HomeNamespace {
 				row.Namespaces++
@@ -56,7 +56,7 @@ func (e *Engine) List(ctx context.Context) ([]Row, error) {
 	return rows, nil
 }
 
-func conditionText(tenant *v1alpha1.Tenant, kind string) string {
+func conditionText(tenant *v1beta1.Tenant, kind string) string {
 	condition := meta.FindStatusCondition(tenant.Status.Conditions, kind)
 	switch {
 	case condition == nil:
@@ -76,7 +76,7 @@ func (e *Engine) Namespaces(ctx context.Context) ([]NamespaceRow, error) {
 	var rows []NamespaceRow
 	for i := range namespaces.Items {
 		n := &namespaces.Items[i]
-		row := NamespaceRow{Namespace: n.Name, Tenant: n.Labels[v1alpha1.LabelTenant], Status: string(n.Status.Phase)}
+		row := NamespaceRow{Namespace: n.Name, Tenant: n.Labels[v1beta1.LabelTenant], Status: string(n.Status.Phase)}
 		if row.Name = cmp.Or(n.Labels[onboard.LabelDemo], row.Tenant); row.Name != "" {
 			rows = append(rows, row)
 		}

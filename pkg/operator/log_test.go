@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -35,7 +35,7 @@ func logTo(out *bytes.Buffer) *logrus.Logger {
 func TestWhatTheOperatorWritesIsLoggedWithItsNamespace(t *testing.T) {
 	var out bytes.Buffer
 	r := &reconciler{log: logTo(&out)}
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}}
 	for want, object := range map[any]policy.ObjectRef{
 		"iris-web": {Kind: "RoleBinding", Namespace: "iris-web", Name: "iris-reconciler"},
 		"iris-api": {Kind: "Namespace", Name: "iris-api"},

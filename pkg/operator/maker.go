@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -42,7 +42,7 @@ func strangers(binding *rbacv1.ClusterRoleBinding, account *rbacv1.Subject) []st
 }
 
 // maker returns the account of a Tenant that may make namespaces, or nil.
-func maker(tenant *v1alpha1.Tenant) *rbacv1.Subject {
+func maker(tenant *v1beta1.Tenant) *rbacv1.Subject {
 	if tenant == nil || tenant.Spec.Reconciler == nil || !tenant.Spec.Reconciler.CreateNamespaces {
 		return nil
 	}
@@ -51,7 +51,7 @@ func maker(tenant *v1alpha1.Tenant) *rbacv1.Subject {
 
 // makerOf returns the ClusterRoleBinding of a Tenant's account to [onboard.RoleNamespaceMaker],
 // or nil if there is none that may be read.
-func (e *Engine) makerOf(ctx context.Context, tenant *v1alpha1.Tenant) (*rbacv1.ClusterRoleBinding, error) {
+func (e *Engine) makerOf(ctx context.Context, tenant *v1beta1.Tenant) (*rbacv1.ClusterRoleBinding, error) {
 	binding := &rbacv1.ClusterRoleBinding{}
 	err := e.client.Get(ctx, client.ObjectKey{Name: onboard.NamespaceMaker(tenant.Name)}, binding)
 	switch {
@@ -66,7 +66,7 @@ func (e *Engine) makerOf(ctx context.Context, tenant *v1alpha1.Tenant) (*rbacv1.
 
 // expectMaker reports the binding that only an admin makes if it is missing, and if it names
 // others than the Tenant's account, or nobody should have it any more.
-func (e *Engine) expectMaker(ctx context.Context, tenant *v1alpha1.Tenant, rendered []*unstructured.Unstructured, report *Report) error {
+func (e *Engine) expectMaker(ctx context.Context, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, report *Report) error {
 	binding, err := e.makerOf(ctx, tenant)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (e *Engine) expectMaker(ctx context.Context, tenant *v1alpha1.Tenant, rende
 		}
 		return nil
 	}
-	if e.options.ClusterBindings && binding.Labels[v1alpha1.LabelOwner] == v1alpha1.OwnerPlatform {
+	if e.options.ClusterBindings && binding.Labels[v1beta1.LabelOwner] == v1beta1.OwnerPlatform {
 		return nil // what a Tenant stands for is put right, or removed, as all of it
 	}
 	if others := strangers(binding, maker(tenant)); len(others) > 0 {
@@ -140,8 +140,8 @@ func (c *checker) makersBy(binding *rbacv1.ClusterRoleBinding, manages bool, nam
 
 // tenantOf returns the Tenant in whose home an account is, or else the one that a binding is
 // named after or whose account it has, or nil.
-func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1alpha1.Tenant {
-	var named *v1alpha1.Tenant
+func (c *checker) tenantOf(binding *rbacv1.ClusterRoleBinding, s rbacv1.Subject) *v1beta1.Tenant {
+	var named *v1beta1.Tenant
 	for _, t := range c.all {
 		if home := homeOf(s); home != "" && home == t.Spec.HomeNamespace {
 			return t
@@ -175,6 +175,6 @@ func ofLabels(rules []rbacv1.PolicyRule, verb string) bool {
 		return slices.Contains(list, value) || slices.Contains(list, "*")
 	}
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
-		return len(r.ResourceNames) == 0 && has(r.APIGroups, v1alpha1.GroupVersion.Group) && has(r.Resources, "tenantlabels") && has(r.Verbs, verb)
+		return len(r.ResourceNames) == 0 && has(r.APIGroups, v1beta1.GroupVersion.Group) && has(r.Resources, "tenantlabels") && has(r.Verbs, verb)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -31,15 +31,15 @@ func account(namespace, name string) rbacv1.Subject {
 }
 
 // making returns a Tenant whose account makes namespaces.
-func making(name string) *v1alpha1.Tenant {
+func making(name string) *v1beta1.Tenant {
 	tenant := team(name)
-	tenant.Spec.NamespacePrefix, tenant.Spec.Reconciler = name+"-", &v1alpha1.TenantReconciler{CreateNamespaces: true}
+	tenant.Spec.NamespacePrefix, tenant.Spec.Reconciler = name+"-", &v1beta1.TenantReconciler{CreateNamespaces: true}
 	return tenant
 }
 
 func TestFindsWhoMayMakeNamespacesAndIsNoTenantsAccount(t *testing.T) {
 	plain := team("red")
-	plain.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	plain.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	person := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "maker"}
 	e := New(fakeClient(t, accepts(), making("green"), plain, namespaceOf("green", "green"), namespaceOf("red", "red"),
 		makerBinding("green-namespace-maker", onboard.RoleNamespaceMaker, account("green", "green"), person),
@@ -70,9 +70,9 @@ func TestFindsWhoMayMakeNamespacesAndIsNoTenantsAccount(t *testing.T) {
 
 func TestFindsWhoMayMakeNamespacesByWhatRolesAllow(t *testing.T) {
 	red := team("red")
-	red.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+	red.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	role := func(name string, rule rbacv1.PolicyRule) *rbacv1.ClusterRole {
-		rule.APIGroups = []string{v1alpha1.GroupVersion.Group}
+		rule.APIGroups = []string{v1beta1.GroupVersion.Group}
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
 	}
 	labels := []string{"tenantlabels"}
@@ -117,7 +117,7 @@ func TestTheBindingThatMakesNamespacesIsForTheTenantsAccountAlone(t *testing.T) 
 	moved := making("green")
 	moved.Spec.Reconciler.ServiceAccount = "other"
 	for about, c := range map[string]struct {
-		tenant   *v1alpha1.Tenant
+		tenant   *v1beta1.Tenant
 		subjects []rbacv1.Subject
 		says     string
 	}{

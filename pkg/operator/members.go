@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -26,7 +26,7 @@ type member struct {
 
 // members returns the namespaces to equip, home first, and reports why others are not.
 // Without home there are none.
-func (e *Engine) members(ctx context.Context, w *world, tenant *v1alpha1.Tenant, report *Report) ([]member, error) {
+func (e *Engine) members(ctx context.Context, w *world, tenant *v1beta1.Tenant, report *Report) ([]member, error) {
 	var found []member
 	for _, namespace := range w.tenants.Namespaces(tenant, w.namespaces) {
 		m, err := e.member(ctx, w, tenant, namespace, report)
@@ -43,7 +43,7 @@ func (e *Engine) members(ctx context.Context, w *world, tenant *v1alpha1.Tenant,
 	return found, nil
 }
 
-func (e *Engine) member(ctx context.Context, w *world, tenant *v1alpha1.Tenant, namespace v1alpha1.TenantNamespace, report *Report) (*member, error) {
+func (e *Engine) member(ctx context.Context, w *world, tenant *v1beta1.Tenant, namespace v1beta1.TenantNamespace, report *Report) (*member, error) {
 	ref := policy.ObjectRef{Kind: "Namespace", Name: namespace.Name}
 	if e.reserved(namespace.Name) {
 		report.problem(policy.ReasonReserved, ref, "namespace %s is reserved: take it off Tenant %s", namespace.Name, tenant.Name)
@@ -51,14 +51,14 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1alpha1.Tenant, 
 	}
 	existing := w.namespace(namespace.Name)
 	switch namespace.State {
-	case v1alpha1.NamespaceConflict:
+	case v1beta1.NamespaceConflict:
 		holder := w.tenants.Holder(namespace.Name)
 		report.problem(policy.ReasonNotOwned, ref, "namespace %s belongs to Tenant %s, which is older: take it off one of them", namespace.Name, holder.Name)
 		return nil, nil
-	case v1alpha1.NamespaceTerminating:
+	case v1beta1.NamespaceTerminating:
 		report.problem(policy.ReasonNotOwned, ref, "namespace %s is being deleted: wait until it is gone", namespace.Name)
 		return nil, nil
-	case v1alpha1.NamespaceMissing:
+	case v1beta1.NamespaceMissing:
 		// The reader may lag behind, and a namespace that somebody has just made is theirs.
 		live := &corev1.Namespace{}
 		err := e.client.Get(ctx, client.ObjectKey{Name: namespace.Name}, live)
@@ -67,10 +67,10 @@ func (e *Engine) member(ctx context.Context, w *world, tenant *v1alpha1.Tenant, 
 		} else if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("look for namespace %s: %w", namespace.Name, err)
 		}
-	case v1alpha1.NamespaceHome, v1alpha1.NamespaceMember:
+	case v1beta1.NamespaceHome, v1beta1.NamespaceMember:
 	}
 	m := &member{name: namespace.Name, existing: existing}
-	if existing == nil || existing.Labels[v1alpha1.LabelTenant] == tenant.Name {
+	if existing == nil || existing.Labels[v1beta1.LabelTenant] == tenant.Name {
 		return m, nil
 	}
 	if m.adopt = e.options.Adopt && tenant.Spec.Adopt; m.adopt {
@@ -123,11 +123,11 @@ func (m *member) mark(rendered client.Object, tenant string) {
 	}
 	switch {
 	case m.existing == nil:
-		annotations[v1alpha1.AnnotationCreated] = tenant
+		annotations[v1beta1.AnnotationCreated] = tenant
 	case m.adopt:
-		annotations[v1alpha1.AnnotationAdopted] = tenant
+		annotations[v1beta1.AnnotationAdopted] = tenant
 	default:
-		for _, name := range []string{v1alpha1.AnnotationCreated, v1alpha1.AnnotationAdopted} {
+		for _, name := range []string{v1beta1.AnnotationCreated, v1beta1.AnnotationAdopted} {
 			if value, ok := m.existing.Annotations[name]; ok && owns(m.existing, "f:annotations", name) {
 				annotations[name] = value
 			}
@@ -147,7 +147,7 @@ func (m *member) mark(rendered client.Object, tenant string) {
 
 // made reports whether a namespace was made for a Tenant, and may go with it.
 func made(namespace client.Object, tenant string) bool {
-	return namespace.GetAnnotations()[v1alpha1.AnnotationCreated] == tenant && namespace.GetLabels()[v1alpha1.LabelTenant] == tenant
+	return namespace.GetAnnotations()[v1beta1.AnnotationCreated] == tenant && namespace.GetLabels()[v1beta1.LabelTenant] == tenant
 }
 
 // owns reports whether a label or annotation was applied by [FieldManager].

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -95,17 +95,17 @@ func (p *pinner) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 
 // pinnings returns what holds in each namespace, and in those that do not exist yet.
 func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) {
-	var tenants v1alpha1.TenantList
-	var policies v1alpha1.VerificationPolicyList
-	var everywhere v1alpha1.ClusterVerificationPolicyList
-	var stores v1alpha1.StoreList
+	var tenants v1beta1.TenantList
+	var policies v1beta1.VerificationPolicyList
+	var everywhere v1beta1.ClusterVerificationPolicyList
+	var stores v1beta1.StoreList
 	var namespaces corev1.NamespaceList
 	for _, list := range []client.ObjectList{&tenants, &policies, &everywhere, &stores, &namespaces} {
 		if err := p.reader.List(ctx, list); err != nil {
 			return nil, false, fmt.Errorf("list %T: %w", list, err)
 		}
 	}
-	var all []*v1alpha1.Tenant
+	var all []*v1beta1.Tenant
 	objects := resource.Objects{Namespaces: namespaces.Items}
 	for i := range tenants.Items {
 		if tenants.Items[i].DeletionTimestamp == nil {
@@ -130,10 +130,10 @@ func (p *pinner) pinnings(ctx context.Context) ([]onboard.Pinning, bool, error) 
 	for i := range namespaces.Items {
 		if name := namespaces.Items[i].Name; namespaces.Items[i].DeletionTimestamp == nil {
 			found = append(found, onboard.Pinning{Namespace: name, Tenant: holders.Holder(name), Stores: withStores[name],
-				Pin: snapshot.Tags(verify.Namespace(name)) == v1alpha1.TagActionPin})
+				Pin: snapshot.Tags(verify.Namespace(name)) == v1beta1.TagActionPin})
 		}
 	}
-	return found, snapshot.Tags(verify.Cluster) == v1alpha1.TagActionPin, nil
+	return found, snapshot.Tags(verify.Cluster) == v1beta1.TagActionPin, nil
 }
 
 // authority returns that of Landwaiter's certificate, which the leading replica keeps in
@@ -213,7 +213,7 @@ func (p *pinner) announce(ctx context.Context, refused []string) error {
 			continue
 		}
 		select {
-		case p.changed <- event.TypedGenericEvent[client.Object]{Object: &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+		case p.changed <- event.TypedGenericEvent[client.Object]{Object: &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

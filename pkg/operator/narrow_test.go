@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -66,7 +66,7 @@ func TestADryRunKnowsTheTenantsThatItWouldHaveWritten(t *testing.T) {
 	first, second := team("first", "shared"), team("second", "shared")
 	first.CreationTimestamp.Reset()
 	second.CreationTimestamp.Reset()
-	for i, tenant := range []*v1alpha1.Tenant{first, second} {
+	for i, tenant := range []*v1beta1.Tenant{first, second} {
 		problems, err := e.Refusals(t.Context(), tenant)
 		require.NoError(t, err)
 		require.Len(t, problems, i, "%+v", problems)

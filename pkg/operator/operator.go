@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -62,7 +62,7 @@ type Engine struct {
 	reader  client.Reader
 	options Options
 	// assumed are Tenants that a dry run did not write.
-	assumed []*v1alpha1.Tenant
+	assumed []*v1beta1.Tenant
 }
 
 // NewClient returns a client for an Engine.
@@ -84,7 +84,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 // NewScheme returns the types that an Engine works with.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register types: %w", err)
 	}
 	return scheme, nil
@@ -165,14 +165,14 @@ func refOf(object client.Object) policy.ObjectRef {
 
 // world is what membership depends on.
 type world struct {
-	all        []*v1alpha1.Tenant
+	all        []*v1beta1.Tenant
 	tenants    *resource.Tenants
 	namespaces []corev1.Namespace
 }
 
 // Assume makes a dry run go on as if a Tenant had been written, so that what comes after
 // it is judged as it would be.
-func (e *Engine) Assume(tenant *v1alpha1.Tenant) {
+func (e *Engine) Assume(tenant *v1beta1.Tenant) {
 	tenant = tenant.DeepCopy()
 	if tenant.CreationTimestamp.IsZero() {
 		tenant.CreationTimestamp = metav1.Now()
@@ -182,8 +182,8 @@ func (e *Engine) Assume(tenant *v1alpha1.Tenant) {
 
 // look reads Tenants and namespaces. The given Tenant takes the place of the one of its
 // name, or is the youngest.
-func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1alpha1.Tenant, error) {
-	var tenants v1alpha1.TenantList
+func (e *Engine) look(ctx context.Context, tenant *v1beta1.Tenant) (*world, *v1beta1.Tenant, error) {
+	var tenants v1beta1.TenantList
 	if err := e.reader.List(ctx, &tenants); err != nil {
 		return nil, nil, explained("list Tenants", err)
 	}
@@ -191,10 +191,10 @@ func (e *Engine) look(ctx context.Context, tenant *v1alpha1.Tenant) (*world, *v1
 	if err := e.reader.List(ctx, &namespaces); err != nil {
 		return nil, nil, explained("list namespaces", err)
 	}
-	all := slices.DeleteFunc(slices.Clone(e.assumed), func(t *v1alpha1.Tenant) bool { return tenant != nil && t.Name == tenant.Name })
+	all := slices.DeleteFunc(slices.Clone(e.assumed), func(t *v1beta1.Tenant) bool { return tenant != nil && t.Name == tenant.Name })
 	created := metav1.NewTime(time.Now())
 	for i := range tenants.Items {
-		if slices.ContainsFunc(all, func(t *v1alpha1.Tenant) bool { return t.Name == tenants.Items[i].Name }) {
+		if slices.ContainsFunc(all, func(t *v1beta1.Tenant) bool { return t.Name == tenants.Items[i].Name }) {
 			continue
 		}
 		if tenant != nil && tenants.Items[i].Name == tenant.Name {

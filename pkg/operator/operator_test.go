@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -33,14 +33,14 @@ func fakeClient(t *testing.T, funcs interceptor.Funcs, objects ...client.Object)
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()
 }
 
-func team(name string, namespaces ...string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}, Spec: v1alpha1.TenantSpec{HomeNamespace: name, Namespaces: namespaces}}
+func team(name string, namespaces ...string) *v1beta1.Tenant {
+	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}, Spec: v1beta1.TenantSpec{HomeNamespace: name, Namespaces: namespaces}}
 }
 
 func namespaceOf(tenant, name string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if tenant != "" {
-		n.Labels = map[string]string{v1alpha1.LabelTenant: tenant}
+		n.Labels = map[string]string{v1beta1.LabelTenant: tenant}
 	}
 	return n
 }
@@ -51,7 +51,7 @@ func TestMembersAreThoseThatMayBeEquipped(t *testing.T) {
 	older := team("older", "contested")
 	older.CreationTimestamp = metav1.NewTime(time.Unix(0, 0))
 	for about, c := range map[string]struct {
-		tenant  *v1alpha1.Tenant
+		tenant  *v1beta1.Tenant
 		options Options
 		want    []string
 		reasons []policy.Reason
@@ -91,7 +91,7 @@ func TestMembersAreThoseThatMayBeEquipped(t *testing.T) {
 	}
 }
 
-func adopting(tenant *v1alpha1.Tenant) *v1alpha1.Tenant {
+func adopting(tenant *v1beta1.Tenant) *v1beta1.Tenant {
 	tenant.Spec.Adopt = true
 	return tenant
 }
@@ -134,7 +134,7 @@ func TestANamespaceKeepsAStricterPodSecurityOfOthers(t *testing.T) {
 
 func TestANamespaceSaysHowItCameToItsTenant(t *testing.T) {
 	old := namespaceOf("green", "web")
-	old.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green"}
+	old.Annotations = map[string]string{v1beta1.AnnotationCreated: "green"}
 	mine := old.DeepCopy()
 	mine.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:landwaiter.dev/created":{}}}}`)}}
@@ -142,9 +142,9 @@ func TestANamespaceSaysHowItCameToItsTenant(t *testing.T) {
 		member member
 		want   map[string]string
 	}{
-		"made":                         {member{}, map[string]string{v1alpha1.AnnotationCreated: "green"}},
-		"adopted":                      {member{existing: namespaceOf("", "web"), adopt: true}, map[string]string{v1alpha1.AnnotationAdopted: "green"}},
-		"made before":                  {member{existing: mine}, map[string]string{v1alpha1.AnnotationCreated: "green"}},
+		"made":                         {member{}, map[string]string{v1beta1.AnnotationCreated: "green"}},
+		"adopted":                      {member{existing: namespaceOf("", "web"), adopt: true}, map[string]string{v1beta1.AnnotationAdopted: "green"}},
+		"made before":                  {member{existing: mine}, map[string]string{v1beta1.AnnotationCreated: "green"}},
 		"somebody else says it was so": {member{existing: old}, map[string]string{}},
 	} {
 		t.Run(about, func(t *testing.T) {
@@ -189,20 +189,20 @@ func TestWhatIsRefusedForGoodIsAProblemAndWhatIsNotIsAnError(t *testing.T) {
 
 func TestFlagsAddToWhatATenantHas(t *testing.T) {
 	live := team("green", "a")
-	live.Spec.Isolation.PodSecurity = v1alpha1.PodSecurityBaseline
-	live.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "x"}}
-	live.Spec.Reconciler = &v1alpha1.TenantReconciler{ClusterRole: "edit", Variables: map[string]v1alpha1.Variable{"A": "1", "B": "2"}}
+	live.Spec.Isolation.PodSecurity = v1beta1.PodSecurityBaseline
+	live.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "x"}}
+	live.Spec.Reconciler = &v1beta1.TenantReconciler{ClusterRole: "edit", Variables: map[string]v1beta1.Variable{"A": "1", "B": "2"}}
 	e := New(fakeClient(t, interceptor.Funcs{}, live), Options{})
 	asked := team("green", "b", "a")
-	asked.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "y"}}
-	asked.Spec.Reconciler = &v1alpha1.TenantReconciler{Variables: map[string]v1alpha1.Variable{"B": "3"}}
+	asked.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "y"}}
+	asked.Spec.Reconciler = &v1beta1.TenantReconciler{Variables: map[string]v1beta1.Variable{"B": "3"}}
 	merged, before, err := e.Merge(t.Context(), asked)
 	require.NoError(t, err)
 	require.Equal(t, "green", before.Name)
 	require.Equal(t, []string{"a", "b"}, merged.Spec.Namespaces)
-	require.Equal(t, v1alpha1.PodSecurityBaseline, merged.Spec.Isolation.PodSecurity)
+	require.Equal(t, v1beta1.PodSecurityBaseline, merged.Spec.Isolation.PodSecurity)
 	require.Len(t, merged.Spec.Access.Admins, 2)
-	require.Equal(t, &v1alpha1.TenantReconciler{ClusterRole: "edit", Variables: map[string]v1alpha1.Variable{"A": "1", "B": "3"}}, merged.Spec.Reconciler)
+	require.Equal(t, &v1beta1.TenantReconciler{ClusterRole: "edit", Variables: map[string]v1beta1.Variable{"A": "1", "B": "3"}}, merged.Spec.Reconciler)
 
 	asked.Spec.HomeNamespace = "elsewhere"
 	_, _, err = e.Merge(t.Context(), asked)
@@ -213,7 +213,7 @@ func TestFlagsAddWhatATenantHasNoneOfYet(t *testing.T) {
 	e := New(fakeClient(t, interceptor.Funcs{}, team("green")), Options{})
 	asked := team("green")
 	asked.Spec.Isolation.Quota = map[corev1.ResourceName]resource.Quantity{corev1.ResourcePods: resource.MustParse("5")}
-	asked.Spec.Reconciler = &v1alpha1.TenantReconciler{Variables: map[string]v1alpha1.Variable{"A": "1"}, Source: &v1alpha1.TenantSource{URL: "https://x/y"}}
+	asked.Spec.Reconciler = &v1beta1.TenantReconciler{Variables: map[string]v1beta1.Variable{"A": "1"}, Source: &v1beta1.TenantSource{URL: "https://x/y"}}
 	merged, _, err := e.Merge(t.Context(), asked)
 	require.NoError(t, err)
 	require.Equal(t, asked.Spec.Isolation.Quota[corev1.ResourcePods], merged.Spec.Isolation.Quota[corev1.ResourcePods])
@@ -222,8 +222,8 @@ func TestFlagsAddWhatATenantHasNoneOfYet(t *testing.T) {
 
 func TestWhatAFileNoLongerSaysIsTakenOffTheTenant(t *testing.T) {
 	live := team("green", "a", "b")
-	live.Spec.Isolation.Network = v1alpha1.NetworkIsolationDeny
-	live.Spec.Reconciler = &v1alpha1.TenantReconciler{ClusterRole: "edit"}
+	live.Spec.Isolation.Network = v1beta1.NetworkIsolationDeny
+	live.Spec.Reconciler = &v1beta1.TenantReconciler{ClusterRole: "edit"}
 	live.Labels = map[string]string{"stage": "prod"}
 	e := New(fakeClient(t, interceptor.Funcs{}, live), Options{})
 	_, before, err := e.Merge(t.Context(), team("green"))
@@ -235,20 +235,20 @@ func TestWhatAFileNoLongerSaysIsTakenOffTheTenant(t *testing.T) {
 	require.Nil(t, saved.Spec.Reconciler)
 	require.Equal(t, live.Labels, saved.Labels)
 
-	saved.Spec.Verification.PolicyLevel = v1alpha1.PolicyLevelNamespace
+	saved.Spec.Verification.PolicyLevel = v1beta1.PolicyLevelNamespace
 	_, result, err = e.Save(t.Context(), team("green", "a"), saved)
 	require.NoError(t, err)
 	require.Equal(t, Unchanged, result, "what the API server filled in is no difference")
 }
 
 func TestAChangeConcernsThoseThatClaimTheSameNamespaces(t *testing.T) {
-	prefixed := func(name, prefix string) *v1alpha1.Tenant {
+	prefixed := func(name, prefix string) *v1beta1.Tenant {
 		tenant := team(name)
 		tenant.Spec.NamespacePrefix = prefix
 		return tenant
 	}
 	for about, c := range map[string]struct {
-		a, b *v1alpha1.Tenant
+		a, b *v1beta1.Tenant
 		want bool
 	}{
 		"nothing in common":           {team("a", "x"), team("b", "y"), false},
@@ -279,12 +279,12 @@ func TestListsNamespacesWithTheNameThatTheirTenantHasThere(t *testing.T) {
 
 func TestObjectsOfFluxGoFirstAndNamespacesThatWereAdoptedNever(t *testing.T) {
 	made := namespaceOf("green", "made")
-	made.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green"}
+	made.Annotations = map[string]string{v1beta1.AnnotationCreated: "green"}
 	forOther := namespaceOf("green", "for-other")
-	forOther.Annotations = map[string]string{v1alpha1.AnnotationCreated: "other"}
+	forOther.Annotations = map[string]string{v1beta1.AnnotationCreated: "other"}
 	adopted := namespaceOf("green", "adopted")
 	tenant := team("green")
-	tenant.Spec.NamespaceReclaimPolicy = v1alpha1.NamespaceReclaimPolicyDeleteCreated
+	tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
 	c := fakeClient(t, interceptor.Funcs{}, made, forOther, adopted)
 	deletion, err := New(c, Options{}).Delete(t.Context(), tenant)
 	require.NoError(t, err)

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
 // prune removes what a Tenant no longer stands for, and releases namespaces that left it.
 // What other tools applied is theirs.
-func (e *Engine) prune(ctx context.Context, w *world, tenant *v1alpha1.Tenant, rendered []*unstructured.Unstructured, existing *inventory, report *Report) error {
+func (e *Engine) prune(ctx context.Context, w *world, tenant *v1beta1.Tenant, rendered []*unstructured.Unstructured, existing *inventory, report *Report) error {
 	wanted := map[policy.ObjectRef]bool{}
 	for _, object := range rendered {
 		wanted[refOf(object)] = true
@@ -44,7 +44,7 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1alpha1.Tenant, r
 	for i := range w.namespaces {
 		namespace := &w.namespaces[i]
 		holder := w.tenants.Holder(namespace.Name)
-		if namespace.Labels[v1alpha1.LabelTenant] != tenant.Name || namespace.DeletionTimestamp != nil || holder != nil && holder.Name == tenant.Name {
+		if namespace.Labels[v1beta1.LabelTenant] != tenant.Name || namespace.DeletionTimestamp != nil || holder != nil && holder.Name == tenant.Name {
 			continue
 		}
 		if err := e.releaseNamespace(ctx, namespace, tenant.Name, report); err != nil {
@@ -57,7 +57,7 @@ func (e *Engine) prune(ctx context.Context, w *world, tenant *v1alpha1.Tenant, r
 // drop removes an object, or releases it if it restricts a namespace that stays.
 func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Report) error {
 	if stays && found.kind.restricts {
-		return e.release(ctx, found, nil, report, v1alpha1.LabelTenant, v1alpha1.LabelOwner)
+		return e.release(ctx, found, nil, report, v1beta1.LabelTenant, v1beta1.LabelOwner)
 	}
 	options := append(e.dryRun(), client.Preconditions{UID: &found.UID})
 	// Not as metadata: the answer is the object itself if it has finalizers.
@@ -81,13 +81,13 @@ func (e *Engine) drop(ctx context.Context, found *item, stays bool, report *Repo
 // Its pod security stays: it only restricts.
 func (e *Engine) releaseNamespace(ctx context.Context, namespace *corev1.Namespace, tenant string, report *Report) error {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kindNamespace))
-	labels := []string{v1alpha1.LabelTenant, v1alpha1.LabelHome}
-	for _, name := range []string{v1alpha1.LabelFluxTenant, onboard.LabelDemo} {
+	labels := []string{v1beta1.LabelTenant, v1beta1.LabelHome}
+	for _, name := range []string{v1beta1.LabelFluxTenant, onboard.LabelDemo} {
 		if namespace.Labels[name] == tenant {
 			labels = append(labels, name)
 		}
 	}
-	return e.release(ctx, namespace, []string{v1alpha1.AnnotationCreated, v1alpha1.AnnotationAdopted}, report, labels...)
+	return e.release(ctx, namespace, []string{v1beta1.AnnotationCreated, v1beta1.AnnotationAdopted}, report, labels...)
 }
 
 // release takes labels and annotations off an object that stays.

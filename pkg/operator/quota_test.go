@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -40,9 +40,9 @@ func answerQuota(t *testing.T, configuration runtime.ApplyConfiguration, used ..
 
 // limits are the resources that every namespace's quota limits.
 func limits() (names []string) {
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if kind.Namespaced {
-			names = append(names, "count/"+kind.Plural+"."+v1alpha1.Group)
+			names = append(names, "count/"+kind.Plural+"."+v1beta1.Group)
 		}
 	}
 	return names
@@ -71,7 +71,7 @@ func conditionOf(t *testing.T, configuration runtime.ApplyConfiguration, into *o
 	t.Helper()
 	text, err := json.Marshal(configuration)
 	require.NoError(t, err)
-	var tenant v1alpha1.Tenant
+	var tenant v1beta1.Tenant
 	require.NoError(t, json.Unmarshal(text, &tenant))
 	into.said = tenant.Status.Conditions[0]
 }

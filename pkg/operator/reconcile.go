@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -44,7 +44,7 @@ var errRefused = errors.New("a guardrail refused something of the Tenant, which 
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	tenant := &v1alpha1.Tenant{}
+	tenant := &v1beta1.Tenant{}
 	if err := r.reader.Get(ctx, request.NamespacedName, tenant); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.rounds.forget(request.Name)
@@ -77,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: r.rounds.donePartly(tenant.Name, len(report.Problems) == 0, began, time.Now())}, nil
 	}
 	if r.pins.refuses(tenant.Name) {
-		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1alpha1.KindTenant, Name: tenant.Name},
+		report.problem(policy.ReasonLimitExceeded, policy.ObjectRef{Kind: v1beta1.KindTenant, Name: tenant.Name},
 			"not all Stores of Tenant %s pin tags, because the limit is %d sets of mutation objects, each of which costs every admission in the cluster: the cluster's Stores pin the others; raise --mutation-limit, or use fewer Stores", tenant.Name, r.pins.Limit)
 	}
 	r.logReport(tenant, report)
@@ -104,7 +104,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // delete takes away what a Tenant stands for, then lets the Tenant go.
-func (r *reconciler) delete(ctx context.Context, tenant *v1alpha1.Tenant) (reconcile.Result, error) {
+func (r *reconciler) delete(ctx context.Context, tenant *v1beta1.Tenant) (reconcile.Result, error) {
 	if !slices.Contains(tenant.Finalizers, Finalizer) {
 		return reconcile.Result{}, nil // others keep it
 	}
@@ -135,7 +135,7 @@ func (r *reconciler) delete(ctx context.Context, tenant *v1alpha1.Tenant) (recon
 }
 
 // failed writes why nothing is known, and returns err for another try.
-func (r *reconciler) failed(ctx context.Context, tenant *v1alpha1.Tenant, err error) error {
+func (r *reconciler) failed(ctx context.Context, tenant *v1beta1.Tenant, err error) error {
 	condition := metav1.Condition{Status: metav1.ConditionFalse, Reason: string(policy.ReasonUnfinished), Message: err.Error()}
 	if wrote := r.condition(ctx, tenant, condition); wrote != nil {
 		r.log.WithField("tenant", tenant.Name).WithError(wrote).Warn("cannot write a status, will try again")
@@ -143,7 +143,7 @@ func (r *reconciler) failed(ctx context.Context, tenant *v1alpha1.Tenant, err er
 	return err
 }
 
-func (r *reconciler) logReport(tenant *v1alpha1.Tenant, report *Report) {
+func (r *reconciler) logReport(tenant *v1beta1.Tenant, report *Report) {
 	for _, outcome := range report.Outcomes {
 		if outcome.Result != Unchanged {
 			r.logOf(tenant, outcome.Object).WithFields(logrus.Fields{"object": outcome.Object.String(), "result": outcome.Result}).Info("an object of a Tenant was written")
@@ -156,7 +156,7 @@ func (r *reconciler) logReport(tenant *v1alpha1.Tenant, report *Report) {
 
 // logOf returns the log for lines about an object of a Tenant: those about a namespace, or
 // what is in one, name it.
-func (r *reconciler) logOf(tenant *v1alpha1.Tenant, object policy.ObjectRef) *logrus.Entry {
+func (r *reconciler) logOf(tenant *v1beta1.Tenant, object policy.ObjectRef) *logrus.Entry {
 	log := r.log.WithField("tenant", tenant.Name)
 	switch {
 	case object.Kind == "Namespace":
@@ -180,7 +180,7 @@ func messages(problems []Problem) string {
 }
 
 // finalizer sets the operator's finalizers of a Tenant to those given.
-func (r *reconciler) finalizer(ctx context.Context, tenant *v1alpha1.Tenant, finalizers ...string) error {
+func (r *reconciler) finalizer(ctx context.Context, tenant *v1beta1.Tenant, finalizers ...string) error {
 	object := applyConfiguration(tenant)
 	object.SetFinalizers(finalizers)
 	// A Tenant that has gone meanwhile is not made again.
@@ -193,8 +193,8 @@ func (r *reconciler) finalizer(ctx context.Context, tenant *v1alpha1.Tenant, fin
 }
 
 // condition applies the condition Provisioned if it differs.
-func (r *reconciler) condition(ctx context.Context, tenant *v1alpha1.Tenant, condition metav1.Condition) error {
-	condition.Type, condition.ObservedGeneration, condition.LastTransitionTime = v1alpha1.ConditionProvisioned, tenant.Generation, metav1.Now()
+func (r *reconciler) condition(ctx context.Context, tenant *v1beta1.Tenant, condition metav1.Condition) error {
+	condition.Type, condition.ObservedGeneration, condition.LastTransitionTime = v1beta1.ConditionProvisioned, tenant.Generation, metav1.Now()
 	if last := meta.FindStatusCondition(tenant.Status.Conditions, condition.Type); last != nil {
 		if last.Status == condition.Status {
 			condition.LastTransitionTime = last.LastTransitionTime
@@ -216,9 +216,9 @@ func (r *reconciler) condition(ctx context.Context, tenant *v1alpha1.Tenant, con
 	return nil
 }
 
-func applyConfiguration(tenant *v1alpha1.Tenant) *unstructured.Unstructured {
+func applyConfiguration(tenant *v1beta1.Tenant) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant))
+	object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
 	object.SetName(tenant.Name)
 	return object
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
@@ -31,14 +31,14 @@ func crowded(name string, labels, annotations map[string]string) metav1.ObjectMe
 }
 
 func TestTheOperatorKeepsWhatThePlatformSaysAlone(t *testing.T) {
-	labels := map[string]string{v1alpha1.LabelTenant: "iris", onboard.LabelHome: "iris", onboard.LabelDemo: "iris", v1alpha1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
-	annotations := map[string]string{v1alpha1.AnnotationCreated: "iris", v1alpha1.AnnotationAdopted: "iris"}
+	labels := map[string]string{v1beta1.LabelTenant: "iris", onboard.LabelHome: "iris", onboard.LabelDemo: "iris", v1beta1.LabelFluxTenant: "iris", podSecurity + "enforce": "restricted"}
+	annotations := map[string]string{v1beta1.AnnotationCreated: "iris", v1beta1.AnnotationAdopted: "iris"}
 	reduced, err := reduce(&corev1.Namespace{ObjectMeta: crowded("iris", labels, annotations)})
 	require.NoError(t, err)
 	require.Equal(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "iris", UID: "1", ResourceVersion: "7", Labels: labels, Annotations: annotations,
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)}}}}, reduced)
 
-	member := map[string]string{v1alpha1.LabelTenant: "iris"}
+	member := map[string]string{v1beta1.LabelTenant: "iris"}
 	reduced, err = reduce(&metav1.PartialObjectMetadata{ObjectMeta: crowded("iris-admins", member, nil)})
 	require.NoError(t, err)
 	require.Equal(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "iris-admins", UID: "1", ResourceVersion: "7", Labels: member}}, reduced)
@@ -53,8 +53,8 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 		made := &corev1.Namespace{}
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, made))
 		require.Equal(t, "green", made.Name)
-		made.Labels[v1alpha1.LabelHome], made.Labels[onboard.LabelDemo] = "green", "green"
-		made.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green", v1alpha1.AnnotationAdopted: "green"}
+		made.Labels[v1beta1.LabelHome], made.Labels[onboard.LabelDemo] = "green", "green"
+		made.Annotations = map[string]string{v1beta1.AnnotationCreated: "green", v1beta1.AnnotationAdopted: "green"}
 		return made
 	}
 	want, large := namespace(), namespace()
@@ -66,13 +66,13 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 		fields["f:annotations"]["f:"+name] = struct{}{}
 	}
 	for i := range 7_800 {
-		for _, prefix := range []string{v1alpha1.Group + "/", podSecurity} {
+		for _, prefix := range []string{v1beta1.Group + "/", podSecurity} {
 			name := fmt.Sprintf("%sx%062d", prefix, i)
 			large.Labels[name] = ""
 			fields["f:labels"]["f:"+name] = struct{}{}
 		}
 	}
-	large.Annotations[v1alpha1.AnnotationAdopted] = "green" + strings.Repeat("x", 200<<10)
+	large.Annotations[v1beta1.AnnotationAdopted] = "green" + strings.Repeat("x", 200<<10)
 	text, err := json.Marshal(map[string]any{"f:metadata": fields, "f:status": map[string]any{}})
 	require.NoError(t, err)
 	for i := range 100 {
@@ -86,10 +86,10 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, large.Size(), 4<<10)
 	require.Equal(t, want.Labels, large.Labels, "all that the platform sets")
-	require.Equal(t, "green", large.Annotations[v1alpha1.AnnotationCreated])
-	require.NotEqual(t, "green", large.Annotations[v1alpha1.AnnotationAdopted], "what is cut is nobody's name")
+	require.Equal(t, "green", large.Annotations[v1beta1.AnnotationCreated])
+	require.NotEqual(t, "green", large.Annotations[v1beta1.AnnotationAdopted], "what is cut is nobody's name")
 	require.True(t, owns(large, "f:labels", podSecurity+"enforce"))
-	require.True(t, owns(large, "f:annotations", v1alpha1.AnnotationCreated))
+	require.True(t, owns(large, "f:annotations", v1beta1.AnnotationCreated))
 	again := large.DeepCopy()
 	_, err = reduce(again)
 	require.NoError(t, err)
@@ -99,17 +99,17 @@ func TestWhatTheOperatorKeepsOfANamespaceIsBounded(t *testing.T) {
 // What pins tags is read of policies, and of Stores whether there are any.
 func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
 	identity := metav1.ObjectMeta{Namespace: "iris", Name: "x", UID: "1", ResourceVersion: "7", Generation: 3}
-	rules := []v1alpha1.PolicyRule{{Images: []string{"**"}, Action: v1alpha1.RuleActionDeny}}
-	said := v1alpha1.VerificationPolicySpec{EnforcementAction: v1alpha1.EnforcementActionWarn, DefaultAction: v1alpha1.DefaultActionInherit, Tags: v1alpha1.TagActionPin}
+	rules := []v1beta1.PolicyRule{{Images: []string{"**"}, Action: v1beta1.RuleActionDeny}}
+	said := v1beta1.VerificationPolicySpec{EnforcementAction: v1beta1.EnforcementActionWarn, DefaultAction: v1beta1.DefaultActionInherit, Tags: v1beta1.TagActionPin}
 	whole := said
 	whole.Rules = rules
-	status := v1alpha1.Status{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady}}}
-	for name, c := range map[string]struct{ object, want v1alpha1.Object }{
-		"Store":  {&v1alpha1.Store{ObjectMeta: identity, Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}}, Status: v1alpha1.StoreStatus{Status: status}}, &v1alpha1.Store{ObjectMeta: identity}},
-		"policy": {&v1alpha1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: v1alpha1.VerificationPolicyStatus{Status: status}}, &v1alpha1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
+	status := v1beta1.Status{Conditions: []metav1.Condition{{Type: v1beta1.ConditionReady}}}
+	for name, c := range map[string]struct{ object, want v1beta1.Object }{
+		"Store":  {&v1beta1.Store{ObjectMeta: identity, Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}}, Status: v1beta1.StoreStatus{Status: status}}, &v1beta1.Store{ObjectMeta: identity}},
+		"policy": {&v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: whole, Status: v1beta1.VerificationPolicyStatus{Status: status}}, &v1beta1.VerificationPolicy{ObjectMeta: identity, Spec: said}},
 		"the cluster's policy": {
-			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: whole, Scope: v1alpha1.PolicyScopeMandatory}, Status: v1alpha1.VerificationPolicyStatus{Status: status}},
-			&v1alpha1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1alpha1.ClusterVerificationPolicySpec{VerificationPolicySpec: said, Scope: v1alpha1.PolicyScopeMandatory}}},
+			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1beta1.ClusterVerificationPolicySpec{VerificationPolicySpec: whole, Scope: v1beta1.PolicyScopeMandatory}, Status: v1beta1.VerificationPolicyStatus{Status: status}},
+			&v1beta1.ClusterVerificationPolicy{ObjectMeta: identity, Spec: v1beta1.ClusterVerificationPolicySpec{VerificationPolicySpec: said, Scope: v1beta1.PolicyScopeMandatory}}},
 	} {
 		reduced, err := reduce(c.object)
 		require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestOfTheResourcesOfTeamsTheOperatorKeepsWhatItReads(t *testing.T) {
 
 func TestAPodThatUsesAQuotaIsNoChangeOfIt(t *testing.T) {
 	quota := func(hard, used string, tenant string) *corev1.ResourceQuota {
-		q := &corev1.ResourceQuota{ObjectMeta: crowded("tenant", map[string]string{v1alpha1.LabelTenant: tenant}, nil)}
+		q := &corev1.ResourceQuota{ObjectMeta: crowded("tenant", map[string]string{v1beta1.LabelTenant: tenant}, nil)}
 		q.ResourceVersion = hard + used
 		q.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}
 		if used != "" {

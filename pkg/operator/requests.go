@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -31,7 +31,7 @@ func request(tenant string) reconcile.Request {
 
 // byLabel returns the Tenant whose label an object has.
 func byLabel(_ context.Context, object client.Object) []reconcile.Request {
-	if tenant := object.GetLabels()[v1alpha1.LabelTenant]; tenant != "" {
+	if tenant := object.GetLabels()[v1beta1.LabelTenant]; tenant != "" {
 		return []reconcile.Request{request(tenant)}
 	}
 	return nil
@@ -103,12 +103,12 @@ const maxSaid = 254
 
 // saidLabelNames are fixed: a team's account may make up more with the same prefixes.
 func saidLabelNames() []string {
-	return []string{v1alpha1.LabelTenant, onboard.LabelHome, v1alpha1.LabelOwner, v1alpha1.LabelFluxTenant, onboard.LabelDemo,
+	return []string{v1beta1.LabelTenant, onboard.LabelHome, v1beta1.LabelOwner, v1beta1.LabelFluxTenant, onboard.LabelDemo,
 		podSecurity + "enforce", podSecurity + "enforce-version", podSecurity + "warn", podSecurity + "warn-version"}
 }
 
 func saidAnnotationNames() []string {
-	return []string{v1alpha1.AnnotationCreated, v1alpha1.AnnotationAdopted}
+	return []string{v1beta1.AnnotationCreated, v1beta1.AnnotationAdopted}
 }
 
 // saidLabels returns the labels by which the platform says what a namespace is.
@@ -219,7 +219,7 @@ func (r *reconciler) tenants() handler.Funcs {
 		for _, object := range changed {
 			hurry(object.GetName())
 			for _, other := range all {
-				if tenant, ok := object.(*v1alpha1.Tenant); ok && other.Name != tenant.Name && rivals(tenant, other) {
+				if tenant, ok := object.(*v1beta1.Tenant); ok && other.Name != tenant.Name && rivals(tenant, other) {
 					hurry(other.Name)
 				}
 			}
@@ -233,11 +233,11 @@ func (r *reconciler) tenants() handler.Funcs {
 }
 
 // rivals reports whether two Tenants may claim one namespace.
-func rivals(a, b *v1alpha1.Tenant) bool {
-	claims := func(t *v1alpha1.Tenant, namespace string) bool {
+func rivals(a, b *v1beta1.Tenant) bool {
+	claims := func(t *v1beta1.Tenant, namespace string) bool {
 		return namespace == t.Spec.HomeNamespace || slices.Contains(t.Spec.Namespaces, namespace) || t.Spec.NamespacePrefix != "" && strings.HasPrefix(namespace, t.Spec.NamespacePrefix)
 	}
-	for _, pair := range [][2]*v1alpha1.Tenant{{a, b}, {b, a}} {
+	for _, pair := range [][2]*v1beta1.Tenant{{a, b}, {b, a}} {
 		one, other := pair[0], pair[1]
 		if slices.ContainsFunc(append([]string{one.Spec.HomeNamespace}, one.Spec.Namespaces...), func(n string) bool { return claims(other, n) }) ||
 			one.Spec.NamespacePrefix != "" && other.Spec.NamespacePrefix != "" && strings.HasPrefix(one.Spec.NamespacePrefix, other.Spec.NamespacePrefix) {
@@ -248,12 +248,12 @@ func rivals(a, b *v1alpha1.Tenant) bool {
 }
 
 // list returns all Tenants. They belong to the cache.
-func (r *reconciler) list(ctx context.Context) ([]*v1alpha1.Tenant, error) {
-	var tenants v1alpha1.TenantList
+func (r *reconciler) list(ctx context.Context) ([]*v1beta1.Tenant, error) {
+	var tenants v1beta1.TenantList
 	if err := r.reader.List(ctx, &tenants, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	all := make([]*v1alpha1.Tenant, len(tenants.Items))
+	all := make([]*v1beta1.Tenant, len(tenants.Items))
 	for i := range tenants.Items {
 		all[i] = &tenants.Items[i]
 	}

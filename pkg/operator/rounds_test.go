@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // writeTakes is how long a write takes in these tests.
@@ -40,7 +40,7 @@ func newOperated(t *testing.T, namespaces ...string) *operated {
 	o := &operated{}
 	tenant := team("green", namespaces...)
 	tenant.Finalizers = []string{Finalizer}
-	tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
+	tenant.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "admins"}}
 	objects := []client.Object{tenant, namespaceOf("green", "green")}
 	for _, name := range namespaces {
 		objects = append(objects, namespaceOf("green", name))

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/informer"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -114,7 +114,7 @@ func newManager(config *rest.Config, options RunOptions) (manager.Manager, error
 	if options.LeaderElection && options.OwnNamespace == "" {
 		return nil, errors.New("leader election needs --own-namespace (or --leader-elect=false for a single replica)")
 	}
-	platform := labels.SelectorFromSet(labels.Set{v1alpha1.LabelOwner: v1alpha1.OwnerPlatform})
+	platform := labels.SelectorFromSet(labels.Set{v1beta1.LabelOwner: v1beta1.OwnerPlatform})
 	scoped := map[client.Object]ctrlcache.ByObject{}
 	for _, object := range append(watched(), &corev1.ResourceQuota{}) {
 		scoped[object] = ctrlcache.ByObject{Label: platform}
@@ -171,21 +171,21 @@ func keep(object any) error {
 		return err
 	}
 	switch object := object.(type) {
-	case *v1alpha1.Store:
-		object.Spec, object.Status = v1alpha1.StoreSpec{}, v1alpha1.StoreStatus{}
-	case *v1alpha1.VerificationPolicy:
-		object.Spec.Rules, object.Status = nil, v1alpha1.VerificationPolicyStatus{}
-	case *v1alpha1.ClusterVerificationPolicy:
-		object.Spec.Rules, object.Status = nil, v1alpha1.VerificationPolicyStatus{}
+	case *v1beta1.Store:
+		object.Spec, object.Status = v1beta1.StoreSpec{}, v1beta1.StoreStatus{}
+	case *v1beta1.VerificationPolicy:
+		object.Spec.Rules, object.Status = nil, v1beta1.VerificationPolicyStatus{}
+	case *v1beta1.ClusterVerificationPolicy:
+		object.Spec.Rules, object.Status = nil, v1beta1.VerificationPolicyStatus{}
 	}
 	return nil
 }
 
 // onlyTenant drops all metadata that others may fill, but for the Tenant.
 func onlyTenant(object client.Object) {
-	tenant := object.GetLabels()[v1alpha1.LabelTenant]
+	tenant := object.GetLabels()[v1beta1.LabelTenant]
 	resource.Strip(object)
-	object.SetLabels(map[string]string{v1alpha1.LabelTenant: tenant})
+	object.SetLabels(map[string]string{v1beta1.LabelTenant: tenant})
 }
 
 // watched returns the kinds whose changes by others are put right at once, without
@@ -212,7 +212,7 @@ func (r *reconciler) watch(m manager.Manager) error {
 	b := builder.ControllerManagedBy(m).Named("tenants").WithLogConstructor(logConstructor(m.GetLogger(), "tenants")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: &once,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryPause, maxRetryPause)}).
-		Watches(&v1alpha1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
+		Watches(&v1beta1.Tenant{}, handler.Funcs(r.tenants()), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending()))).
 		Watches(&corev1.Namespace{}, r.namespaces(), builder.WithPredicates(ofTenants()))
 	for _, object := range watched() {
 		b = b.WatchesMetadata(object, handler.EnqueueRequestsFromMapFunc(r.ofObject), builder.WithPredicates(changedByOthers()))
@@ -237,7 +237,7 @@ func (p *pinner) watch(m manager.Manager) error {
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
 		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { q.AddAfter(reconcile.Request{}, planPause) },
 	}
-	for _, object := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Store{}, &v1alpha1.VerificationPolicy{}, &v1alpha1.ClusterVerificationPolicy{}} {
+	for _, object := range []client.Object{&v1beta1.Tenant{}, &v1beta1.Store{}, &v1beta1.VerificationPolicy{}, &v1beta1.ClusterVerificationPolicy{}} {
 		b = b.Watches(object, soon, builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, ending())))
 	}
 	if err := b.Watches(&corev1.Namespace{}, soon, builder.WithPredicates(ofTenants())).Complete(p); err != nil {

@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
 // Merge returns a Tenant as it would be with what was asked for on top of what it has:
 // lists grow, and what was not mentioned stays. It also returns the Tenant as it is, nil if
 // it does not exist yet.
-func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, live *v1alpha1.Tenant, err error) {
-	live = &v1alpha1.Tenant{}
+func (e *Engine) Merge(ctx context.Context, asked *v1beta1.Tenant) (merged, live *v1beta1.Tenant, err error) {
+	live = &v1beta1.Tenant{}
 	err = e.client.Get(ctx, client.ObjectKeyFromObject(asked), live)
 	if apierrors.IsNotFound(err) {
 		return asked.DeepCopy(), nil, nil
@@ -38,7 +38,7 @@ func (e *Engine) Merge(ctx context.Context, asked *v1alpha1.Tenant) (merged, liv
 
 // Combine returns a Tenant with what is asked for added to it: lists grow, other values are
 // replaced, and what nobody mentions stays.
-func Combine(live, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
+func Combine(live, asked *v1beta1.Tenant) (*v1beta1.Tenant, error) {
 	if asked.Spec.HomeNamespace == asked.Name { // what a command fills in if nobody says which
 		asked = asked.DeepCopy()
 		asked.Spec.HomeNamespace = live.Spec.HomeNamespace
@@ -55,7 +55,7 @@ func Combine(live, asked *v1alpha1.Tenant) (*v1alpha1.Tenant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read Tenant %s: %w", asked.Name, err)
 	}
-	merged := &v1alpha1.Tenant{}
+	merged := &v1beta1.Tenant{}
 	if err := convert.FromUnstructured(overlay(base, wish), merged); err != nil {
 		return nil, fmt.Errorf("merge Tenant %s: %w", asked.Name, err)
 	}
@@ -91,7 +91,7 @@ func overlay(base, top map[string]any) map[string]any {
 
 // Save applies a Tenant, of which live is what there is, if anything, and returns it as the
 // API server completed it.
-func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1alpha1.Tenant, Result, error) {
+func (e *Engine) Save(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1beta1.Tenant, Result, error) {
 	if live != nil {
 		return e.replace(ctx, tenant, live)
 	}
@@ -100,14 +100,14 @@ func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1al
 		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
 	}
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindTenant))
+	object.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.KindTenant))
 	object.SetName(tenant.Name)
 	object.SetLabels(tenant.Labels)
 	object.SetAnnotations(tenant.Annotations)
 	if err := e.apply(ctx, object, true); err != nil {
 		return nil, "", fmt.Errorf("apply Tenant %s: %w", tenant.Name, err)
 	}
-	saved := &v1alpha1.Tenant{}
+	saved := &v1beta1.Tenant{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, saved); err != nil {
 		return nil, "", fmt.Errorf("read Tenant %s: %w", tenant.Name, err)
 	}
@@ -116,7 +116,7 @@ func (e *Engine) Save(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1al
 
 // replace updates the whole spec: server-side apply would leave entries that others wrote,
 // such as a namespace or a Git account that the file no longer names.
-func (e *Engine) replace(ctx context.Context, tenant, live *v1alpha1.Tenant) (*v1alpha1.Tenant, Result, error) {
+func (e *Engine) replace(ctx context.Context, tenant, live *v1beta1.Tenant) (*v1beta1.Tenant, Result, error) {
 	saved := live.DeepCopy()
 	saved.Spec = *tenant.Spec.DeepCopy()
 	for name, value := range tenant.Labels {

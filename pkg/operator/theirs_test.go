@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // A team may write any label but the platform's, and any field manager.
 func TestWhatATeamLabelsWithAnotherTenantIsNothingToThatTenant(t *testing.T) {
-	forged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "forged", Labels: map[string]string{v1alpha1.LabelTenant: "green"}, Finalizers: []string{"example.com/stay"},
+	forged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "blue", Name: "forged", Labels: map[string]string{v1beta1.LabelTenant: "green"}, Finalizers: []string{"example.com/stay"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}}}
 	c := fakeClient(t, interceptor.Funcs{}, namespaceOf("green", "green"), namespaceOf("blue", "blue"), forged)
 	e := New(c, Options{})
@@ -34,11 +34,11 @@ func TestOnlyWhatThePlatformSaysOnANamespaceMakesWork(t *testing.T) {
 	}{
 		"a label of the team":      {func(n *corev1.Namespace) { n.Labels["istio-injection"] = "enabled" }, false},
 		"an annotation of it":      {func(n *corev1.Namespace) { n.Annotations = map[string]string{"x": "y"} }, false},
-		"the Tenant":               {func(n *corev1.Namespace) { n.Labels[v1alpha1.LabelTenant] = "blue" }, true},
-		"the Tenant is taken off":  {func(n *corev1.Namespace) { delete(n.Labels, v1alpha1.LabelTenant) }, true},
-		"what Flux's tools set":    {func(n *corev1.Namespace) { n.Labels[v1alpha1.LabelFluxTenant] = "blue" }, true},
+		"the Tenant":               {func(n *corev1.Namespace) { n.Labels[v1beta1.LabelTenant] = "blue" }, true},
+		"the Tenant is taken off":  {func(n *corev1.Namespace) { delete(n.Labels, v1beta1.LabelTenant) }, true},
+		"what Flux's tools set":    {func(n *corev1.Namespace) { n.Labels[v1beta1.LabelFluxTenant] = "blue" }, true},
 		"pod security":             {func(n *corev1.Namespace) { n.Labels["pod-security.kubernetes.io/enforce"] = "privileged" }, true},
-		"how it came to be":        {func(n *corev1.Namespace) { n.Annotations = map[string]string{v1alpha1.AnnotationCreated: "green"} }, true},
+		"how it came to be":        {func(n *corev1.Namespace) { n.Annotations = map[string]string{v1beta1.AnnotationCreated: "green"} }, true},
 		"its end":                  {func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{} }, true},
 		"another one of that name": {func(n *corev1.Namespace) { n.UID = "2" }, true},
 	} {

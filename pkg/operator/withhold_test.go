@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
@@ -64,8 +64,8 @@ func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 	} {
 		t.Run(about, func(t *testing.T) {
 			tenant := team("green", "web")
-			tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "admins"}}
-			tenant.Spec.Access.Developers = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "devs"}}
+			tenant.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "admins"}}
+			tenant.Spec.Access.Developers = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "devs"}}
 			tenant.Spec.Isolation.Registries = []string{"registry.example.com/green/"}
 			tenant.Spec.Isolation.Quota = quotaOf("5")
 			var applied []string
@@ -94,9 +94,9 @@ func TestNobodyGetsRightsWhereARestrictionFailed(t *testing.T) {
 func TestWhoLosesRightsLosesThemThoughARestrictionFails(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "networkpolicies"}, "default-deny", errors.New("no"))
 	tenant := team("green", "web")
-	tenant.Spec.Access.Admins = []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "those who stay"}}
+	tenant.Spec.Access.Admins = []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "those who stay"}}
 	there := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "green-admins",
-		Labels: map[string]string{v1alpha1.LabelTenant: "green", v1alpha1.LabelOwner: v1alpha1.OwnerPlatform}}}
+		Labels: map[string]string{v1beta1.LabelTenant: "green", v1beta1.LabelOwner: v1beta1.OwnerPlatform}}}
 	var applied []string
 	e := New(fakeClient(t, applying(t, map[string]error{"NetworkPolicy web/default-deny": refused}, &applied), namespaceOf("green", "green"), namespaceOf("green", "web"), there), Options{})
 	_, err := e.Apply(t.Context(), tenant)

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -30,7 +30,7 @@ type announcement struct {
 func (t *term) announceAll(ctx context.Context, namespace verify.Namespace, s *space, revoked []revocation, now time.Time) error {
 	current := map[string]*announcement{}
 	for name, a := range s.announcing {
-		if a.owed && s.images[a.image].result == v1alpha1.ReportFail {
+		if a.owed && s.images[a.image].result == v1beta1.ReportFail {
 			current[name] = a
 		}
 	}
@@ -81,7 +81,7 @@ func (t *term) announceCurrent(ctx context.Context, namespace verify.Namespace, 
 		if a.done || a.event == nil {
 			continue
 		}
-		_, err := t.clients.CoreV1().Events(string(namespace)).Create(ctx, a.event, metav1.CreateOptions{FieldManager: v1alpha1.ReportSource})
+		_, err := t.clients.CoreV1().Events(string(namespace)).Create(ctx, a.event, metav1.CreateOptions{FieldManager: v1beta1.ReportSource})
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case apierrors.IsForbidden(err) && !isGone(err) || apierrors.IsInvalid(err): // a retry cannot help, and the report is more important

@@ -142,7 +142,7 @@ func (d *denial) merge(other *denial, now time.Time) {
 	}
 }
 
-// storedCounters is the property v1alpha1.PropertyCounters.
+// storedCounters is the property v1beta1.PropertyCounters.
 type storedCounters struct {
 	Ended    int                `json:"ended,omitempty"`
 	Counters map[string]counter `json:"by,omitempty"`

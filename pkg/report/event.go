@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -35,8 +35,8 @@ func newEvent(namespace verify.Namespace, name, reason, message string, about wo
 		ref = corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: string(namespace), Name: string(namespace)}
 	}
 	return &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: string(namespace), Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": v1alpha1.ReportSource}},
-		InvolvedObject: ref, Reason: reason, Message: message, Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: v1alpha1.ReportSource}, ReportingController: v1alpha1.ReportSource,
+		ObjectMeta:     metav1.ObjectMeta{Namespace: string(namespace), Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": v1beta1.ReportSource}},
+		InvolvedObject: ref, Reason: reason, Message: message, Type: corev1.EventTypeWarning, Source: corev1.EventSource{Component: v1beta1.ReportSource}, ReportingController: v1beta1.ReportSource,
 		FirstTimestamp: metav1.NewTime(first), LastTimestamp: metav1.NewTime(last), Count: int32(min(count, 1<<30)), //nolint:gosec // it is bounded here
 	}
 }
@@ -47,8 +47,8 @@ func newDenied(namespace verify.Namespace, n note, about workload.Ref) (*corev1.
 	if err != nil {
 		return nil, fmt.Errorf("write a note: %w", err)
 	}
-	e := newEvent(namespace, "landwaiter-denied-"+n.Counter, v1alpha1.EventImageDenied, n.text(), about, n.First, n.Last, n.Count)
-	e.Labels[v1alpha1.LabelReport] = v1alpha1.ReportDenied
+	e := newEvent(namespace, "landwaiter-denied-"+n.Counter, v1beta1.EventImageDenied, n.text(), about, n.First, n.Last, n.Count)
+	e.Labels[v1beta1.LabelReport] = v1beta1.ReportDenied
 	e.Annotations = map[string]string{annotationNote: string(text)}
 	return e, nil
 }
@@ -64,7 +64,7 @@ func newRevoked(namespace verify.Namespace, r revocation, about workload.Ref, no
 	if r.state.remediation != "" {
 		message += ". " + toFix + r.state.remediation
 	}
-	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1alpha1.EventImageNoLongerTrusted, clean(message, maxMessageBytes), about, now, now, 1)
+	return newEvent(namespace, "landwaiter-revoked-"+hex.EncodeToString(hash.Sum(nil))[:24], v1beta1.EventImageNoLongerTrusted, clean(message, maxMessageBytes), about, now, now, 1)
 }
 
 // isGone reports whether a namespace does not exist any more, or soon will not.
@@ -131,12 +131,12 @@ func (w *noteWriter) save(ctx context.Context, p pending) error {
 		if err != nil {
 			return fmt.Errorf("write a note: %w", err)
 		}
-		_, err = events.Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.ReportSource})
+		_, err = events.Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1beta1.ReportSource})
 		if !apierrors.IsNotFound(err) || isGone(err) {
 			return wrapped(err)
 		}
 	}
-	_, err = events.Create(ctx, e, metav1.CreateOptions{FieldManager: v1alpha1.ReportSource})
+	_, err = events.Create(ctx, e, metav1.CreateOptions{FieldManager: v1beta1.ReportSource})
 	if apierrors.IsAlreadyExists(err) { // an earlier answer was lost
 		return w.save(ctx, pending{note: p.note, namespace: p.namespace, account: p.account, written: cmp.Or(p.written, 1)})
 	}

@@ -17,12 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
 
 // ourReports selects the reports that this program may have written.
-const ourReports = v1alpha1.LabelReport + " in (" + v1alpha1.ReportRunning + "," + v1alpha1.ReportDenied + ")"
+const ourReports = v1beta1.LabelReport + " in (" + v1beta1.ReportRunning + "," + v1beta1.ReportDenied + ")"
 
 // Lead writes the reports until ctx ends. It is the duty of the replica that leads.
 func (r *Reporter) Lead(ctx context.Context) error {
@@ -101,7 +101,7 @@ func (t *term) page(ctx context.Context, next string, size int64) (*openreports.
 	defer cancel()
 	list := &openreports.ReportList{}
 	options := &metav1.ListOptions{LabelSelector: ourReports, Limit: size, Continue: next}
-	err := t.reports.Get().Resource(v1alpha1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Do(ctx).Into(list)
+	err := t.reports.Get().Resource(v1beta1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Do(ctx).Into(list)
 	if err != nil {
 		return nil, fmt.Errorf("list reports: %w", err)
 	}
@@ -119,7 +119,7 @@ func (t *term) load(ctx context.Context) error {
 		}
 		t.mu.Lock()
 		for i := range list.Items {
-			if r := &list.Items[i]; v1alpha1.ReportAbout(r.Name) != "" {
+			if r := &list.Items[i]; v1beta1.ReportAbout(r.Name) != "" {
 				account := t.accounts.Account(verify.Namespace(r.Namespace))
 				taken[account] += t.space(verify.Namespace(r.Namespace)).load(r, t.now(), max(runningBytes-taken[account], minBytes))
 			}
@@ -199,7 +199,7 @@ func changes(ctx context.Context, what string, o metav1.ListOptions, follow func
 func (t *term) readNotes(ctx context.Context) (err error) {
 	events := t.clients.CoreV1().Events(metav1.NamespaceAll)
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return events.List(ctx, o) }
-	selected := metav1.ListOptions{LabelSelector: v1alpha1.LabelReport + "=" + v1alpha1.ReportDenied, FieldSelector: "reason=" + v1alpha1.EventImageDenied}
+	selected := metav1.ListOptions{LabelSelector: v1beta1.LabelReport + "=" + v1beta1.ReportDenied, FieldSelector: "reason=" + v1beta1.EventImageDenied}
 	if selected.ResourceVersion, err = each(ctx, "Events", selected, list, t.noted); err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (t *term) readNotes(ctx context.Context) (err error) {
 // one, about that namespace.
 func (t *term) noted(object runtime.Object) {
 	e, ok := object.(*corev1.Event)
-	if !ok || e.Reason != v1alpha1.EventImageDenied {
+	if !ok || e.Reason != v1beta1.EventImageDenied {
 		return
 	}
 	if n, ok := parseNote(e.Annotations[annotationNote], t.now()); ok {
@@ -228,12 +228,12 @@ func (t *term) followReports(ctx context.Context) {
 // readReports compares the reports that there are with what was written, and then those that
 // change until the watch ends.
 func (t *term) readReports(ctx context.Context) (err error) {
-	reports := t.metadata.Resource(schema.GroupVersionResource{Group: v1alpha1.ReportGroup, Version: v1alpha1.ReportVersion, Resource: v1alpha1.ReportResource})
+	reports := t.metadata.Resource(schema.GroupVersionResource{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Resource: v1beta1.ReportResource})
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return reports.List(ctx, o) }
 	exists := map[string]bool{} // ours alone, so few in a namespace
 	selected := metav1.ListOptions{LabelSelector: ourReports}
 	selected.ResourceVersion, err = each(ctx, "reports", selected, list, func(object runtime.Object) {
-		if m, ok := object.(*metav1.PartialObjectMetadata); ok && v1alpha1.ReportAbout(m.Name) != "" {
+		if m, ok := object.(*metav1.PartialObjectMetadata); ok && v1beta1.ReportAbout(m.Name) != "" {
 			exists[m.Namespace+"/"+m.Name] = true
 		}
 		t.seen(object)
@@ -261,7 +261,7 @@ func (t *term) dropped(object runtime.Object) { t.compare(object, true) }
 
 func (t *term) compare(object runtime.Object, deleted bool) {
 	m, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok || v1alpha1.ReportAbout(m.Name) == "" {
+	if !ok || v1beta1.ReportAbout(m.Name) == "" {
 		return
 	}
 	t.writing.Lock()

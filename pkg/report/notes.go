@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -27,7 +27,7 @@ func (r *Reporter) Observe(_ context.Context, o provider.Observation) {
 	}
 	for i := range o.Keys {
 		k := &o.Keys[i]
-		if k.Reference.Name() == v1alpha1.IsolationImage {
+		if k.Reference.Name() == v1beta1.IsolationImage {
 			continue // a team that tries its own isolation would write into another's report
 		}
 		if k.Repeated || k.Namespace == verify.Cluster || k.Outcome != provider.KeyDenied && k.Outcome != provider.KeyInvalid {

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -44,7 +44,7 @@ func TestOnlyDenialsOfAdmissionsAreNoted(t *testing.T) {
 		r.Observe(t.Context(), admission("t", k))
 	}
 	require.Empty(t, r.notes.of)
-	probe := v1alpha1.IsolationImage + "@sha256:" + strings.Repeat("0", 64)
+	probe := v1beta1.IsolationImage + "@sha256:" + strings.Repeat("0", 64)
 	r.Observe(t.Context(), admission("t", key(t, "team-a", probe)))
 	require.Empty(t, r.notes.of, "one team's doctor writes into no other's report")
 	like := []string{"registry.invalid/landwaiter-isolation/app:1", "registry.invalid/landwaiter-isolation-x:1", "registry.invalid:5000/landwaiter-isolation:1", "r.example.com/landwaiter-isolation:1",
@@ -78,7 +78,7 @@ func TestANoteSaysWhatWasDeniedAndWhy(t *testing.T) {
 		require.Contains(t, written[0], "PATCH")
 		for _, e := range server.events {
 			require.EqualValues(t, 3, e.Count)
-			require.Equal(t, v1alpha1.EventImageDenied, e.Reason)
+			require.Equal(t, v1beta1.EventImageDenied, e.Reason)
 			require.Equal(t, "image "+imageOne+" was denied 3 times: the key is not trusted. To fix: sign it; a dry run looks the same", e.Message)
 			n, ok := parseNote(e.Annotations[annotationNote], time.Now())
 			require.True(t, ok)

@@ -5,7 +5,7 @@ import (
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
@@ -13,11 +13,11 @@ import (
 // field managers. Whoever may write reports in the namespace can imitate all of them, so
 // what it says never leaves the namespace.
 func trusted(r *openreports.Report) bool {
-	if about := v1alpha1.ReportAbout(r.Name); about == "" || r.Labels[v1alpha1.LabelReport] != about || r.Source != v1alpha1.ReportSource {
+	if about := v1beta1.ReportAbout(r.Name); about == "" || r.Labels[v1beta1.LabelReport] != about || r.Source != v1beta1.ReportSource {
 		return false
 	}
 	for i := range r.ManagedFields {
-		if r.ManagedFields[i].Manager != v1alpha1.ReportSource {
+		if r.ManagedFields[i].Manager != v1beta1.ReportSource {
 			return false
 		}
 	}
@@ -34,13 +34,13 @@ func (s *space) load(r *openreports.Report, now time.Time, limit int) (taken int
 	s.written[r.Name] = written{version: r.ResourceVersion, hash: hashOf(r)}
 	for i := range r.Results {
 		switch result := &r.Results[i]; {
-		case result.Properties[v1alpha1.PropertyLeftOut] != "":
-		case r.Labels[v1alpha1.LabelReport] == v1alpha1.ReportRunning:
+		case result.Properties[v1beta1.PropertyLeftOut] != "":
+		case r.Labels[v1beta1.LabelReport] == v1beta1.ReportRunning:
 			if size := weight(result); taken+size <= limit {
 				taken += size
 				s.loadRunning(result, now)
 			}
-		case r.Labels[v1alpha1.LabelReport] == v1alpha1.ReportDenied:
+		case r.Labels[v1beta1.LabelReport] == v1beta1.ReportDenied:
 			s.loadDenied(result, now)
 		}
 	}
@@ -64,11 +64,11 @@ func weight(r *openreports.ReportResult) int {
 // about to come back.
 func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
-	st := state{result: string(r.Result), since: parseStamp(p[v1alpha1.PropertySince]), digest: clean(p[v1alpha1.PropertyDigest], maxNameBytes), policy: clean(r.Policy, maxNameBytes),
-		reason: clean(r.Description, maxReasonBytes), remediation: clean(p[v1alpha1.PropertyRemediation], maxRemediationBytes),
-		exception: clean(p[v1alpha1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1alpha1.PropertyExceptionEnds]),
-		lastResult: p[v1alpha1.PropertyLastResult], lastSince: parseStamp(p[v1alpha1.PropertyLastSince])}
-	name := p[v1alpha1.PropertyImage]
+	st := state{result: string(r.Result), since: parseStamp(p[v1beta1.PropertySince]), digest: clean(p[v1beta1.PropertyDigest], maxNameBytes), policy: clean(r.Policy, maxNameBytes),
+		reason: clean(r.Description, maxReasonBytes), remediation: clean(p[v1beta1.PropertyRemediation], maxRemediationBytes),
+		exception: clean(p[v1beta1.PropertyException], maxNameBytes), exceptionEnds: parseStamp(p[v1beta1.PropertyExceptionEnds]),
+		lastResult: p[v1beta1.PropertyLastResult], lastSince: parseStamp(p[v1beta1.PropertyLastSince])}
+	name := p[v1beta1.PropertyImage]
 	if name == "" || len(name) > maxImageBytes || st.since.IsZero() || st.since.After(now.Add(maxAhead)) || severityOrder(st.result) < 0 {
 		return
 	}
@@ -83,15 +83,15 @@ func (s *space) loadRunning(r *openreports.ReportResult, now time.Time) {
 	}
 	of := r.Subjects[0]
 	s.rows[workload.Running{Of: workload.Ref{APIVersion: clean(of.APIVersion, maxNameBytes), Kind: clean(of.Kind, maxNameBytes), Name: clean(of.Name, maxNameBytes), UID: of.UID},
-		Place: workload.Place(clean(p[v1alpha1.PropertyPlace], maxNameBytes)), Container: clean(p[v1alpha1.PropertyContainer], maxNameBytes), Image: name}] = now
+		Place: workload.Place(clean(p[v1beta1.PropertyPlace], maxNameBytes)), Container: clean(p[v1beta1.PropertyContainer], maxNameBytes), Image: name}] = now
 }
 
 func (s *space) loadDenied(r *openreports.ReportResult, now time.Time) {
 	p := r.Properties
-	d := &denial{image: clean(p[v1alpha1.PropertyImage], maxImageBytes), digest: clean(p[v1alpha1.PropertyDigest], maxNameBytes), policy: clean(r.Policy, maxNameBytes),
-		reason: clean(r.Description, maxReasonBytes), remediation: clean(p[v1alpha1.PropertyRemediation], maxRemediationBytes), traceID: p[v1alpha1.PropertyTraceID],
-		first: parseStamp(p[v1alpha1.PropertyFirst]), last: parseStamp(p[v1alpha1.PropertyLast])}
-	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials || !traceName.MatchString(d.traceID) || !d.restore(p[v1alpha1.PropertyCounters]) {
+	d := &denial{image: clean(p[v1beta1.PropertyImage], maxImageBytes), digest: clean(p[v1beta1.PropertyDigest], maxNameBytes), policy: clean(r.Policy, maxNameBytes),
+		reason: clean(r.Description, maxReasonBytes), remediation: clean(p[v1beta1.PropertyRemediation], maxRemediationBytes), traceID: p[v1beta1.PropertyTraceID],
+		first: parseStamp(p[v1beta1.PropertyFirst]), last: parseStamp(p[v1beta1.PropertyLast])}
+	if d.first.IsZero() || d.last.Before(d.first) || d.last.After(now.Add(maxAhead)) || now.Sub(d.last) > keepDenials || !traceName.MatchString(d.traceID) || !d.restore(p[v1beta1.PropertyCounters]) {
 		return
 	}
 	if known := s.denials[d.image]; known != nil {

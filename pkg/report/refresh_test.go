@@ -15,7 +15,7 @@ import (
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -46,7 +46,7 @@ func shown(t *testing.T, reports []*openreports.Report) (rows, out int) {
 	t.Helper()
 	for _, r := range reports {
 		for _, result := range r.Results {
-			if left := result.Properties[v1alpha1.PropertyLeftOut]; left != "" {
+			if left := result.Properties[v1beta1.PropertyLeftOut]; left != "" {
 				n, err := strconv.Atoi(left)
 				require.NoError(t, err)
 				out += n

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -31,38 +31,38 @@ type having func(image string) []workload.Ref
 func (s *space) render(namespace verify.Namespace, having having, room room) []*openreports.Report {
 	var reports []*openreports.Report
 	rows := s.runningRows()
-	for i, results := range split(v1alpha1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, room.running, s.rowsOut) {
-		name := v1alpha1.ReportNameRunning
+	for i, results := range split(v1beta1.ReportRunning, len(rows), func(i int) openreports.ReportResult { return s.runningResult(namespace, rows[i]) }, room.running, s.rowsOut) {
+		name := v1beta1.ReportNameRunning
 		if i > 0 {
 			name += "-" + strconv.Itoa(i)
 		}
-		reports = append(reports, newReport(namespace, name, v1alpha1.ReportRunning, results))
+		reports = append(reports, newReport(namespace, name, v1beta1.ReportRunning, results))
 	}
 	results := s.deniedResults(namespace, having)
 	if s.leftOut > 0 {
-		results = append(results, leftOut(v1alpha1.ReportDenied, s.leftOut))
+		results = append(results, leftOut(v1beta1.ReportDenied, s.leftOut))
 	}
-	for _, results := range split(v1alpha1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(room.denied, maxObjectBytes), 0) {
-		reports = append(reports, newReport(namespace, v1alpha1.ReportNameDenied, v1alpha1.ReportDenied, results))
+	for _, results := range split(v1beta1.ReportDenied, len(results), func(i int) openreports.ReportResult { return results[i] }, min(room.denied, maxObjectBytes), 0) {
+		reports = append(reports, newReport(namespace, v1beta1.ReportNameDenied, v1beta1.ReportDenied, results))
 	}
 	return reports
 }
 
 func newReport(namespace verify.Namespace, name, about string, results []openreports.ReportResult) *openreports.Report {
 	r := &openreports.Report{ObjectMeta: metav1.ObjectMeta{Namespace: string(namespace), Name: name, Labels: map[string]string{
-		v1alpha1.LabelReport: about, "app.kubernetes.io/managed-by": v1alpha1.ReportSource}}, Source: v1alpha1.ReportSource, Results: results}
-	r.APIVersion, r.Kind = v1alpha1.ReportGroup+"/"+v1alpha1.ReportVersion, v1alpha1.ReportKind
+		v1beta1.LabelReport: about, "app.kubernetes.io/managed-by": v1beta1.ReportSource}}, Source: v1beta1.ReportSource, Results: results}
+	r.APIVersion, r.Kind = v1beta1.ReportGroup+"/"+v1beta1.ReportVersion, v1beta1.ReportKind
 	for i := range results {
 		switch results[i].Result {
-		case v1alpha1.ReportPass:
+		case v1beta1.ReportPass:
 			r.Summary.Pass++
-		case v1alpha1.ReportFail:
+		case v1beta1.ReportFail:
 			r.Summary.Fail++
-		case v1alpha1.ReportWarn:
+		case v1beta1.ReportWarn:
 			r.Summary.Warn++
-		case v1alpha1.ReportError:
+		case v1beta1.ReportError:
 			r.Summary.Error++
-		case v1alpha1.ReportSkip:
+		case v1beta1.ReportSkip:
 			r.Summary.Skip++
 		}
 	}
@@ -84,10 +84,10 @@ func (s *space) runningRows() []workload.Running {
 // runningResult returns the result for an image of a container.
 func (s *space) runningResult(namespace verify.Namespace, row workload.Running) openreports.ReportResult {
 	st := s.images[row.Image]
-	return newResult(v1alpha1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
-		v1alpha1.PropertyImage: row.Image, v1alpha1.PropertyDigest: st.digest, v1alpha1.PropertyContainer: row.Container, v1alpha1.PropertyPlace: string(row.Place),
-		v1alpha1.PropertyRemediation: st.remediation, v1alpha1.PropertySince: stamp(st.since), v1alpha1.PropertyLastResult: st.lastResult, v1alpha1.PropertyLastSince: stamp(st.lastSince),
-		v1alpha1.PropertyException: st.exception, v1alpha1.PropertyExceptionEnds: stamp(st.exceptionEnds),
+	return newResult(v1beta1.ReportRunning, st.result, st.policy, st.reason, st.since, []workload.Ref{row.Of}, namespace, map[string]string{
+		v1beta1.PropertyImage: row.Image, v1beta1.PropertyDigest: st.digest, v1beta1.PropertyContainer: row.Container, v1beta1.PropertyPlace: string(row.Place),
+		v1beta1.PropertyRemediation: st.remediation, v1beta1.PropertySince: stamp(st.since), v1beta1.PropertyLastResult: st.lastResult, v1beta1.PropertyLastSince: stamp(st.lastSince),
+		v1beta1.PropertyException: st.exception, v1beta1.PropertyExceptionEnds: stamp(st.exceptionEnds),
 	})
 }
 
@@ -109,10 +109,10 @@ func (s *space) deniedResults(namespace verify.Namespace, having having) []openr
 		} else if of = having(d.image); len(of) > 0 {
 			matched = matchedBy
 		}
-		results[i] = newResult(v1alpha1.ReportDenied, v1alpha1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
-			v1alpha1.PropertyImage: d.image, v1alpha1.PropertyDigest: d.digest, v1alpha1.PropertyRemediation: d.remediation, v1alpha1.PropertyCount: strconv.Itoa(d.count()),
-			v1alpha1.PropertyFirst: stamp(d.first), v1alpha1.PropertyLast: stamp(d.last), v1alpha1.PropertyTraceID: d.traceID,
-			v1alpha1.PropertyMatched: matched, v1alpha1.PropertyNote: dryRun, v1alpha1.PropertyCounters: d.store(),
+		results[i] = newResult(v1beta1.ReportDenied, v1beta1.ReportFail, d.policy, reason, d.last, of, namespace, map[string]string{
+			v1beta1.PropertyImage: d.image, v1beta1.PropertyDigest: d.digest, v1beta1.PropertyRemediation: d.remediation, v1beta1.PropertyCount: strconv.Itoa(d.count()),
+			v1beta1.PropertyFirst: stamp(d.first), v1beta1.PropertyLast: stamp(d.last), v1beta1.PropertyTraceID: d.traceID,
+			v1beta1.PropertyMatched: matched, v1beta1.PropertyNote: dryRun, v1beta1.PropertyCounters: d.store(),
 		})
 	}
 	return results
@@ -124,7 +124,7 @@ func newResult(rule, result, policy, reason string, at time.Time, of []workload.
 			delete(properties, name)
 		}
 	}
-	r := openreports.ReportResult{Source: v1alpha1.ReportSource, Policy: cmp.Or(policy, noPolicy), Rule: rule, Category: v1alpha1.ReportCategory, Severity: severityOf(result),
+	r := openreports.ReportResult{Source: v1beta1.ReportSource, Policy: cmp.Or(policy, noPolicy), Rule: rule, Category: v1beta1.ReportCategory, Severity: severityOf(result),
 		Timestamp: metav1.Timestamp{Seconds: at.Unix()}, Result: openreports.Result(result), Scored: true, Description: reason, Properties: properties}
 	for _, ref := range of {
 		r.Subjects = append(r.Subjects, reference(namespace, ref))
@@ -139,9 +139,9 @@ func reference(namespace verify.Namespace, ref workload.Ref) corev1.ObjectRefere
 
 func severityOf(result string) openreports.ResultSeverity {
 	switch result {
-	case v1alpha1.ReportFail:
+	case v1beta1.ReportFail:
 		return "high"
-	case v1alpha1.ReportError, v1alpha1.ReportWarn:
+	case v1beta1.ReportError, v1beta1.ReportWarn:
 		return "medium"
 	}
 	return "info"
@@ -149,8 +149,8 @@ func severityOf(result string) openreports.ResultSeverity {
 
 // leftOut returns the result that says how many others a report has no room for.
 func leftOut(rule string, n int) openreports.ReportResult {
-	return openreports.ReportResult{Source: v1alpha1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1alpha1.ReportCategory, Severity: "info", Result: v1alpha1.ReportSkip,
-		Description: fmt.Sprintf("%d results are left out: the account has no more room for reports", n), Properties: map[string]string{v1alpha1.PropertyLeftOut: strconv.Itoa(n)}}
+	return openreports.ReportResult{Source: v1beta1.ReportSource, Policy: noPolicy, Rule: rule, Category: v1beta1.ReportCategory, Severity: "info", Result: v1beta1.ReportSkip,
+		Description: fmt.Sprintf("%d results are left out: the account has no more room for reports", n), Properties: map[string]string{v1beta1.PropertyLeftOut: strconv.Itoa(n)}}
 }
 
 // split shares results among objects of at most [maxObjectBytes] each and limit bytes in

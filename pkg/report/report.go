@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -92,7 +92,7 @@ func reportsClient(config *rest.Config) (rest.Interface, error) {
 	if err := openreports.Install(scheme); err != nil {
 		return nil, fmt.Errorf("register reports: %w", err)
 	}
-	version := schema.GroupVersion{Group: v1alpha1.ReportGroup, Version: v1alpha1.ReportVersion}
+	version := schema.GroupVersion{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion}
 	metav1.AddToGroupVersion(scheme, version)
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.APIPath = &version, "/apis"

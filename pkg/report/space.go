@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
@@ -107,7 +107,7 @@ func (s *space) empty() bool {
 // severities are the results of reports, the worst first: what a report has no room for is
 // the best of it.
 func severities() []string {
-	return []string{v1alpha1.ReportFail, v1alpha1.ReportError, v1alpha1.ReportWarn, v1alpha1.ReportSkip, v1alpha1.ReportPass}
+	return []string{v1beta1.ReportFail, v1beta1.ReportError, v1beta1.ReportWarn, v1beta1.ReportSkip, v1beta1.ReportPass}
 }
 
 // severityOrder is the place of a result among severities, negative if it is none.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
 
@@ -165,7 +165,7 @@ func TestOtherWritersAreNotBelieved(t *testing.T) {
 		},
 		"no manager":          func(r *openreports.Report) { r.ManagedFields = nil },
 		"no label":            func(r *openreports.Report) { r.Labels = nil },
-		"the other label":     func(r *openreports.Report) { r.Labels[v1alpha1.LabelReport] = v1alpha1.ReportDenied },
+		"the other label":     func(r *openreports.Report) { r.Labels[v1beta1.LabelReport] = v1beta1.ReportDenied },
 		"another source":      func(r *openreports.Report) { r.Source = "other" },
 		"no since":            func(r *openreports.Report) { delete(r.Results[0].Properties, "since") },
 		"since the future":    func(r *openreports.Report) { r.Results[0].Properties["since"] = stamp(at(60)) },
@@ -207,14 +207,14 @@ func TestALargeReportIsSplitAndThenCut(t *testing.T) {
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
 		require.Less(t, len(text), 1<<20, "etcd takes 1.5 MiB")
-		require.Equal(t, v1alpha1.ReportRunning, v1alpha1.ReportAbout(r.Name))
+		require.Equal(t, v1beta1.ReportRunning, v1beta1.ReportAbout(r.Name))
 		names[r.Name] = true
 		rows, total = rows+len(r.Results), total+len(text)
 	}
 	require.Len(t, names, len(reports))
 	require.Less(t, total, runningBytes+(1<<20))
 	last := reports[len(reports)-1].Results
-	require.Equal(t, strconv.Itoa(1200-rows+1), last[len(last)-1].Properties[v1alpha1.PropertyLeftOut])
+	require.Equal(t, strconv.Itoa(1200-rows+1), last[len(last)-1].Properties[v1beta1.PropertyLeftOut])
 	require.EqualValues(t, "fail", reports[0].Results[0].Result)
 	require.Equal(t, map[string]int{"pass": 600, "fail": 600}, s.counts(), "the metric counts them all")
 }

@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 )
@@ -11,7 +11,7 @@ import (
 // state is what a report says of an image in a namespace. The zero value says nothing: the
 // image has not been decided yet.
 type state struct {
-	result string // such as v1alpha1.ReportPass
+	result string // such as v1beta1.ReportPass
 	since  time.Time
 	digest string
 
@@ -19,7 +19,7 @@ type state struct {
 	exception                   string
 	exceptionEnds               time.Time
 
-	// lastResult and lastSince are of the result before v1alpha1.ReportError.
+	// lastResult and lastSince are of the result before v1beta1.ReportError.
 	lastResult string
 	lastSince  time.Time
 	// doubted is since when the image has been undecided, which is not reported yet.
@@ -30,25 +30,25 @@ type state struct {
 func resultOf(r verify.Result) string {
 	switch v := r.Verdict; {
 	case v.Outcome == policy.Undecided:
-		return v1alpha1.ReportError
+		return v1beta1.ReportError
 	case v.Outcome != policy.Allowed:
-		return v1alpha1.ReportFail
+		return v1beta1.ReportFail
 	case v.Warning != "" || r.Exception != (policy.ObjectRef{}):
-		return v1alpha1.ReportWarn
+		return v1beta1.ReportWarn
 	case v.Unverified:
-		return v1alpha1.ReportSkip
+		return v1beta1.ReportSkip
 	}
-	return v1alpha1.ReportPass
+	return v1beta1.ReportPass
 }
 
 // allows reports whether an image with a result may run.
 func allows(result string) bool {
-	return result == v1alpha1.ReportPass || result == v1alpha1.ReportWarn || result == v1alpha1.ReportSkip
+	return result == v1beta1.ReportPass || result == v1beta1.ReportWarn || result == v1beta1.ReportSkip
 }
 
 // decided returns the last decided result and since when it held.
 func (s state) decided() (result string, since time.Time) {
-	if s.result == v1alpha1.ReportError {
+	if s.result == v1beta1.ReportError {
 		return s.lastResult, s.lastSince
 	}
 	return s.result, s.since
@@ -59,7 +59,7 @@ func (s state) decided() (result string, since time.Time) {
 func (s state) next(result verify.Result, now time.Time) (after state, revoked bool) {
 	v := result.Verdict
 	word := resultOf(result)
-	if word == v1alpha1.ReportError {
+	if word == v1beta1.ReportError {
 		return s.doubt(v, now), false
 	}
 	former, since := s.decided()
@@ -74,13 +74,13 @@ func (s state) next(result verify.Result, now time.Time) (after state, revoked b
 	if result.Exception != (policy.ObjectRef{}) {
 		after.exception, after.exceptionEnds = clean(result.Exception.String(), maxNameBytes), result.ExceptionEnds
 	}
-	return after, word == v1alpha1.ReportFail && allows(former)
+	return after, word == v1beta1.ReportFail && allows(former)
 }
 
 // doubt returns the state after a verification that decided nothing. It keeps what is
 // reported for a while. The text of an error stays, because that of each retry differs.
 func (s state) doubt(v policy.Verdict, now time.Time) state {
-	if s.result == v1alpha1.ReportError {
+	if s.result == v1beta1.ReportError {
 		return s
 	}
 	patience := undecidedFor
@@ -93,7 +93,7 @@ func (s state) doubt(v policy.Verdict, now time.Time) state {
 	if now.Sub(s.doubted) < patience {
 		return s
 	}
-	return state{result: v1alpha1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
+	return state{result: v1beta1.ReportError, since: s.doubted, digest: s.digest, policy: sourceOf(v.Policy), lastResult: s.result, lastSince: s.since,
 		reason: clean(v.Reason, maxReasonBytes), remediation: clean(v.Remediation, maxRemediationBytes)}
 }
 

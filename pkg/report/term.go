@@ -18,7 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -305,13 +305,13 @@ func (t *term) put(ctx context.Context, namespace verify.Namespace, s *space, r 
 	}
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	options, stored := &metav1.CreateOptions{FieldManager: v1alpha1.ReportSource}, &openreports.Report{}
+	options, stored := &metav1.CreateOptions{FieldManager: v1beta1.ReportSource}, &openreports.Report{}
 	var err error
 	if version == "" {
-		err = t.reports.Post().Namespace(r.Namespace).Resource(v1alpha1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Body(r).Do(ctx).Into(stored)
+		err = t.reports.Post().Namespace(r.Namespace).Resource(v1beta1.ReportResource).VersionedParams(options, metav1.ParameterCodec).Body(r).Do(ctx).Into(stored)
 	} else {
 		r.ResourceVersion = version
-		err = t.reports.Put().Namespace(r.Namespace).Resource(v1alpha1.ReportResource).Name(r.Name).VersionedParams(options, metav1.ParameterCodec).Body(r).Do(ctx).Into(stored)
+		err = t.reports.Put().Namespace(r.Namespace).Resource(v1beta1.ReportResource).Name(r.Name).VersionedParams(options, metav1.ParameterCodec).Body(r).Do(ctx).Into(stored)
 	}
 	switch {
 	case err == nil:
@@ -334,7 +334,7 @@ func (t *term) put(ctx context.Context, namespace verify.Namespace, s *space, r 
 // lease, it may know of denials that this one does not.
 func (t *term) reload(ctx context.Context, namespace verify.Namespace, s *space, name string) error {
 	stored := &openreports.Report{}
-	err := t.reports.Get().Namespace(string(namespace)).Resource(v1alpha1.ReportResource).Name(name).Do(ctx).Into(stored)
+	err := t.reports.Get().Namespace(string(namespace)).Resource(v1beta1.ReportResource).Name(name).Do(ctx).Into(stored)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -344,7 +344,7 @@ func (t *term) reload(ctx context.Context, namespace verify.Namespace, s *space,
 	case err != nil:
 		return fmt.Errorf("read report %s: %w", name, err)
 	}
-	if name == v1alpha1.ReportNameDenied {
+	if name == v1beta1.ReportNameDenied {
 		s.load(stored, t.now(), 0) // nothing that runs is in it
 	}
 	s.written[name] = written{version: stored.ResourceVersion}
@@ -358,7 +358,7 @@ func (t *term) remove(ctx context.Context, namespace verify.Namespace, s *space,
 	}
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	err := t.reports.Delete().Namespace(string(namespace)).Resource(v1alpha1.ReportResource).Name(name).Do(ctx).Error()
+	err := t.reports.Delete().Namespace(string(namespace)).Resource(v1beta1.ReportResource).Name(name).Do(ctx).Error()
 	if err != nil && (!apierrors.IsNotFound(err) || isUndefined(err)) {
 		return fmt.Errorf("delete report %s: %w", name, err)
 	}

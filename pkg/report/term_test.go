@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/pkg/workload"
 )
@@ -111,7 +111,7 @@ func TestARevocationIsOneEventAcrossTerms(t *testing.T) {
 		}
 		require.Len(t, server.events, 1)
 		for _, e := range server.events {
-			require.Equal(t, v1alpha1.EventImageNoLongerTrusted, e.Reason)
+			require.Equal(t, v1beta1.EventImageNoLongerTrusted, e.Reason)
 			require.Equal(t, "Deployment web", e.InvolvedObject.Kind+" "+e.InvolvedObject.Name)
 		}
 	})
@@ -230,7 +230,7 @@ func TestDenialsThatAnotherTermHasWrittenAreKept(t *testing.T) {
 		server.mu.Unlock()
 		term.fold("team-a", recent("r0-1", 4))
 		pass(time.Minute)
-		require.Equal(t, "7", server.reports["team-a/landwaiter-denied"].Results[0].Properties[v1alpha1.PropertyCount])
+		require.Equal(t, "7", server.reports["team-a/landwaiter-denied"].Results[0].Properties[v1beta1.PropertyCount])
 	})
 }
 
@@ -286,13 +286,13 @@ func TestAdviceIsNeverTakenFromAnEvent(t *testing.T) {
 		for i, image := range []string{imageOne, imageTwo, "no image; " + evil} {
 			text := fmt.Sprintf(`{"counter":"forged-%d","image":%q,"policy":"p","reason":"it is not signed. To fix: %s","remediation":%q,"first":%q,"last":%q,"count":1}`,
 				i, image, evil, evil, stamp(time.Now()), stamp(time.Now()))
-			r.leading.Load().noted(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{annotationNote: text}}, Reason: v1alpha1.EventImageDenied})
+			r.leading.Load().noted(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Annotations: map[string]string{annotationNote: text}}, Reason: v1beta1.EventImageDenied})
 		}
 		pass(30 * time.Second)
 		advice := map[string]string{}
 		for _, result := range server.reports["team-a/landwaiter-denied"].Results {
 			require.Equal(t, "it is not signed", result.Description)
-			advice[result.Properties[v1alpha1.PropertyImage]] = result.Properties[v1alpha1.PropertyRemediation]
+			advice[result.Properties[v1beta1.PropertyImage]] = result.Properties[v1beta1.PropertyRemediation]
 		}
 		require.Equal(t, map[string]string{imageOne: "sign it", imageTwo: "landwaiter explain --namespace team-a " + imageTwo + " says what to do", "no image; " + evil: ""}, advice)
 	})
@@ -317,7 +317,7 @@ func TestLookingForWorkloadsKeepsNobodyElseWaiting(t *testing.T) {
 		term.fold("team-c", n)
 		close(slow.seen)
 		pass(30 * time.Second)
-		require.Equal(t, matchedBy, server.reports["team-a/landwaiter-denied"].Results[0].Properties[v1alpha1.PropertyMatched])
+		require.Equal(t, matchedBy, server.reports["team-a/landwaiter-denied"].Results[0].Properties[v1beta1.PropertyMatched])
 	})
 }
 
@@ -458,14 +458,14 @@ func TestWhatIsVerifiedKeepsAllThatAReportSays(t *testing.T) {
 		r.Verified("team-a", imageOne, excepted)
 		pass(10 * time.Second)
 		found := server.reports["team-a/landwaiter-running"].Results[0]
-		require.EqualValues(t, v1alpha1.ReportWarn, found.Result)
-		require.Equal(t, "ClusterException hotfix", found.Properties[v1alpha1.PropertyException])
-		require.Equal(t, stamp(excepted.ExceptionEnds), found.Properties[v1alpha1.PropertyExceptionEnds])
+		require.EqualValues(t, v1beta1.ReportWarn, found.Result)
+		require.Equal(t, "ClusterException hotfix", found.Properties[v1beta1.PropertyException])
+		require.Equal(t, stamp(excepted.ExceptionEnds), found.Properties[v1beta1.PropertyExceptionEnds])
 		longer := excepted
 		longer.ExceptionEnds = excepted.ExceptionEnds.Add(time.Hour)
 		r.Verified("team-a", imageOne, longer)
 		pass(10 * time.Second)
 		found = server.reports["team-a/landwaiter-running"].Results[0]
-		require.Equal(t, stamp(longer.ExceptionEnds), found.Properties[v1alpha1.PropertyExceptionEnds])
+		require.Equal(t, stamp(longer.ExceptionEnds), found.Properties[v1beta1.PropertyExceptionEnds])
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Limits on what is kept of one resource in memory, in bytes of JSON. The definitions
@@ -34,7 +34,7 @@ const (
 
 // specBytes is the annotation of a resource whose spec was dropped, with the spec's size. It
 // is meant to exist in memory only, and means nothing on an object that has a spec.
-const specBytes = v1alpha1.Group + "/spec-bytes"
+const specBytes = v1beta1.Group + "/spec-bytes"
 
 // Keep reduces a resource to what compiling and writing statuses need: the identity from
 // its metadata, the spec and the status. It drops a spec that exceeds [MaxSpecBytes] or
@@ -42,8 +42,8 @@ const specBytes = v1alpha1.Group + "/spec-bytes"
 // platform admins write, it drops managed fields alone. What was kept is kept as it is.
 //
 // Nobody may write an object that was kept back to an API server, except for its status.
-func Keep(object v1alpha1.Object) error {
-	if _, ok := object.(*v1alpha1.Tenant); ok {
+func Keep(object v1beta1.Object) error {
+	if _, ok := object.(*v1beta1.Tenant); ok {
 		object.SetManagedFields(nil)
 		return nil
 	}
@@ -81,11 +81,11 @@ func Keep(object v1alpha1.Object) error {
 
 // reduceStatus keeps of a status what Landwaiter writes. A condition that is too long is not its
 // own, and is written again.
-func reduceStatus(object v1alpha1.Object) {
+func reduceStatus(object v1beta1.Object) {
 	status := object.CommonStatus()
 	var kept []metav1.Condition
 	for _, c := range status.Conditions {
-		if c.Type != v1alpha1.ConditionReady && c.Type != v1alpha1.ConditionEffective && c.Type != v1alpha1.ConditionExpiresSoon {
+		if c.Type != v1beta1.ConditionReady && c.Type != v1beta1.ConditionEffective && c.Type != v1beta1.ConditionExpiresSoon {
 			continue
 		}
 		if len(c.Reason)+len(c.Message) > maxConditionBytes {
@@ -113,12 +113,12 @@ func Strip(object metav1.Object) {
 }
 
 // field returns the field Spec or Status, which every kind has.
-func field(object v1alpha1.Object, name string) reflect.Value {
+func field(object v1beta1.Object, name string) reflect.Value {
 	return reflect.ValueOf(object).Elem().FieldByName(name)
 }
 
 // dropped reports whether Keep dropped the spec, and how large it was.
-func dropped(object v1alpha1.Object) (size string, ok bool) {
+func dropped(object v1beta1.Object) (size string, ok bool) {
 	size, ok = object.GetAnnotations()[specBytes]
 	if !ok {
 		return "", false
@@ -127,9 +127,9 @@ func dropped(object v1alpha1.Object) (size string, ok bool) {
 	return size, err == nil && len(size) <= 20 && field(object, "Spec").IsZero()
 }
 
-func maxSpec(object v1alpha1.Object) int {
+func maxSpec(object v1beta1.Object) int {
 	switch object.(type) {
-	case *v1alpha1.TrustStore, *v1alpha1.ClusterTrustStore:
+	case *v1beta1.TrustStore, *v1beta1.ClusterTrustStore:
 		return MaxTrustStoreBytes
 	}
 	return MaxSpecBytes
@@ -137,7 +137,7 @@ func maxSpec(object v1alpha1.Object) int {
 
 // Oversized returns an error that names the size of the spec if [Keep] dropped it. The
 // resource is then broken.
-func Oversized(object v1alpha1.Object) error {
+func Oversized(object v1beta1.Object) error {
 	size, ok := dropped(object)
 	if !ok {
 		return nil

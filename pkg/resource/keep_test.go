@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // policyOf makes a policy whose spec has about as many bytes.
-func policyOf(bytes int) *v1alpha1.VerificationPolicy {
-	p := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", UID: "1", Generation: 3, ResourceVersion: "7"}}
-	p.Spec.Rules = []v1alpha1.PolicyRule{{Images: []string{"**"}, Require: []v1alpha1.Requirement{{Expression: strings.Repeat("<", bytes)}}}}
+func policyOf(bytes int) *v1beta1.VerificationPolicy {
+	p := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", UID: "1", Generation: 3, ResourceVersion: "7"}}
+	p.Spec.Rules = []v1beta1.PolicyRule{{Images: []string{"**"}, Require: []v1beta1.Requirement{{Expression: strings.Repeat("<", bytes)}}}}
 	return p
 }
 
@@ -37,14 +37,14 @@ func TestASpecPastTheLimitIsDroppedAndItsSizeIsNamed(t *testing.T) {
 }
 
 func TestATrustStoreMayHoldARootAndACertificate(t *testing.T) {
-	for _, object := range []v1alpha1.Object{
-		&v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Source: v1alpha1.TrustSource{Inline: strings.Repeat("x", 90_000)}}},
-		&v1alpha1.ClusterTrustStore{Spec: v1alpha1.ClusterTrustStoreSpec{Source: v1alpha1.ClusterTrustSource{Inline: strings.Repeat("x", 90_000)}}},
+	for _, object := range []v1beta1.Object{
+		&v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{Inline: strings.Repeat("x", 90_000)}}},
+		&v1beta1.ClusterTrustStore{Spec: v1beta1.ClusterTrustStoreSpec{Source: v1beta1.ClusterTrustSource{Inline: strings.Repeat("x", 90_000)}}},
 	} {
 		require.NoError(t, resource.Keep(object))
 		require.NoError(t, resource.Oversized(object))
 	}
-	large := &v1alpha1.TrustStore{Spec: v1alpha1.TrustStoreSpec{Source: v1alpha1.TrustSource{Inline: strings.Repeat("x", 100_000)}}}
+	large := &v1beta1.TrustStore{Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{Inline: strings.Repeat("x", 100_000)}}}
 	require.NoError(t, resource.Keep(large))
 	require.ErrorContains(t, resource.Oversized(large), "the limit is 98304")
 }
@@ -71,12 +71,12 @@ func TestAStatusPastTheLimitIsForgotten(t *testing.T) {
 // Whoever may write statuses may add conditions, and each has 32 KiB.
 func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 	long := strings.Repeat("x", 30_000)
-	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: strings.Repeat("x", 2<<10) + "…", ObservedGeneration: 3}
+	ready := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Invalid", Message: strings.Repeat("x", 2<<10) + "…", ObservedGeneration: 3}
 	p := policyOf(10)
-	p.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}, ready, {Type: "example.com/Y", Reason: "X"}, {Type: v1alpha1.ConditionEffective, Status: metav1.ConditionTrue, Reason: strings.Repeat("x", 1000), Message: long}}
+	p.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}, ready, {Type: "example.com/Y", Reason: "X"}, {Type: v1beta1.ConditionEffective, Status: metav1.ConditionTrue, Reason: strings.Repeat("x", 1000), Message: long}}
 	p.Status.ObservedGeneration = 3
 	want := policyOf(10)
-	want.Status.Conditions = []metav1.Condition{ready, {Type: v1alpha1.ConditionEffective, Status: metav1.ConditionTrue}}
+	want.Status.Conditions = []metav1.Condition{ready, {Type: v1beta1.ConditionEffective, Status: metav1.ConditionTrue}}
 	want.Status.ObservedGeneration = 3
 	require.NoError(t, resource.Keep(p))
 	require.Equal(t, want, p)
@@ -85,7 +85,7 @@ func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 
 	at := metav1.Now()
 	prints := []string{"sha256:" + strings.Repeat("0", 64)}
-	store := &v1alpha1.TrustStore{Status: v1alpha1.TrustStoreStatus{Fingerprints: prints, FetchedAt: &at}}
+	store := &v1beta1.TrustStore{Status: v1beta1.TrustStoreStatus{Fingerprints: prints, FetchedAt: &at}}
 	same := store.DeepCopy()
 	require.NoError(t, resource.Keep(store))
 	require.Equal(t, same, store)
@@ -93,12 +93,12 @@ func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 		store.Status.Fingerprints = forged
 		require.NoError(t, resource.Keep(store))
 		require.Empty(t, store.Status.Fingerprints)
-		verifier := &v1alpha1.ClusterVerifier{Status: v1alpha1.VerifierStatus{Fingerprints: forged}}
+		verifier := &v1beta1.ClusterVerifier{Status: v1beta1.VerifierStatus{Fingerprints: forged}}
 		require.NoError(t, resource.Keep(verifier))
 		require.Empty(t, verifier.Status.Fingerprints)
 	}
 
-	empty := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", Annotations: map[string]string{"landwaiter.dev/spec-bytes": long}}}
+	empty := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "strict", Annotations: map[string]string{"landwaiter.dev/spec-bytes": long}}}
 	empty.Status.Conditions = []metav1.Condition{{Type: "example.com/X", Message: long}}
 	require.NoError(t, resource.Keep(empty))
 	require.Empty(t, empty.Status)
@@ -106,7 +106,7 @@ func TestOfAStatusWhatLandwaiterWritesIsKept(t *testing.T) {
 }
 
 func TestATenantKeepsAllButManagedFields(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"a": strings.Repeat("x", 100_000)}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"a": strings.Repeat("x", 100_000)}, Finalizers: []string{"f"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
 	want := tenant.DeepCopy()
 	want.ManagedFields = nil
 	require.NoError(t, resource.Keep(tenant))
@@ -115,7 +115,7 @@ func TestATenantKeepsAllButManagedFields(t *testing.T) {
 
 // A Tenant that counts as unreadable denies every image whose namespace may be its own.
 func TestNobodyForgesTheSizeOfATenant(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"landwaiter.dev/spec-bytes": "1000000"}}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris"}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris", Annotations: map[string]string{"landwaiter.dev/spec-bytes": "1000000"}}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris"}}
 	require.NoError(t, resource.Keep(tenant))
 	require.NoError(t, resource.Oversized(tenant))
 }

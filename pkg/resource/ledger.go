@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Ledger bounds what is kept of the resources of each [Share] together, and of the shares of a
@@ -21,7 +21,7 @@ import (
 type Ledger struct {
 	mu      sync.Mutex
 	shares  map[Share]*holding
-	tenants map[string]*v1alpha1.Tenant // what matters of them
+	tenants map[string]*v1beta1.Tenant // what matters of them
 	// holders is made of tenants, nil if they have changed since, and totals of both: what the
 	// shares of all namespaces of a Tenant take.
 	holders *Tenants
@@ -46,18 +46,18 @@ type identity struct {
 	uid        types.UID
 }
 
-func identityOf(object v1alpha1.Object) identity {
+func identityOf(object v1beta1.Object) identity {
 	return identity{kind: RefOf(object).Kind, name: object.GetName(), uid: object.GetUID()}
 }
 
 // Keep is [Keep] for an object that is going to be kept with those of earlier calls. It drops
 // the spec if those of its share take too much otherwise; [Missing] then says so, and
 // [ReadAgain] when to read it again.
-func (l *Ledger) Keep(object v1alpha1.Object) error {
+func (l *Ledger) Keep(object v1beta1.Object) error {
 	if err := Keep(object); err != nil {
 		return err
 	}
-	if tenant, ok := object.(*v1alpha1.Tenant); ok {
+	if tenant, ok := object.(*v1beta1.Tenant); ok {
 		l.know(tenant)
 	}
 	share, limited := ShareOf(object)
@@ -142,7 +142,7 @@ func (l *Ledger) current() *Tenants {
 }
 
 // know says that there is a Tenant.
-func (l *Ledger) know(tenant *v1alpha1.Tenant) {
+func (l *Ledger) know(tenant *v1beta1.Tenant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	is := membership(tenant)
@@ -150,21 +150,21 @@ func (l *Ledger) know(tenant *v1alpha1.Tenant) {
 		return // another status, for example
 	}
 	if l.tenants == nil {
-		l.tenants = map[string]*v1alpha1.Tenant{}
+		l.tenants = map[string]*v1beta1.Tenant{}
 	}
 	l.tenants[tenant.Name], l.holders = is, nil
 }
 
 // membership returns what says which namespaces a Tenant holds.
-func membership(tenant *v1alpha1.Tenant) *v1alpha1.Tenant {
-	is := &v1alpha1.Tenant{}
+func membership(tenant *v1beta1.Tenant) *v1beta1.Tenant {
+	is := &v1beta1.Tenant{}
 	is.Name, is.CreationTimestamp = tenant.Name, tenant.CreationTimestamp
 	is.Spec.HomeNamespace, is.Spec.Namespaces, is.Spec.NamespacePrefix = tenant.Spec.HomeNamespace, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix
 	return is
 }
 
 // Settle says that of the objects of a namespace, or of the cluster, exactly these are kept.
-func (l *Ledger) Settle(namespace string, objects []v1alpha1.Object) {
+func (l *Ledger) Settle(namespace string, objects []v1beta1.Object) {
 	if namespace == "" {
 		l.settleTenants(objects)
 		return
@@ -190,16 +190,16 @@ func (l *Ledger) Settle(namespace string, objects []v1alpha1.Object) {
 }
 
 // settleTenants says that there are no Tenants but these.
-func (l *Ledger) settleTenants(objects []v1alpha1.Object) {
-	are := map[string]*v1alpha1.Tenant{}
+func (l *Ledger) settleTenants(objects []v1beta1.Object) {
+	are := map[string]*v1beta1.Tenant{}
 	for _, object := range objects {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
 			are[tenant.Name] = membership(tenant)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !maps.EqualFunc(l.tenants, are, func(a, b *v1alpha1.Tenant) bool { return reflect.DeepEqual(a, b) }) {
+	if !maps.EqualFunc(l.tenants, are, func(a, b *v1beta1.Tenant) bool { return reflect.DeepEqual(a, b) }) {
 		l.tenants, l.holders = are, nil
 	}
 }

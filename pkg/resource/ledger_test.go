@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
 
 // many are policies of 60 KiB in one namespace.
-func many(n int) []v1alpha1.Object {
-	all := make([]v1alpha1.Object, n)
+func many(n int) []v1beta1.Object {
+	all := make([]v1beta1.Object, n)
 	for i := range all {
 		p := policyOf(60 << 10)
 		p.Name = fmt.Sprint("p", i)
@@ -27,7 +27,7 @@ func many(n int) []v1alpha1.Object {
 
 func nowhere(resource.Share, int) bool { return false }
 
-func keepAll(t *testing.T, l *resource.Ledger, objects []v1alpha1.Object) (missing int) {
+func keepAll(t *testing.T, l *resource.Ledger, objects []v1beta1.Object) (missing int) {
 	t.Helper()
 	for _, object := range objects {
 		require.NoError(t, l.Keep(object))
@@ -63,14 +63,14 @@ func TestOtherNamespacesAndExceptionsAndTheClusterHaveRoomOfTheirOwn(t *testing.
 	require.NotZero(t, keepAll(t, &l, many(100)))
 	other := policyOf(60 << 10)
 	other.Namespace = "team-b"
-	exception := &v1alpha1.Exception{}
+	exception := &v1beta1.Exception{}
 	exception.Namespace, exception.Spec.Images = "team-a", []string{strings.Repeat("x", 60<<10)}
-	for _, object := range []v1alpha1.Object{other, exception} {
+	for _, object := range []v1beta1.Object{other, exception} {
 		require.NoError(t, l.Keep(object))
 		require.NoError(t, resource.Missing(object))
 	}
 	for i := range 100 {
-		cluster := &v1alpha1.ClusterVerificationPolicy{Spec: policyOf(60 << 10).Qualified()}
+		cluster := &v1beta1.ClusterVerificationPolicy{Spec: policyOf(60 << 10).Qualified()}
 		cluster.Name = fmt.Sprint(i)
 		require.NoError(t, l.Keep(cluster))
 		require.NoError(t, resource.Missing(cluster))
@@ -103,7 +103,7 @@ func TestWhatIsGoneMakesRoomOnceItIsSettled(t *testing.T) {
 
 func TestTheOrderInWhichObjectsComeChangesNoSize(t *testing.T) {
 	var forth, back resource.Ledger
-	total := func(l *resource.Ledger, objects []v1alpha1.Object) (total int) {
+	total := func(l *resource.Ledger, objects []v1beta1.Object) (total int) {
 		require.NotZero(t, keepAll(t, l, objects))
 		for _, object := range objects {
 			total += resource.Size(object)
@@ -123,14 +123,14 @@ func TestTheSizeOfASpecIsWhatItTakesInMemory(t *testing.T) {
 		short.Spec.Rules[0].Require[0].AnyOf = append(short.Spec.Rules[0].Require[0].AnyOf, "x")
 	}
 	require.Equal(t, 17_000, resource.Size(short)-resource.Size(policyOf(0)), "a text has a head, too")
-	annotated := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{Annotations: map[string]string{"a": "bc"}}}}
-	plain := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Cosign: &v1alpha1.CosignVerifier{}}}
+	annotated := &v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Cosign: &v1beta1.CosignVerifier{Annotations: map[string]string{"a": "bc"}}}}
+	plain := &v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Cosign: &v1beta1.CosignVerifier{}}}
 	require.Equal(t, 35, resource.Size(annotated)-resource.Size(plain))
-	require.Greater(t, resource.Size(plain), resource.Size(&v1alpha1.Verifier{}))
+	require.Greater(t, resource.Size(plain), resource.Size(&v1beta1.Verifier{}))
 }
 
 // written is one policy of some 60 KiB in a namespace, as it comes from an API server.
-func written(namespace string, number int) *v1alpha1.VerificationPolicy {
+func written(namespace string, number int) *v1beta1.VerificationPolicy {
 	p := policyOf(60 << 10)
 	p.Namespace, p.Name = namespace, fmt.Sprint("p", number)
 	p.UID = types.UID(namespace + p.Name)
@@ -159,8 +159,8 @@ func namesOf(prefix string, n int) (names []string) {
 	return names
 }
 
-func tenantWith(name string, members ...string) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{}
+func tenantWith(name string, members ...string) *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{}
 	tenant.Name, tenant.Spec.HomeNamespace, tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = name, name, members, name+"-"
 	return tenant
 }
@@ -181,7 +181,7 @@ func TestTheExceptionsOfATenantHaveRoomOfTheirOwn(t *testing.T) {
 	keptOf(t, &l, namesOf("iris-", 9)...)
 	kept := 0
 	for _, namespace := range namesOf("iris-", 100) {
-		exception := &v1alpha1.Exception{}
+		exception := &v1beta1.Exception{}
 		exception.Namespace, exception.Spec.Images = namespace, []string{strings.Repeat("x", 60<<10)}
 		require.NoError(t, l.Keep(exception))
 		if resource.Missing(exception) == nil {
@@ -210,9 +210,9 @@ func TestWhatIsGoneOrChangesHandsMakesRoomForTheTenantsOtherNamespaces(t *testin
 	known.Status.ObservedGeneration++
 	require.NoError(t, l.Keep(known))
 	require.True(t, missing("iris-x"), "a status changes nothing")
-	l.Settle("", []v1alpha1.Object{known, tenantWith("rose", full[1])})
+	l.Settle("", []v1beta1.Object{known, tenantWith("rose", full[1])})
 	require.False(t, missing("iris-x"), "another Tenant names what the first holds by its prefix")
-	l.Settle("", []v1alpha1.Object{known})
+	l.Settle("", []v1beta1.Object{known})
 	keptOf(t, &l, full...)
 	l.Settle("", nil)
 	require.False(t, missing("iris-x"), "there is no Tenant")

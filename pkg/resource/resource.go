@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -26,8 +26,8 @@ type Objects struct {
 	ConfigMaps []corev1.ConfigMap
 	// ServiceAccounts are those whose pull secrets Stores use.
 	ServiceAccounts []corev1.ServiceAccount
-	// Resources are objects of the kinds in [v1alpha1.Kinds].
-	Resources []v1alpha1.Object
+	// Resources are objects of the kinds in [v1beta1.Kinds].
+	Resources []v1beta1.Object
 	// Broken holds objects that exist but could not be read. They deny where they
 	// would have applied.
 	Broken []Broken
@@ -50,7 +50,7 @@ func (o *Objects) Add(objects ...runtime.Object) error {
 			o.ConfigMaps = append(o.ConfigMaps, *object)
 		case *corev1.ServiceAccount:
 			o.ServiceAccounts = append(o.ServiceAccounts, *object)
-		case v1alpha1.Object:
+		case v1beta1.Object:
 			o.Resources = append(o.Resources, object)
 		default:
 			return fmt.Errorf("objects of type %T are not read", object)
@@ -64,7 +64,7 @@ func (o *Objects) Add(objects ...runtime.Object) error {
 func (o *Objects) CountResources() int {
 	n := len(o.Resources)
 	for _, b := range o.Broken {
-		if _, ours := v1alpha1.KindNamed(b.Source.Kind); ours {
+		if _, ours := v1beta1.KindNamed(b.Source.Kind); ours {
 			n++
 		}
 	}
@@ -101,7 +101,7 @@ func (o *Objects) InNamespaces() []string {
 }
 
 // RefOf returns the kind, namespace and name of a resource.
-func RefOf(object v1alpha1.Object) policy.ObjectRef {
+func RefOf(object v1beta1.Object) policy.ObjectRef {
 	// A kind is named like its Go type, as the API machinery requires.
 	return policy.ObjectRef{Kind: reflect.TypeOf(object).Elem().Name(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }

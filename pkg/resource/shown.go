@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -51,7 +51,7 @@ type Shown struct {
 	// Tenant is the Tenant that holds the namespace.
 	Tenant string
 	// Resources are cluster resources, reduced to what applies in the namespace.
-	Resources []v1alpha1.Object
+	Resources []v1beta1.Object
 	// Withheld lists kinds of which not everything is among Resources.
 	Withheld []Withheld
 	// MaxException, MaxDelegation and MaxBreakGlass are the flags of serve of these names.
@@ -132,8 +132,8 @@ func (s Shown) Text() (string, error) {
 // namespace.
 func ReadShown(found *corev1.ConfigMap) (Shown, error) {
 	why := NotShown(found)
-	if found.Labels[v1alpha1.LabelOwner] != v1alpha1.OwnerPlatform {
-		why = "it has no label " + v1alpha1.LabelOwner + "=" + v1alpha1.OwnerPlatform
+	if found.Labels[v1beta1.LabelOwner] != v1beta1.OwnerPlatform {
+		why = "it has no label " + v1beta1.LabelOwner + "=" + v1beta1.OwnerPlatform
 	}
 	if why != "" {
 		return Shown{}, fmt.Errorf("it is not Landwaiter's: %s", why)
@@ -165,7 +165,7 @@ func ParseShown(namespace, text string) (Shown, error) {
 	}
 	s := Shown{Namespace: namespace, Tenant: read.Tenant, Withheld: read.Withheld, MaxException: read.MaxException, MaxDelegation: read.MaxDelegation, MaxBreakGlass: read.MaxBreakGlass}
 	for _, r := range read.Resources {
-		kind, ok := v1alpha1.KindNamed(r.Kind)
+		kind, ok := v1beta1.KindNamed(r.Kind)
 		if !ok || kind.Namespaced || r.Name == "" {
 			return Shown{}, fmt.Errorf("%s is not a cluster resource of landwaiter.dev", policy.ObjectRef{Kind: r.Kind, Name: r.Name})
 		}

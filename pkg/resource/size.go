@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // withheldBytes is the annotation of a resource whose spec is withheld, with its size. No
 // object of an API server has it: the key is none that an API server accepts.
-const withheldBytes = v1alpha1.Group + "/withheld bytes"
+const withheldBytes = v1beta1.Group + "/withheld bytes"
 
 // Share is what has a limit together: the resources of a namespace, or its Exceptions, apart
 // because too many of those must not deny anything.
@@ -38,8 +38,8 @@ type Share struct {
 
 // ShareOf returns the share of a resource, and false for the resources of the cluster, which
 // have no limit together: admins write them.
-func ShareOf(object v1alpha1.Object) (share Share, limited bool) {
-	_, exception := object.(*v1alpha1.Exception)
+func ShareOf(object v1beta1.Object) (share Share, limited bool) {
+	_, exception := object.(*v1beta1.Exception)
 	return Share{Namespace: object.GetNamespace(), Exceptions: exception}, object.GetNamespace() != ""
 }
 
@@ -62,7 +62,7 @@ func (s Share) AccountLimit() int {
 // Size returns how much memory the spec of a resource takes, in bytes. It is a pure function
 // of the spec, so that every replica agrees, and the same for a spec that is withheld. A
 // spec that [Keep] dropped takes none.
-func Size(object v1alpha1.Object) int {
+func Size(object v1beta1.Object) int {
 	if size, ok := withheld(object); ok {
 		return size
 	}
@@ -99,13 +99,13 @@ func beyond(value reflect.Value) (size int) {
 }
 
 // withhold drops the spec of a resource, and leaves its size.
-func withhold(object v1alpha1.Object, size int) {
+func withhold(object v1beta1.Object, size int) {
 	object.SetAnnotations(map[string]string{withheldBytes: strconv.Itoa(size)})
 	field(object, "Spec").SetZero()
 }
 
 // withheld returns the size of a spec that was dropped because of others in its share.
-func withheld(object v1alpha1.Object) (size int, ok bool) {
+func withheld(object v1beta1.Object) (size int, ok bool) {
 	text, noted := object.GetAnnotations()[withheldBytes]
 	if !noted {
 		return 0, false
@@ -116,7 +116,7 @@ func withheld(object v1alpha1.Object) (size int, ok bool) {
 
 // Missing returns why the spec of a resource is not kept, nil if it is. The resource is then
 // broken.
-func Missing(object v1alpha1.Object) error {
+func Missing(object v1beta1.Object) error {
 	if _, ok := withheld(object); ok {
 		return Reasoned(policy.ReasonUnreadable, fmt.Errorf("the spec is being read again: when it came, too much was kept of namespace %s or its Tenant", object.GetNamespace()))
 	}
@@ -126,7 +126,7 @@ func Missing(object v1alpha1.Object) error {
 // ReadAgain returns those of objects whose spec is withheld though all specs of their share fit
 // into its limit: whoever keeps objects reads these again. Objects are all of their shares.
 // crowded reports whether a share of some size does not fit into the limit of its Tenant.
-func ReadAgain(objects []v1alpha1.Object, crowded func(share Share, size int) bool) (found []v1alpha1.Object) {
+func ReadAgain(objects []v1beta1.Object, crowded func(share Share, size int) bool) (found []v1beta1.Object) {
 	total := map[Share]int{}
 	for _, object := range objects {
 		share, _ := ShareOf(object)
@@ -135,7 +135,7 @@ func ReadAgain(objects []v1alpha1.Object, crowded func(share Share, size int) bo
 			found = append(found, object)
 		}
 	}
-	return slices.DeleteFunc(found, func(object v1alpha1.Object) bool {
+	return slices.DeleteFunc(found, func(object v1beta1.Object) bool {
 		share, _ := ShareOf(object)
 		return total[share] > share.Limit() || crowded(share, total[share])
 	})

@@ -10,27 +10,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Tenants says which Tenant holds each namespace. A listed namespace (home is listed)
 // beats a prefix; among equal claims the oldest Tenant wins, then the first by name.
 type Tenants struct {
-	all      map[string]*v1alpha1.Tenant
-	listed   map[string]*v1alpha1.Tenant
-	prefixes map[string]*v1alpha1.Tenant
+	all      map[string]*v1beta1.Tenant
+	listed   map[string]*v1beta1.Tenant
+	prefixes map[string]*v1beta1.Tenant
 	// beginnings holds, for each beginning of a prefix that ends with a dash, the oldest
 	// Tenant with such a prefix.
-	beginnings map[string]*v1alpha1.Tenant
+	beginnings map[string]*v1beta1.Tenant
 	// overlaps holds, for each Tenant whose prefix does not count, the Tenant whose
 	// prefix overlaps with it.
-	overlaps map[string]*v1alpha1.Tenant
+	overlaps map[string]*v1beta1.Tenant
 }
 
 // NewTenants computes who holds what. Each name may occur once.
-func NewTenants(tenants []*v1alpha1.Tenant) *Tenants {
-	t := &Tenants{all: map[string]*v1alpha1.Tenant{}, listed: map[string]*v1alpha1.Tenant{}, prefixes: map[string]*v1alpha1.Tenant{},
-		beginnings: map[string]*v1alpha1.Tenant{}, overlaps: map[string]*v1alpha1.Tenant{}}
+func NewTenants(tenants []*v1beta1.Tenant) *Tenants {
+	t := &Tenants{all: map[string]*v1beta1.Tenant{}, listed: map[string]*v1beta1.Tenant{}, prefixes: map[string]*v1beta1.Tenant{},
+		beginnings: map[string]*v1beta1.Tenant{}, overlaps: map[string]*v1beta1.Tenant{}}
 	for _, tenant := range slices.SortedFunc(slices.Values(tenants), olderFirst) {
 		t.all[tenant.Name] = tenant
 		for _, namespace := range listedBy(tenant) {
@@ -57,29 +57,29 @@ func NewTenants(tenants []*v1alpha1.Tenant) *Tenants {
 }
 
 // TenantsAmong computes who holds what from the Tenants among objects.
-func TenantsAmong(objects []v1alpha1.Object) *Tenants {
-	var tenants []*v1alpha1.Tenant
+func TenantsAmong(objects []v1beta1.Object) *Tenants {
+	var tenants []*v1beta1.Tenant
 	for _, object := range objects {
-		if tenant, ok := object.(*v1alpha1.Tenant); ok {
+		if tenant, ok := object.(*v1beta1.Tenant); ok {
 			tenants = append(tenants, tenant)
 		}
 	}
 	return NewTenants(tenants)
 }
 
-func olderFirst(x, y *v1alpha1.Tenant) int {
+func olderFirst(x, y *v1beta1.Tenant) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Name, y.Name))
 }
 
 // listedBy returns the namespaces that a Tenant names itself: home, then the others.
-func listedBy(tenant *v1alpha1.Tenant) []string {
+func listedBy(tenant *v1beta1.Tenant) []string {
 	others := slices.DeleteFunc(slices.Clone(tenant.Spec.Namespaces), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	return append([]string{tenant.Spec.HomeNamespace}, others...)
 }
 
 // overlapping returns the oldest Tenant whose prefix begins with the given one, or the
 // other way round. It costs the same however many Tenants there are.
-func (t *Tenants) overlapping(prefix string) *v1alpha1.Tenant {
+func (t *Tenants) overlapping(prefix string) *v1beta1.Tenant {
 	for beginning := range beginningsOf(prefix) {
 		if tenant := t.prefixes[beginning]; tenant != nil {
 			return tenant
@@ -100,14 +100,14 @@ func beginningsOf(text string) iter.Seq[string] {
 }
 
 // Named returns a Tenant by its name, nil if there is none.
-func (t *Tenants) Named(name string) *v1alpha1.Tenant { return t.all[name] }
+func (t *Tenants) Named(name string) *v1beta1.Tenant { return t.all[name] }
 
 // Lists reports whether a Tenant names a namespace itself, and not by its prefix.
 func (t *Tenants) Lists(namespace string) bool { return t.listed[namespace] != nil }
 
 // Holder returns the Tenant that holds a namespace, nil if none does. The namespace need
 // not exist.
-func (t *Tenants) Holder(namespace string) *v1alpha1.Tenant {
+func (t *Tenants) Holder(namespace string) *v1beta1.Tenant {
 	if tenant := t.listed[namespace]; tenant != nil {
 		return tenant
 	}
@@ -122,10 +122,10 @@ func (t *Tenants) Holder(namespace string) *v1alpha1.Tenant {
 
 // Namespaces returns the namespaces that a Tenant names, and those among existing that its
 // prefix covers, with their states: home first, then by name.
-func (t *Tenants) Namespaces(tenant *v1alpha1.Tenant, existing []corev1.Namespace) []v1alpha1.TenantNamespace {
-	states := map[string]v1alpha1.NamespaceState{}
+func (t *Tenants) Namespaces(tenant *v1beta1.Tenant, existing []corev1.Namespace) []v1beta1.TenantNamespace {
+	states := map[string]v1beta1.NamespaceState{}
 	for _, name := range listedBy(tenant) {
-		states[name] = v1alpha1.NamespaceMissing
+		states[name] = v1beta1.NamespaceMissing
 	}
 	for i := range existing {
 		namespace := &existing[i]
@@ -133,31 +133,31 @@ func (t *Tenants) Namespaces(tenant *v1alpha1.Tenant, existing []corev1.Namespac
 		if !listed && (t.overlaps[tenant.Name] != nil || t.Holder(namespace.Name) != tenant) {
 			continue
 		}
-		states[namespace.Name] = v1alpha1.NamespaceMember
+		states[namespace.Name] = v1beta1.NamespaceMember
 		switch {
 		case namespace.DeletionTimestamp != nil:
-			states[namespace.Name] = v1alpha1.NamespaceTerminating
+			states[namespace.Name] = v1beta1.NamespaceTerminating
 		case namespace.Name == tenant.Spec.HomeNamespace:
-			states[namespace.Name] = v1alpha1.NamespaceHome
+			states[namespace.Name] = v1beta1.NamespaceHome
 		}
 	}
-	var found []v1alpha1.TenantNamespace
+	var found []v1beta1.TenantNamespace
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(states)), func(n string) bool { return n == tenant.Spec.HomeNamespace })
 	for _, name := range append([]string{tenant.Spec.HomeNamespace}, names...) {
 		if t.Holder(name) != tenant {
-			states[name] = v1alpha1.NamespaceConflict
+			states[name] = v1beta1.NamespaceConflict
 		}
-		found = append(found, v1alpha1.TenantNamespace{Name: name, State: states[name]})
+		found = append(found, v1beta1.TenantNamespace{Name: name, State: states[name]})
 	}
 	return found
 }
 
 // Members returns the names of the namespaces that exist, are not ending and belong to a
 // Tenant, home first, then by name.
-func (t *Tenants) Members(tenant *v1alpha1.Tenant, existing []corev1.Namespace) []string {
+func (t *Tenants) Members(tenant *v1beta1.Tenant, existing []corev1.Namespace) []string {
 	var members []string
 	for _, n := range t.Namespaces(tenant, existing) {
-		if n.State == v1alpha1.NamespaceHome || n.State == v1alpha1.NamespaceMember {
+		if n.State == v1beta1.NamespaceHome || n.State == v1beta1.NamespaceMember {
 			members = append(members, n.Name)
 		}
 	}
@@ -165,7 +165,7 @@ func (t *Tenants) Members(tenant *v1alpha1.Tenant, existing []corev1.Namespace) 
 }
 
 // Conflict says what of a Tenant another one has, "" if nothing.
-func (t *Tenants) Conflict(tenant *v1alpha1.Tenant) string {
+func (t *Tenants) Conflict(tenant *v1beta1.Tenant) string {
 	var taken []string
 	if other := t.overlaps[tenant.Name]; other != nil {
 		taken = append(taken, fmt.Sprintf("spec.namespacePrefix: %s overlaps with %s of Tenant %s, so it does not count", tenant.Spec.NamespacePrefix, other.Spec.NamespacePrefix, other.Name))

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -48,20 +48,20 @@ func (f Finding) String() string {
 
 // Of returns the findings of resources, sorted by resource and field. Resources of other
 // kinds have none.
-func Of(resources ...v1alpha1.Object) []Finding {
+func Of(resources ...v1beta1.Object) []Finding {
 	var found []Finding
 	for _, object := range resources {
 		ref := policy.ObjectRef{Namespace: object.GetNamespace(), Name: object.GetName()}
 		switch o := object.(type) {
 		case interface {
-			Qualified() v1alpha1.ClusterTrustStoreSpec
+			Qualified() v1beta1.ClusterTrustStoreSpec
 		}:
-			ref.Kind = v1alpha1.KindTrustStore
+			ref.Kind = v1beta1.KindTrustStore
 			found = append(found, OfTrustStore(ref, o.Qualified())...)
 		case interface {
-			Qualified() v1alpha1.ClusterStoreSpec
+			Qualified() v1beta1.ClusterStoreSpec
 		}:
-			ref.Kind = v1alpha1.KindStore
+			ref.Kind = v1beta1.KindStore
 			found = append(found, OfStore(ref, o.Qualified())...)
 		}
 	}
@@ -73,7 +73,7 @@ func Of(resources ...v1alpha1.Object) []Finding {
 
 // OfTrustStore returns the findings of one TrustStore, given its qualified spec. A
 // ClusterTrustStore has none.
-func OfTrustStore(resource policy.ObjectRef, spec v1alpha1.ClusterTrustStoreSpec) []Finding {
+func OfTrustStore(resource policy.ObjectRef, spec v1beta1.ClusterTrustStoreSpec) []Finding {
 	c := collector{resource: resource}
 	material := materialOf(spec.Type)
 	replaces := "so replace " + material + " and decide whose signatures count"
@@ -92,7 +92,7 @@ func OfTrustStore(resource policy.ObjectRef, spec v1alpha1.ClusterTrustStoreSpec
 
 // OfStore returns the findings of one Store, given its qualified spec. A ClusterStore
 // has none.
-func OfStore(resource policy.ObjectRef, spec v1alpha1.ClusterStoreSpec) []Finding {
+func OfStore(resource policy.ObjectRef, spec v1beta1.ClusterStoreSpec) []Finding {
 	c := collector{resource: resource}
 	const allows = "with a way to redirect traffic to these registries also decide what a tag names and which evidence is shown; signatures are still verified"
 	c.bundle("spec.caBundle", spec.CABundle, allows)
@@ -103,19 +103,19 @@ func OfStore(resource policy.ObjectRef, spec v1alpha1.ClusterStoreSpec) []Findin
 }
 
 // materialOf names the material of a trust store.
-func materialOf(kind v1alpha1.TrustStoreType) string {
+func materialOf(kind v1beta1.TrustStoreType) string {
 	switch kind {
-	case v1alpha1.TrustStoreTypePublicKeys:
+	case v1beta1.TrustStoreTypePublicKeys:
 		return "the keys"
-	case v1alpha1.TrustStoreTypeCertificates:
+	case v1beta1.TrustStoreTypeCertificates:
 		return "the certificates"
-	case v1alpha1.TrustStoreTypeSigningAuthorities:
+	case v1beta1.TrustStoreTypeSigningAuthorities:
 		return "the signing authorities"
-	case v1alpha1.TrustStoreTypeTimestampAuthorities:
+	case v1beta1.TrustStoreTypeTimestampAuthorities:
 		return "the timestamp authorities"
-	case v1alpha1.TrustStoreTypeSigstoreRoot:
+	case v1beta1.TrustStoreTypeSigstoreRoot:
 		return "the trusted root"
-	case v1alpha1.TrustStoreTypeRevocationLists:
+	case v1beta1.TrustStoreTypeRevocationLists:
 		return "the revocation lists"
 	}
 	return "the material"
@@ -142,13 +142,13 @@ func (c *collector) add(field, kind, namespace, name, allows, fix string) {
 		Object: policy.ObjectRef{Kind: kind, Namespace: namespace, Name: name}, Allows: allows, Fix: fix})
 }
 
-func (c *collector) key(field, kind string, ref *v1alpha1.ClusterKeyRef, allows, fix string) {
+func (c *collector) key(field, kind string, ref *v1beta1.ClusterKeyRef, allows, fix string) {
 	if ref != nil {
 		c.add(field, kind, ref.Namespace, ref.Name, allows, fix)
 	}
 }
 
-func (c *collector) bundle(field string, bundle *v1alpha1.ClusterCABundle, allows string) {
+func (c *collector) bundle(field string, bundle *v1beta1.ClusterCABundle, allows string) {
 	if bundle == nil {
 		return
 	}

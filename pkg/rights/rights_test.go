@@ -7,15 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/rights"
 )
 
 // object decodes a resource of a kind from its spec.
-func object(t *testing.T, kind, namespace, name, spec string) v1alpha1.Object {
+func object(t *testing.T, kind, namespace, name, spec string) v1beta1.Object {
 	t.Helper()
-	row, ok := v1alpha1.KindNamed(kind)
+	row, ok := v1beta1.KindNamed(kind)
 	require.True(t, ok, kind)
 	made := row.New()
 	require.NoError(t, yaml.UnmarshalStrict([]byte("spec: "+spec), made), spec)
@@ -55,7 +55,7 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 		"a trust store of a type not yet here": {"TrustStore", "{type: Other, source: {secretKeyRef: " + key + "}}", []said{{"spec.source.secretKeyRef", "Secret team-a/it", "replace the material"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row, _ := v1alpha1.KindNamed(c.kind)
+			row, _ := v1beta1.KindNamed(c.kind)
 			namespace := ""
 			if row.Namespaced {
 				namespace = "team-a"
@@ -77,9 +77,9 @@ func TestFindsEveryFieldThroughWhichTheRoleEditDecidesWhatIsTrusted(t *testing.T
 }
 
 func TestListsFindingsInOneOrder(t *testing.T) {
-	in := func(name string) v1alpha1.Object {
-		return &v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name},
-			Spec: v1alpha1.TrustStoreSpec{Source: v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "s", Key: "k"}}}}
+	in := func(name string) v1beta1.Object {
+		return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name},
+			Spec: v1beta1.TrustStoreSpec{Source: v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "s", Key: "k"}}}}
 	}
 	found := rights.Of(in("b"), in("a"), in("c"))
 	require.Equal(t, rights.Of(in("c"), in("b"), in("a")), found)

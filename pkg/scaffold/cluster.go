@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // cluster is where Flux begins in one cluster.
@@ -302,7 +302,7 @@ func (c *checker) resources(ctx context.Context, all *closure) (wrong []string, 
 
 // isResource reports whether an object is a resource of Landwaiter.
 func isResource(o *unstructured.Unstructured) bool {
-	return o.GroupVersionKind().Group == v1alpha1.Group
+	return o.GroupVersionKind().Group == v1beta1.Group
 }
 
 // where returns the file that a message about "Kind name: …" is about.
@@ -310,7 +310,7 @@ func (c *checker) where(all *closure, message string) string {
 	for _, o := range all.objects {
 		switch {
 		case !isResource(o.Unstructured) || !strings.HasPrefix(message, identity(o.Unstructured)+":"):
-		case o.GetKind() == v1alpha1.KindTenant:
+		case o.GetKind() == v1beta1.KindTenant:
 			return c.tenantFile(o)
 		default:
 			return c.of(o.folder, o.Unstructured)

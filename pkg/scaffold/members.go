@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -18,13 +18,13 @@ import (
 // tenants checks the Tenants of one cluster against what the tree has for them. A Tenant
 // that cannot be read, or used, is a finding of the caller; wrong is what was found of resources.
 func (c *checker) tenants(all *closure, wrong []string) {
-	var tenants []*v1alpha1.Tenant
+	var tenants []*v1beta1.Tenant
 	at := map[string]string{}
 	for _, o := range all.objects {
-		if o.GroupVersionKind().Group != v1alpha1.Group || o.GetKind() != v1alpha1.KindTenant {
+		if o.GroupVersionKind().Group != v1beta1.Group || o.GetKind() != v1beta1.KindTenant {
 			continue
 		}
-		tenant := &v1alpha1.Tenant{}
+		tenant := &v1beta1.Tenant{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, tenant); err != nil {
 			continue
 		}
@@ -38,7 +38,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 	for _, tenant := range tenants {
 		c.beyond(all, tenant, holders)
 		mistaken := slices.ContainsFunc(wrong, func(message string) bool { // what it stands for is another question
-			return strings.HasPrefix(message, v1alpha1.KindTenant+" "+tenant.Name+":")
+			return strings.HasPrefix(message, v1beta1.KindTenant+" "+tenant.Name+":")
 		})
 		if c.settings != nil && !c.settings.Operator && !mistaken {
 			c.unequipped(all, tenant, at[tenant.Name])
@@ -49,7 +49,7 @@ func (c *checker) tenants(all *closure, wrong []string) {
 // tenantFile is the file that a Tenant is written in, and not one that patches it.
 func (c *checker) tenantFile(o applied) string {
 	var written []string
-	for _, name := range c.places[v1alpha1.KindTenant+" "+o.GetName()] {
+	for _, name := range c.places[v1beta1.KindTenant+" "+o.GetName()] {
 		if slices.ContainsFunc(TenantFiles(o.GetName()), func(pattern string) bool {
 			matched, _ := path.Match(pattern, name)
 			return matched
@@ -68,7 +68,7 @@ func (c *checker) tenantFile(o applied) string {
 
 // unequipped finds namespaces that a Tenant lists and that lack some of what it stands for, as
 // after tenant.yaml was edited.
-func (c *checker) unequipped(all *closure, tenant *v1alpha1.Tenant, at string) {
+func (c *checker) unequipped(all *closure, tenant *v1beta1.Tenant, at string) {
 	expected, err := onboard.Objects(tenant, onboard.Options{NamespaceMaker: true, Constraints: limitsRegistries()})
 	if err != nil {
 		return // a finding of the caller
@@ -104,7 +104,7 @@ func (c *checker) unequipped(all *closure, tenant *v1alpha1.Tenant, at string) {
 
 // beyond finds bindings that give a Tenant's account more than its role in the team's
 // namespaces, and the right to make namespaces if the Tenant has it.
-func (c *checker) beyond(all *closure, tenant *v1alpha1.Tenant, holders *resource.Tenants) {
+func (c *checker) beyond(all *closure, tenant *v1beta1.Tenant, holders *resource.Tenants) {
 	account := onboard.Account(tenant)
 	if account == "" {
 		return

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 const redObjects, redTenant = "tenants/base/iris-red/objects.yaml", "tenants/base/iris-red/tenant.yaml"
@@ -58,7 +58,7 @@ func TestCheckFindsRightsOfATeamsAccountBeyondItsRole(t *testing.T) {
 
 // What the Tenant says, and what is about others, is no finding.
 func TestRightsThatATenantGivesAreSound(t *testing.T) {
-	tenant := team("iris-red", func(s *v1alpha1.TenantSpec) { s.Reconciler.ClusterRole = "admin" })
+	tenant := team("iris-red", func(s *v1beta1.TenantSpec) { s.Reconciler.ClusterRole = "admin" })
 	dir := light(t, example{platform: &Platform{Constraints: []string{imagesSet}, Environments: []string{"staging"}}, teams: []Team{{Tenant: tenant}, {Tenant: team("iris-blue", nil)}}}.write(t))
 	grants(t, dir, "kind: RoleBinding\nmetadata: {name: x, namespace: iris-red-dev}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\n"+redAccount+
 		"\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: y}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\nsubjects: [{kind: ServiceAccount, name: other, namespace: iris-red}]")

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // StayWhereItIs adds the environments, groups or clusters whose lists have the Tenant
@@ -40,7 +40,7 @@ func (team *Team) StayWhereItIs(dir string, p Platform) error {
 			there = append(there, place)
 			if entry := path.Join(team.App.Name, team.Tenant.Name); p.Layout == LayoutArc && resource != entry {
 				return fmt.Errorf("%s %s is in %s: give the flags of its application again (--app and those that belong to it), or take %s off the list in %s first",
-					v1alpha1.KindTenant, team.Tenant.Name, path.Join(p.listFolder(), place, resource), resource, name)
+					v1beta1.KindTenant, team.Tenant.Name, path.Join(p.listFolder(), place, resource), resource, name)
 			}
 		}
 	}

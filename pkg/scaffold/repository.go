@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
 // Repository describes a team's own repository.
 type Repository struct {
 	Layout Layout
-	Tenant *v1alpha1.Tenant
+	Tenant *v1beta1.Tenant
 	// Places are environments, or clusters in the layouts groups and arc.
 	Places []string
 	App    App
@@ -54,7 +54,7 @@ func (r Repository) by() string { return "tenant scaffold " + r.Tenant.Name }
 func (r *Repository) complete() error {
 	if r.Tenant = r.Tenant.DeepCopy(); r.Tenant.Spec.Reconciler == nil {
 		// Whoever has a repository of their own has an account that applies it.
-		r.Tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+		r.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
 	fill(&r.Layout, LayoutFlux)
 	places := map[Layout][]string{LayoutFlux: {"staging", "production"}, LayoutGroups: {"iris-dev", "iris-test"}, LayoutArc: {"cluster1"}}
@@ -128,7 +128,7 @@ func (r Repository) groups(t *Tree) {
 			resources = append(resources, "namespaces")
 			t.add(path.Join(folder, "namespaces/kustomization.yaml"), kustomization("", []string{"namespaces.yaml"}, nil))
 			t.add(path.Join(folder, "namespaces/namespaces.yaml"), document("Names begin with "+prefix+". Flux sets the label of the team, whatever this says.",
-				object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": prefix + "apps", "labels": object{v1alpha1.LabelTenant: r.Tenant.Name}}}))
+				object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": prefix + "apps", "labels": object{v1beta1.LabelTenant: r.Tenant.Name}}}))
 		}
 		t.add(path.Join(folder, "kustomization.yaml"), kustomization("", append(resources, "apps"), nil))
 		t.add(path.Join(folder, "apps/kustomization.yaml"), kustomization("", []string{"settings.yaml"}, nil))
@@ -170,7 +170,7 @@ func (r Repository) arc(t *Tree) {
 // verification adds the team's own rules for its images, in home.
 func (r Repository) verification(t *Tree) {
 	resource := func(kind, name string, spec object) object {
-		return object{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}
+		return object{"apiVersion": v1beta1.GroupVersion.String(), "kind": kind, "metadata": named(r.Tenant.Spec.HomeNamespace, name), "spec": spec}
 	}
 	t.add("verification/truststore.yaml", document("", resource("TrustStore", "release-keys", object{"type": "PublicKeys", "source": object{"inline": r.PublicKey}})))
 	t.add("verification/verifier.yaml", document("", resource("Verifier", "release-signature", object{"type": "Cosign",

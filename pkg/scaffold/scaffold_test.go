@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/library"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/generated"
@@ -21,10 +21,10 @@ import (
 const recipient = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 
 // team is a Tenant with a repository and a namespace for its workloads.
-func team(name string, change func(*v1alpha1.TenantSpec)) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{
+func team(name string, change func(*v1beta1.TenantSpec)) *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{
 		HomeNamespace: name, Namespaces: []string{name + "-web"}, NamespacePrefix: name + "-",
-		Reconciler: &v1alpha1.TenantReconciler{CreateNamespaces: true, Source: &v1alpha1.TenantSource{URL: "https://github.com/example/" + name}}}}
+		Reconciler: &v1beta1.TenantReconciler{CreateNamespaces: true, Source: &v1beta1.TenantSource{URL: "https://github.com/example/" + name}}}}
 	if change != nil {
 		change(&tenant.Spec)
 	}
@@ -32,9 +32,9 @@ func team(name string, change func(*v1alpha1.TenantSpec)) *v1alpha1.Tenant {
 }
 
 // alone is a Tenant whose home is its only namespace, with an account for its charts.
-func alone(name string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.TenantSpec{HomeNamespace: name, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: name}}}
+func alone(name string) *v1beta1.Tenant {
+	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1beta1.TenantSpec{HomeNamespace: name, Reconciler: &v1beta1.TenantReconciler{ServiceAccount: name}}}
 }
 
 func web(shared bool) App {
@@ -248,7 +248,7 @@ func TestTheOverlaysDifferInThePathOnly(t *testing.T) {
 }
 
 func TestAnAppGivesItsTeamAnAccount(t *testing.T) {
-	tree, err := NewTeam(Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1alpha1.TenantSpec) { s.Reconciler = nil }), App: web(false)})
+	tree, err := NewTeam(Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1beta1.TenantSpec) { s.Reconciler = nil }), App: web(false)})
 	require.NoError(t, err)
 	texts := map[string]string{}
 	for _, file := range tree.Files {
@@ -345,7 +345,7 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 		"group of the platform":  {Platform{Layout: LayoutGroups}, Team{Tenant: team("a-a", nil), Places: []string{GroupOps}}, "--group infra-ops"},
 		"app in another layout":  {Platform{}, Team{Tenant: team("a-a", nil), App: web(false)}, "--app means nothing in the layout flux"},
 		"app over http":          {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "web", Chart: Chart{URL: "http://charts.example.com"}}}, "--app-chart"},
-		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1alpha1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}}, "--app needs --app-chart"},
+		"app without a chart":    {Platform{Layout: LayoutArc}, Team{Tenant: team("a-a", func(s *v1beta1.TenantSpec) { s.Reconciler = nil }), App: App{Name: "web"}}, "--app needs --app-chart"},
 		"app that is a path":     {Platform{Layout: LayoutArc}, Team{Tenant: alone("a"), App: App{Name: "../x"}}, `--app "../x" is not a name`},
 		"Tenant that is refused": {Platform{}, Team{Tenant: team("kube-a", nil)}, "is a namespace of the system"},
 		"demo":                   {Platform{Layout: LayoutDemo}, Team{Tenant: alone("a")}, "use landwaiter tenant add --tenant-name a"},
@@ -360,15 +360,15 @@ func TestRefusesTeamsThatThePlatformCannotHave(t *testing.T) {
 
 // Without its form, an operator would give the objects other names than the tree does.
 func TestATenantOfTheDemoKeepsItsForm(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "sometenant", Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}},
-		Spec: v1alpha1.TenantSpec{HomeNamespace: "foo", Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "foo", Source: &v1alpha1.TenantSource{URL: "https://github.com/example/demo"}}}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "sometenant", Annotations: map[string]string{v1beta1.AnnotationForm: onboard.FormDemo}},
+		Spec: v1beta1.TenantSpec{HomeNamespace: "foo", Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "foo", Source: &v1beta1.TenantSource{URL: "https://github.com/example/demo"}}}}
 	tree, err := NewTeam(Platform{Layout: LayoutFlux}, Team{Tenant: tenant})
 	require.NoError(t, err)
 	files := map[string]string{}
 	for _, file := range tree.Files {
 		files[file.Path] = file.Text
 	}
-	require.Contains(t, files["tenants/base/sometenant/tenant.yaml"], v1alpha1.AnnotationForm+": "+onboard.FormDemo)
+	require.Contains(t, files["tenants/base/sometenant/tenant.yaml"], v1beta1.AnnotationForm+": "+onboard.FormDemo)
 	require.Contains(t, files["tenants/base/sometenant/sync.yaml"], "name: dummy")
 }
 
@@ -389,7 +389,7 @@ func TestFluxAppliesTheFolderThatATeamsRepositoryHasForTheCluster(t *testing.T) 
 	repository, err := NewRepository(Repository{Layout: LayoutArc, Tenant: tenant, App: App{Name: "app1"}})
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(repository.Files, func(f File) bool { return f.Path == "clusters/cluster1/tenant4/kustomization.yaml" }), "the folder is in the team's repository")
-	chosen := team("tenant4", func(s *v1alpha1.TenantSpec) { s.Reconciler.Path = "./here" })
+	chosen := team("tenant4", func(s *v1beta1.TenantSpec) { s.Reconciler.Path = "./here" })
 	tree, err := NewTeam(Platform{Layout: LayoutArc}, Team{Tenant: chosen})
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(tree.Files, func(f File) bool { return strings.Contains(f.Text, "path: ./here\n") }), "a path that is given stays")

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/library"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
 // Team describes a Tenant's part of a repository.
 type Team struct {
-	Tenant *v1alpha1.Tenant
+	Tenant *v1beta1.Tenant
 	// Landwaiter is the ServiceAccount that reads the Secrets of home.
 	Landwaiter types.NamespacedName
 	// Places are the environments, groups or clusters that have the Tenant; empty means all.
@@ -94,7 +94,7 @@ func (team *Team) place(p Platform) error {
 	}
 	if team.App != (App{}) && team.Tenant.Spec.Reconciler == nil {
 		// Flux installs the application as the team's account, so the team has one.
-		team.Tenant.Spec.Reconciler = &v1alpha1.TenantReconciler{}
+		team.Tenant.Spec.Reconciler = &v1beta1.TenantReconciler{}
 	}
 	if r := team.Tenant.Spec.Reconciler; p.Layout == LayoutGroups && r != nil && r.Source != nil && r.Path == "" {
 		r.Path = "./clusters/${cluster_name}"
@@ -145,7 +145,7 @@ func limitsRegistries() bool {
 // keepNamespaces keeps Flux from deleting the namespaces, and all that is in them, with the
 // files of a Tenant that says namespaceReclaimPolicy: Retain.
 func (team Team) keepNamespaces() []object {
-	if team.Tenant.Spec.NamespaceReclaimPolicy == v1alpha1.NamespaceReclaimPolicyDeleteCreated {
+	if team.Tenant.Spec.NamespaceReclaimPolicy == v1beta1.NamespaceReclaimPolicyDeleteCreated {
 		return nil
 	}
 	return []object{{
@@ -191,7 +191,7 @@ func (team Team) overlay(p Platform, place string) string {
 		return ""
 	}
 	folder := "./" + place
-	objects := []object{{"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KindTenant, "metadata": object{"name": team.Tenant.Name},
+	objects := []object{{"apiVersion": v1beta1.GroupVersion.String(), "kind": v1beta1.KindTenant, "metadata": object{"name": team.Tenant.Name},
 		"spec": object{"reconciler": object{"path": folder}}}}
 	if !p.Operator {
 		objects = append(objects, object{"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",

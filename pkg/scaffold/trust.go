@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Keys of the ConfigMap that carries trust material.
@@ -44,22 +44,22 @@ type Trust struct {
 // material always gives the same text, so Git shows what changed and nothing else.
 func (t Trust) Manifest() ([]byte, error) {
 	data, stores := map[string]any{}, []any{}
-	add := func(key string, content []byte, kind v1alpha1.TrustStoreType, suffix string) {
+	add := func(key string, content []byte, kind v1beta1.TrustStoreType, suffix string) {
 		if len(content) == 0 {
 			return
 		}
 		data[key] = string(content)
 		stores = append(stores, t.store(t.Name+suffix, kind, key))
 	}
-	add(trustRootKey, t.Root, v1alpha1.TrustStoreTypeSigstoreRoot, "")
-	add(trustTimestampsKey, t.TimestampAuthorities, v1alpha1.TrustStoreTypeTimestampAuthorities, "-timestamps")
-	add(trustListsKey, t.RevocationLists, v1alpha1.TrustStoreTypeRevocationLists, "-revocation-lists")
+	add(trustRootKey, t.Root, v1beta1.TrustStoreTypeSigstoreRoot, "")
+	add(trustTimestampsKey, t.TimestampAuthorities, v1beta1.TrustStoreTypeTimestampAuthorities, "-timestamps")
+	add(trustListsKey, t.RevocationLists, v1beta1.TrustStoreTypeRevocationLists, "-revocation-lists")
 	if total := len(t.Root) + len(t.TimestampAuthorities) + len(t.RevocationLists); total > maxTrustBytes {
 		return nil, fmt.Errorf("the material has %d bytes, and a ConfigMap holds %d: export the revocation lists under another --name", total, maxTrustBytes)
 	}
 	metadata := map[string]any{"namespace": t.Namespace, "name": t.Name}
 	if t.Roles != "" {
-		metadata["annotations"] = map[string]any{v1alpha1.AnnotationTUFRoles: t.Roles}
+		metadata["annotations"] = map[string]any{v1beta1.AnnotationTUFRoles: t.Roles}
 	}
 	objects := []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}}
 	if !t.ConfigMapOnly {
@@ -82,9 +82,9 @@ func (t Trust) Manifest() ([]byte, error) {
 }
 
 // store returns the ClusterTrustStore that uses a key of the ConfigMap.
-func (t Trust) store(name string, kind v1alpha1.TrustStoreType, key string) map[string]any {
+func (t Trust) store(name string, kind v1beta1.TrustStoreType, key string) map[string]any {
 	return map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Cluster" + v1alpha1.KindTrustStore, "metadata": map[string]any{"name": name},
+		"apiVersion": v1beta1.GroupVersion.String(), "kind": "Cluster" + v1beta1.KindTrustStore, "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"type": string(kind), "source": map[string]any{
 			"configMapKeyRef": map[string]any{"namespace": t.Namespace, "name": t.Name, "key": key}}},
 	}

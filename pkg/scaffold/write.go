@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Result says what becomes of a file.
@@ -240,12 +240,12 @@ func takenOver(present, generated string) (same, taken bool) {
 }
 
 // onlyTenant returns the Tenant of a text that has nothing else.
-func onlyTenant(text string) (tenant v1alpha1.Tenant, ok bool) {
+func onlyTenant(text string) (tenant v1beta1.Tenant, ok bool) {
 	documents, err := parse([]byte(text))
 	if err != nil || len(documents) != 1 {
 		return tenant, false
 	}
-	return tenant, yaml.UnmarshalStrict([]byte(text), &tenant) == nil && tenant.Kind == v1alpha1.KindTenant
+	return tenant, yaml.UnmarshalStrict([]byte(text), &tenant) == nil && tenant.Kind == v1beta1.KindTenant
 }
 
 // readExisting reads a regular file. It refuses links: replacing one would replace the

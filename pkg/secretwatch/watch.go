@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -105,8 +105,8 @@ func (w *Watch) set(found any) error {
 func reduce(object runtime.Object) {
 	if named, ok := object.(metav1.Object); ok {
 		var kept map[string]string
-		if roles, has := named.GetAnnotations()[v1alpha1.AnnotationTUFRoles]; has {
-			kept = map[string]string{v1alpha1.AnnotationTUFRoles: roles}
+		if roles, has := named.GetAnnotations()[v1beta1.AnnotationTUFRoles]; has {
+			kept = map[string]string{v1beta1.AnnotationTUFRoles: roles}
 		}
 		named.SetAnnotations(kept)
 		named.SetLabels(nil)

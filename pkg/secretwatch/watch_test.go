@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 )
 
@@ -76,12 +76,12 @@ func TestOnlyWhatIsReadIsKeptOfAnObject(t *testing.T) {
 			OwnerReferences: []metav1.OwnerReference{{Name: "o"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}
 	}
 	identity := metav1.ObjectMeta{Namespace: "team-a", Name: "key", UID: "1", ResourceVersion: "7"}
-	roles := map[string]string{v1alpha1.AnnotationTUFRoles: "root"}
+	roles := map[string]string{v1beta1.AnnotationTUFRoles: "root"}
 	withRoles := identity
 	withRoles.Annotations = roles
 	for name, c := range map[string]struct{ object, want runtime.Object }{
 		"Secret":         {&corev1.Secret{ObjectMeta: crowded(map[string]string{"a": "b"}), Data: map[string][]byte{"key": []byte("x")}}, &corev1.Secret{ObjectMeta: identity, Data: map[string][]byte{"key": []byte("x")}}},
-		"ConfigMap":      {&corev1.ConfigMap{ObjectMeta: crowded(map[string]string{"a": "b", v1alpha1.AnnotationTUFRoles: "root"})}, &corev1.ConfigMap{ObjectMeta: withRoles}},
+		"ConfigMap":      {&corev1.ConfigMap{ObjectMeta: crowded(map[string]string{"a": "b", v1beta1.AnnotationTUFRoles: "root"})}, &corev1.ConfigMap{ObjectMeta: withRoles}},
 		"ServiceAccount": {&corev1.ServiceAccount{ObjectMeta: crowded(nil), Secrets: make([]corev1.ObjectReference, 90_000), ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}, &corev1.ServiceAccount{ObjectMeta: identity, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}}},
 	} {
 		w := New(key, func() {})

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -62,20 +62,20 @@ func (a *asked) requests(owner string) int {
 
 // ofTwoTenants are iris with fifty namespaces and lily with one, which all need a
 // signature that the cluster asks for.
-func ofTwoTenants(t *testing.T, host string, more ...v1alpha1.Object) resource.Objects {
+func ofTwoTenants(t *testing.T, host string, more ...v1beta1.Object) resource.Objects {
 	t.Helper()
 	key, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
-	store := &v1alpha1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
+	store := &v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
 	store.Spec.Registries, store.Spec.InsecurePlainHTTP = []string{host}, true
-	keys := &v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "keys"}}
-	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)
-	signed := &v1alpha1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "signed"}}
-	signed.Spec.Type = v1alpha1.VerifierTypeCosign
-	signed.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-0", NamespacePrefix: "iris-"}}
-	lily := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "lily"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "lily"}}
-	o := resource.Objects{Resources: append([]v1alpha1.Object{store, keys, signed, iris, lily}, more...)}
+	keys := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "keys"}}
+	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(key.PEM)
+	signed := &v1beta1.ClusterVerifier{ObjectMeta: metav1.ObjectMeta{Name: "signed"}}
+	signed.Spec.Type = v1beta1.VerifierTypeCosign
+	signed.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris-0", NamespacePrefix: "iris-"}}
+	lily := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "lily"}, Spec: v1beta1.TenantSpec{HomeNamespace: "lily"}}
+	o := resource.Objects{Resources: append([]v1beta1.Object{store, keys, signed, iris, lily}, more...)}
 	for i := range members {
 		o.Namespaces = append(o.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("iris-%d", i), UID: types.UID(fmt.Sprint(i))}})
 	}
@@ -130,7 +130,7 @@ func (a *asked) paced(t *testing.T, s *service.Service, perSecond int) {
 }
 
 func TestNamespacesOfATenantShareOneAccountWhetherOrNotTheyExistYet(t *testing.T) {
-	own := &v1alpha1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: v1alpha1.ClusterQuotaSpec{Namespaces: []string{"iris-7"}, MaxInFlight: 32}}
+	own := &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: v1beta1.ClusterQuotaSpec{Namespaces: []string{"iris-7"}, MaxInFlight: 32}}
 	s := applied(t, service.Options{}, ofTwoTenants(t, "registry.example.com", own))
 	for _, namespace := range append(ofIris(), "iris-not-yet") {
 		want := verify.TenantAccount("iris")
@@ -175,7 +175,7 @@ func TestFiftyNamespacesOfATenantHaveOnePaceAtRegistries(t *testing.T) {
 }
 
 func TestAQuotaOfATenantIsOneForAllOfItsNamespaces(t *testing.T) {
-	quota := &v1alpha1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1alpha1.ClusterQuotaSpec{Tenants: []string{"iris"}, RegistryRequestsPerSecond: 3}}
+	quota := &v1beta1.ClusterQuota{ObjectMeta: metav1.ObjectMeta{Name: "iris"}, Spec: v1beta1.ClusterQuotaSpec{Tenants: []string{"iris"}, RegistryRequestsPerSecond: 3}}
 	r := newAsked(t, nil)
 	s := applied(t, service.Options{Registry: registry.Options{PerSecond: 1000}}, ofTwoTenants(t, r.host, quota))
 	r.paced(t, s, 3)

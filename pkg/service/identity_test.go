@@ -15,7 +15,7 @@ import (
 // The files of a directory are often another's, such as those of a pull request.
 func TestFilesAreNeverReadWithTheCloudIdentityOfTheMachine(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "trust.yaml"), []byte(`apiVersion: landwaiter.dev/v1alpha1
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trust.yaml"), []byte(`apiVersion: landwaiter.dev/v1beta1
 kind: ClusterTrustStore
 metadata: {name: release}
 spec: {type: PublicKeys, source: {kms: {uri: 'awskms:///alias/release'}}}

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -36,7 +36,7 @@ func registered(t *testing.T) (*Service, *prometheus.Registry) {
 func broken(t *testing.T, o *resource.Objects, namespace string) {
 	t.Helper()
 	require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}, Spec: v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: "PublicKeys"}}}))
+		&v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}, Spec: v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: "PublicKeys"}}}))
 }
 
 func TestResourcesThatAreNotReadyAreCountedByKindAndNamespace(t *testing.T) {
@@ -50,31 +50,31 @@ landwaiter_resources_loaded_timestamp_seconds 0
 	var o resource.Objects
 	broken(t, &o, "team-a")
 	require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-b"}},
-		&v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}}}))
+		&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}}}))
 	before := time.Now()
 	s.Apply(t.Context(), o)
 	require.WithinRange(t, s.set.Changed(), before, time.Now())
 	var want strings.Builder
 	want.WriteString("# HELP landwaiter_resources_not_ready Resources whose condition Ready is False: what depends on them is denied. Namespaces without any have no series.\n# TYPE landwaiter_resources_not_ready gauge\n")
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		if !kind.Namespaced {
 			fmt.Fprintf(&want, "landwaiter_resources_not_ready{kind=%q,namespace=\"-\"} 0\n", kind.Name)
 		}
 	}
 	want.WriteString("landwaiter_resources_not_ready{kind=\"TrustStore\",namespace=\"team-a\"} 1\n# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 2\n")
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(want.String()), "landwaiter_resources_not_ready", "landwaiter_namespaces"))
-	require.Equal(t, len(v1alpha1.Kinds()), testutil.CollectAndCount(newResources(&s.set, time.Now), "landwaiter_resources"))
+	require.Equal(t, len(v1beta1.Kinds()), testutil.CollectAndCount(newResources(&s.set, time.Now), "landwaiter_resources"))
 	s.Apply(t.Context(), resource.Objects{})
 	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader("# HELP landwaiter_namespaces Namespaces that resources are compiled for.\n# TYPE landwaiter_namespaces gauge\nlandwaiter_namespaces 0\n"), "landwaiter_namespaces"))
 }
 
 // until returns a trust store with a certificate that ends at a moment.
-func until(t *testing.T, namespace string, end time.Time) *v1alpha1.TrustStore {
+func until(t *testing.T, namespace string, end time.Time) *v1beta1.TrustStore {
 	t.Helper()
 	authority, err := fixture.NewAuthorityWith("ca", fixture.CertificateOptions{NotBefore: end.Add(-time.Hour), NotAfter: end})
 	require.NoError(t, err)
-	return &v1alpha1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca-" + strconv.FormatInt(end.Unix(), 10)}, Spec: v1alpha1.TrustStoreSpec{
-		TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: v1alpha1.TrustStoreTypeCertificates}, Source: v1alpha1.TrustSource{Inline: string(authority.CertificatePEM)}}}
+	return &v1beta1.TrustStore{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ca-" + strconv.FormatInt(end.Unix(), 10)}, Spec: v1beta1.TrustStoreSpec{
+		TrustStoreCommon: v1beta1.TrustStoreCommon{Type: v1beta1.TrustStoreTypeCertificates}, Source: v1beta1.TrustSource{Inline: string(authority.CertificatePEM)}}}
 }
 
 func TestTheFirstEndOfTrustIsAMetricByKindAndNamespace(t *testing.T) {
@@ -83,9 +83,9 @@ func TestTheFirstEndOfTrustIsAMetricByKindAndNamespace(t *testing.T) {
 	var o resource.Objects
 	shared := until(t, "", now.Add(time.Hour))
 	require.NoError(t, o.Add(until(t, "team-a", now.Add(3*time.Hour)), until(t, "team-a", now.Add(2*time.Hour)),
-		&v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "ca"}, Spec: v1alpha1.ClusterTrustStoreSpec{TrustStoreCommon: shared.Spec.TrustStoreCommon,
-			Source: v1alpha1.ClusterTrustSource{Inline: shared.Spec.Source.Inline}}},
-		&v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{"r.example.com"}}}}))
+		&v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "ca"}, Spec: v1beta1.ClusterTrustStoreSpec{TrustStoreCommon: shared.Spec.TrustStoreCommon,
+			Source: v1beta1.ClusterTrustSource{Inline: shared.Spec.Source.Inline}}},
+		&v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-b", Name: "s"}, Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{"r.example.com"}}}}))
 	for _, name := range []string{"team-a", "team-b"} {
 		require.NoError(t, o.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}

@@ -100,7 +100,7 @@ func TestForgetDropsTheVerdictsOfANamespaceAndNoOther(t *testing.T) {
 
 func TestAProblemOfReadingAndCompilingIsReportedOnce(t *testing.T) {
 	_, resources := start(t)
-	broken := "apiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: typo, namespace: team-c}\nspec: {type: Cosign, cosin: {}}\n"
+	broken := "apiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: typo, namespace: team-c}\nspec: {type: Cosign, cosin: {}}\n"
 	require.NoError(t, os.WriteFile(filepath.Join(resources, "broken.yaml"), []byte(broken), 0o600))
 	s, loaded, err := service.Load(t.Context(), resources, service.Options{})
 	require.NoError(t, err)

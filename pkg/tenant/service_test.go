@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -59,9 +59,9 @@ func (f finder) Exists(_ context.Context, namespace verify.Namespace) (bool, err
 
 func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	set := &tenant.Set{}
-	allowAll := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "lax"}}
-	allowAll.Spec.DefaultAction = v1alpha1.DefaultActionAllow
-	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1alpha1.Object{allowAll}}, nil, outside())
+	allowAll := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "lax"}}
+	allowAll.Spec.DefaultAction = v1beta1.DefaultActionAllow
+	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("team-a", "1")}, Resources: []v1beta1.Object{allowAll}}, nil, outside())
 	set.Swap(snapshot)
 	asked := 0
 	answer := func(verify.Namespace) (bool, error) { return false, nil }
@@ -103,8 +103,8 @@ func TestUnknownNamespacesAreLookedForBeforeAnythingIsDecided(t *testing.T) {
 	require.Equal(t, policy.Undecided, ask("late").Outcome, "it is not in the snapshot in time")
 
 	answer = func(n verify.Namespace) (bool, error) { // its objects arrive a moment later
-		strict := &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
-		next, _ := snapshot.With(n, resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1alpha1.Object{strict}}, nil)
+		strict := &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: string(n), Name: "strict"}}
+		next, _ := snapshot.With(n, resource.Objects{Namespaces: []corev1.Namespace{namespace(string(n), "3")}, Resources: []v1beta1.Object{strict}}, nil)
 		time.AfterFunc(time.Millisecond, func() { set.Swap(next) })
 		return true, nil
 	}
@@ -116,12 +116,12 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	set := &tenant.Set{}
 	service := tenant.NewService(set, verify.NewEngine(nothing{}, func() time.Time { return now }, verify.Options{}), nil)
-	exception := func(pattern string, mandatory bool) v1alpha1.Object {
-		x := &v1alpha1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
+	exception := func(pattern string, mandatory bool) v1beta1.Object {
+		x := &v1beta1.ClusterException{ObjectMeta: metav1.ObjectMeta{Name: "hotfix", CreationTimestamp: metav1.NewTime(now)}}
 		x.Spec.Until, x.Spec.Reason, x.Spec.Images, x.Spec.Namespaces, x.Spec.OverrideMandatory = "2026-11-22T14:00:00Z", "OPS-1", []string{pattern}, []string{"team-a"}, mandatory
 		return x
 	}
-	generations := func(annotations map[string]string, resources ...v1alpha1.Object) [2]string {
+	generations := func(annotations map[string]string, resources ...v1beta1.Object) [2]string {
 		team := namespace("team-a", "1")
 		team.Annotations = annotations
 		o := outside()
@@ -131,7 +131,7 @@ func TestAnotherExceptionIsAnotherGeneration(t *testing.T) {
 		set.Swap(snapshot)
 		return [2]string{service.Generation("team-a"), service.Generation("team-b")}
 	}
-	open := map[string]string{v1alpha1.AnnotationBreakGlassFrom: "2026-11-22T11:00:00Z", v1alpha1.AnnotationBreakGlassUntil: "2026-11-22T14:00:00Z", v1alpha1.AnnotationBreakGlassReason: "outage"}
+	open := map[string]string{v1beta1.AnnotationBreakGlassFrom: "2026-11-22T11:00:00Z", v1beta1.AnnotationBreakGlassUntil: "2026-11-22T14:00:00Z", v1beta1.AnnotationBreakGlassReason: "outage"}
 	var seen []string
 	none := generations(nil)
 	for _, got := range [][2]string{none, generations(nil, exception("r.example.com/a", false)), generations(nil, exception("r.example.com/b", false)), generations(nil, exception("r.example.com/b", true)), generations(open)} {
@@ -157,8 +157,8 @@ func TestAFloodOfNamesWithAPrefixIsTheTenants(t *testing.T) {
 	set := &tenant.Set{}
 	service := tenant.NewService(set, verify.NewEngine(nil, nil, verify.Options{}), finder(func(verify.Namespace) (bool, error) { return false, nil }))
 	require.Equal(t, verify.Namespace("iris-dev-1").Account(), service.Account("iris-dev-1"), "nothing is known yet")
-	iris := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
-	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1alpha1.Object{iris}}, nil, outside())
+	iris := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris", NamespacePrefix: "iris-dev-"}}
+	snapshot, _ := compile.New(resource.Objects{Namespaces: []corev1.Namespace{namespace("iris", "1")}, Resources: []v1beta1.Object{iris}}, nil, outside())
 	set.Swap(snapshot)
 	for name, want := range map[verify.Namespace]verify.Account{"iris": "tenant/green", "iris-dev-1": "tenant/green", "rose": "namespace/rose", verify.Cluster: "namespace/-"} {
 		require.Equal(t, want, service.Account(name), name)

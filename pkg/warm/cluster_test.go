@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/controller"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -108,13 +108,13 @@ func (w *world) declare(ctx context.Context) error {
 	if err := w.Apply(ctx, definitions...); err != nil {
 		return err
 	}
-	store := &v1alpha1.ClusterStore{ObjectMeta: named("registry")}
-	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1alpha1.ClusterCABundle{Inline: string(w.registry.CertificatePEM())}
-	keys := &v1alpha1.ClusterTrustStore{ObjectMeta: named("keys")}
-	keys.Spec.Type, keys.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, string(w.key.PEM)
-	release := &v1alpha1.ClusterVerifier{ObjectMeta: named("release")}
-	release.Spec.Type = v1alpha1.VerifierTypeCosign
-	release.Spec.Cosign = &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
+	store := &v1beta1.ClusterStore{ObjectMeta: named("registry")}
+	store.Spec.Registries, store.Spec.CABundle = []string{w.registry.Host()}, &v1beta1.ClusterCABundle{Inline: string(w.registry.CertificatePEM())}
+	keys := &v1beta1.ClusterTrustStore{ObjectMeta: named("keys")}
+	keys.Spec.Type, keys.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, string(w.key.PEM)
+	release := &v1beta1.ClusterVerifier{ObjectMeta: named("release")}
+	release.Spec.Type = v1beta1.VerifierTypeCosign
+	release.Spec.Cosign = &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}
 	read := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch"}}
 	}

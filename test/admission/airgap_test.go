@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
@@ -97,9 +97,9 @@ func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "ca.crl"), list, 0o600))
 	t.Cleanup(func() {
-		w.remove(t, `{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterTrustStore, metadata: {name: company}}
+		w.remove(t, `{apiVersion: landwaiter.dev/v1beta1, kind: ClusterTrustStore, metadata: {name: company}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterTrustStore, metadata: {name: revocation-revocation-lists}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterTrustStore, metadata: {name: revocation-revocation-lists}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: company, namespace: landwaiter-system}}
 ---
@@ -127,7 +127,7 @@ func TestTheCommandsOfThePageOnSitesWithoutANetworkWork(t *testing.T) {
 	section("Trust")
 	w.apply(t, policy(ns, "images", `{rules: [{images: ["`+w.Registry.Host()+`/airgap/keyless"], require: [{anyOf: [release]}]}, {images: ["**"], require: [{anyOf: [notation]}]}]}`))
 	w.admitted(t, ns, byIdentity)
-	said := w.conditionOf(t, v1alpha1.ConditionExpiresSoon, &v1alpha1.ClusterTrustStore{}, "", "company", metav1.ConditionTrue, "Expiring")
+	said := w.conditionOf(t, v1beta1.ConditionExpiresSoon, &v1beta1.ClusterTrustStore{}, "", "company", metav1.ConditionTrue, "Expiring")
 	require.Contains(t, said.Message, "TUF role targets, version 1 ends at")
 
 	section("Revocation lists")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/page"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -31,7 +31,7 @@ func (w *world) clusterException(t *testing.T, name string, until time.Time, spe
 }
 
 func clusterException(name string, until time.Time, spec string) string {
-	return fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, %s}}", name, until.UTC().Format(time.RFC3339), spec)
+	return fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: %s}, spec: {until: %q, reason: OPS-1, %s}}", name, until.UTC().Format(time.RFC3339), spec)
 }
 
 // pattern is the pattern of an image's repository.
@@ -45,7 +45,7 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 	w.clusterException(t, "e2e-legacy", time.Now().Add(time.Hour), spec)
 	w.admitted(t, ns, w.unsigned)
 	w.denied(t, other, w.unsigned)
-	w.condition(t, &v1alpha1.ClusterException{}, "", "e2e-legacy", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.ClusterException{}, "", "e2e-legacy", metav1.ConditionTrue, "Valid")
 	two := suite.Pod(ns, "two", w.unsigned)
 	two.Spec.Containers = append(two.Spec.Containers, corev1.Container{Name: "other", Image: w.byTeamA})
 	require.NoError(t, deniedFor(w.Client.Create(suite.Within(t), two, client.DryRunAll), "image "+w.byTeamA), "the exception is for the other image of the pod")
@@ -59,10 +59,10 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 		require.LessOrEqual(t, lasts, time.Minute, "the exception frees its image no more")
 		until = time.Now().Add(lasts).Truncate(time.Second)
 		w.apply(t, clusterException("e2e-legacy", until, spec))
-		seen := &v1alpha1.ClusterException{}
+		seen := &v1beta1.ClusterException{}
 		suite.Eventually(t, func(ctx context.Context) error {
 			err := w.Client.Get(ctx, client.ObjectKey{Name: "e2e-legacy"}, seen)
-			if ready := meta.FindStatusCondition(seen.Status.Conditions, v1alpha1.ConditionReady); err != nil || ready == nil || ready.ObservedGeneration != seen.Generation {
+			if ready := meta.FindStatusCondition(seen.Status.Conditions, v1beta1.ConditionReady); err != nil || ready == nil || ready.ObservedGeneration != seen.Generation {
 				return fmt.Errorf("the end has not been seen: %w", err)
 			}
 			return nil
@@ -71,19 +71,19 @@ func TestAnExceptionFreesItsImageAndNotThePodAndEnds(t *testing.T) {
 	}
 	w.denied(t, ns, w.unsigned)
 	require.False(t, time.Now().Before(until), "it was denied before the exception ended")
-	w.effective(t, &v1alpha1.ClusterException{}, "", "e2e-legacy", metav1.ConditionFalse, "Expired")
+	w.effective(t, &v1beta1.ClusterException{}, "", "e2e-legacy", metav1.ConditionFalse, "Expired")
 }
 
 func TestATeamsExceptionCountsAsFarAsItIsDelegated(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
-	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: Exception, metadata: {name: mine, namespace: %s}, spec: {until: %q, reason: r, images: ['**']}}", ns, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
-	w.condition(t, &v1alpha1.Exception{}, ns, "mine", metav1.ConditionFalse, "NotDelegated")
+	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: mine, namespace: %s}, spec: {until: %q, reason: r, images: ['**']}}", ns, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	w.condition(t, &v1beta1.Exception{}, ns, "mine", metav1.ConditionFalse, "NotDelegated")
 	w.denied(t, ns, w.unsigned)
 	w.clusterException(t, "e2e-delegation", time.Now().Add(time.Hour), fmt.Sprintf("delegate: {images: [%s], namespaces: [%s]}", pattern(w.unsigned), ns))
 	w.admitted(t, ns, w.unsigned)
 	w.denied(t, ns, w.byTeamA)
-	w.condition(t, &v1alpha1.Exception{}, ns, "mine", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.Exception{}, ns, "mine", metav1.ConditionTrue, "Valid")
 }
 
 func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
@@ -95,8 +95,8 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 	var accepted []string
 	for i, until := range []string{"2026-12-31t18:00:00z", "2026-12-31T18:00:00z", "2026-12-31T18:00:00Ztomorrow", "2026-12-31T18:00:00x5Z",
 		"2026-12-31T18:00:00+99:99", "2026-99-99T99:99:99Z"} {
-		x := &v1alpha1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: teamB, Name: fmt.Sprintf("x-%d", i)},
-			Spec: v1alpha1.ExceptionSpec{ExceptionTerms: v1alpha1.ExceptionTerms{Until: until, Reason: "r"}, Images: []string{"**"}}}
+		x := &v1beta1.Exception{ObjectMeta: metav1.ObjectMeta{Namespace: teamB, Name: fmt.Sprintf("x-%d", i)},
+			Spec: v1beta1.ExceptionSpec{ExceptionTerms: v1beta1.ExceptionTerms{Until: until, Reason: "r"}, Images: []string{"**"}}}
 		require.NoError(t, cluster.Until(suite.Within(t), func(ctx context.Context) error {
 			switch err := team.Create(ctx, x); {
 			case err == nil:
@@ -110,10 +110,10 @@ func TestAnEndThatCannotBeReadBreaksItsOwnExceptionAlone(t *testing.T) {
 	require.Contains(t, accepted, "x-4", "the definition cannot refuse every time that Go does not read")
 	w.clusterException(t, "e2e-unreadable", time.Now().Add(time.Hour), fmt.Sprintf("delegate: {images: ['**'], namespaces: [%s], maxDuration: 99999999h}", teamB))
 	for _, name := range accepted {
-		said := w.condition(t, &v1alpha1.Exception{}, teamB, name, metav1.ConditionFalse, "Invalid")
+		said := w.condition(t, &v1beta1.Exception{}, teamB, name, metav1.ConditionFalse, "Invalid")
 		require.Contains(t, said.Message, "it must be a time such as 2026-12-31T18:00:00Z")
 	}
-	said := w.condition(t, &v1alpha1.ClusterException{}, "", "e2e-unreadable", metav1.ConditionFalse, "Invalid")
+	said := w.condition(t, &v1beta1.ClusterException{}, "", "e2e-unreadable", metav1.ConditionFalse, "Invalid")
 	require.Contains(t, said.Message, "spec.delegate.maxDuration")
 
 	works := func() {
@@ -173,8 +173,8 @@ func TestBreakGlassOpensANamespaceForThePlatformAlone(t *testing.T) {
 		if err := bob.Patch(ctx, object.DeepCopy(), patch("example.com/mine", "x")); err != nil {
 			return err
 		}
-		err := bob.Patch(ctx, object.DeepCopy(), patch(v1alpha1.AnnotationBreakGlassUntil, "2030-01-01T00:00:00Z"), client.DryRunAll)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the platform may set or change "+v1alpha1.AnnotationBreakGlassUntil) {
+		err := bob.Patch(ctx, object.DeepCopy(), patch(v1beta1.AnnotationBreakGlassUntil, "2030-01-01T00:00:00Z"), client.DryRunAll)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the platform may set or change "+v1beta1.AnnotationBreakGlassUntil) {
 			return fmt.Errorf("the guardrail is not in force: %w", err)
 		}
 		return nil

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -64,10 +64,10 @@ func (w *world) githubRoot(t *testing.T, instance *sigstore.GitHub) *tuf.Reposit
 	require.NoError(t, repository.Publish(text))
 	repository.Break(true)
 	address, authority := tuf.Serve(t, repository)
-	store := &v1alpha1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "github"}}
-	store.Spec.Type = v1alpha1.TrustStoreTypeSigstoreRoot
-	store.Spec.Source.TUF = &v1alpha1.ClusterTUFSource{TUFRepository: v1alpha1.TUFRepository{Mirror: address, Root: repository.Root()},
-		CABundle: &v1alpha1.ClusterCABundle{Inline: authority}}
+	store := &v1beta1.ClusterTrustStore{ObjectMeta: metav1.ObjectMeta{Name: "github"}}
+	store.Spec.Type = v1beta1.TrustStoreTypeSigstoreRoot
+	store.Spec.Source.TUF = &v1beta1.ClusterTUFSource{TUFRepository: v1beta1.TUFRepository{Mirror: address, Root: repository.Root()},
+		CABundle: &v1beta1.ClusterCABundle{Inline: authority}}
 	require.NoError(t, w.Client.Create(suite.Within(t), store))
 	t.Cleanup(func() {
 		if err := w.Client.Delete(context.Background(), store); client.IgnoreNotFound(err) != nil {
@@ -88,13 +88,13 @@ func TestPodsNeedProvenanceUnderGitHubsOwnRoot(t *testing.T) {
 	w.apply(t, fromGitHub(ns, "insecureIgnoreSCT: true")+policy(ns, "release", needing("{anyOf: [release]}")))
 	// Statuses are being written: the pauses between fetches double for as long as the
 	// repository is down.
-	w.condition(t, &v1alpha1.Verifier{}, ns, "release", metav1.ConditionFalse, "NotFound")
+	w.condition(t, &v1beta1.Verifier{}, ns, "release", metav1.ConditionFalse, "NotFound")
 	repository := w.githubRoot(t, instance)
-	w.condition(t, &v1alpha1.ClusterTrustStore{}, "", "github", metav1.ConditionFalse, "Unreadable")
+	w.condition(t, &v1beta1.ClusterTrustStore{}, "", "github", metav1.ConditionFalse, "Unreadable")
 	w.denied(t, ns, good, "ClusterTrustStore github")
 
 	repository.Break(false)
-	store := &v1alpha1.ClusterTrustStore{}
+	store := &v1beta1.ClusterTrustStore{}
 	w.condition(t, store, "", "github", metav1.ConditionTrue, "Valid")
 	suite.Eventually(t, func(ctx context.Context) error {
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(store), store); err != nil {
@@ -105,12 +105,12 @@ func TestPodsNeedProvenanceUnderGitHubsOwnRoot(t *testing.T) {
 		}
 		return nil
 	})
-	said := w.condition(t, &v1alpha1.Verifier{}, ns, "release", metav1.ConditionFalse, "Invalid")
+	said := w.condition(t, &v1beta1.Verifier{}, ns, "release", metav1.ConditionFalse, "Invalid")
 	require.Contains(t, said.Message, "set spec.attestation.keyless.insecureIgnoreTransparencyLog to true")
 	w.denied(t, ns, good, "set spec.attestation.keyless.insecureIgnoreTransparencyLog to true")
 
 	w.apply(t, fromGitHub(ns, "insecureIgnoreSCT: true\n      insecureIgnoreTransparencyLog: true"))
-	w.condition(t, &v1alpha1.Verifier{}, ns, "release", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.Verifier{}, ns, "release", metav1.ConditionTrue, "Valid")
 	w.admitted(t, ns, good)
 	for says, image := range map[string]string{
 		"has no timestamp": w.attested(t, instance, func(b *sigstore.Build) { b.WithoutTimestamp = true }),

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -39,19 +39,19 @@ func (w *world) everyKind(ns string) string {
 		trustStore("", "e2e-columns", w.teamA) + verifier("", "e2e-columns", "e2e-columns") +
 		header("", "Store", "e2e-columns") + "spec: {registries: [e2e-columns.example.com]}\n" +
 		policy("", "e2e-columns", "{}") +
-		"\n---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterQuota, metadata: {name: e2e-columns}, spec: {namespaces: [" + ns + "], tenants: [e2e-columns], maxInFlight: 64}}\n" +
-		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Exception, metadata: {name: x, namespace: %s}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a]}}\n", ns, until) +
-		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterException, metadata: {name: e2e-columns}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a], namespaces: [%s]}}\n", until, ns) +
-		"---\n{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: e2e-columns}, spec: {homeNamespace: " + ns + "}}\n"
+		"\n---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterQuota, metadata: {name: e2e-columns}, spec: {namespaces: [" + ns + "], tenants: [e2e-columns], maxInFlight: 64}}\n" +
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: Exception, metadata: {name: x, namespace: %s}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a]}}\n", ns, until) +
+		fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterException, metadata: {name: e2e-columns}, spec: {until: %q, reason: r, images: [e2e-columns.example.com/a], namespaces: [%s]}}\n", until, ns) +
+		"---\n{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: e2e-columns}, spec: {homeNamespace: " + ns + "}}\n"
 }
 
 // table asks for the columns that kubectl shows.
-func (w *world) table(ctx context.Context, kind v1alpha1.Kind) (found metav1.Table, err error) {
+func (w *world) table(ctx context.Context, kind v1beta1.Kind) (found metav1.Table, err error) {
 	httpClient, err := rest.HTTPClientFor(w.Config)
 	if err != nil {
 		return found, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Config.Host+"/apis/"+v1alpha1.GroupVersion.String()+"/"+kind.Plural, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Config.Host+"/apis/"+v1beta1.GroupVersion.String()+"/"+kind.Plural, nil)
 	if err != nil {
 		return found, err
 	}
@@ -77,7 +77,7 @@ func filled(found metav1.Table) error {
 		for i, column := range found.ColumnDefinitions {
 			cell := row.Cells[i]
 			switch text := strings.TrimSpace(fmt.Sprint(cell)); {
-			case column.Name == v1alpha1.ConditionProvisioned: // only the operator writes it
+			case column.Name == v1beta1.ConditionProvisioned: // only the operator writes it
 			case cell == nil, text == "", text == "<none>", text == "<unknown>", text == "[]":
 				return fmt.Errorf("the column %s is blank in %v", column.Name, row.Cells)
 			case (column.Name == "Ready" || column.Name == "Effective") && text != "True" && text != "False":
@@ -92,18 +92,18 @@ func TestNoColumnOfAnyKindIsBlank(t *testing.T) {
 	w := installed(t)
 	ns := w.namespace(t)
 	w.during(t, w.everyKind(ns))
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		require.NoError(t, cluster.Until(suite.Within(t), func(ctx context.Context) error {
 			found, err := w.table(ctx, kind)
 			return errors.Join(err, filled(found))
 		}), kind.Name)
 	}
-	for _, category := range []string{v1alpha1.CategoryNamespaced, v1alpha1.CategoryCluster} {
+	for _, category := range []string{v1beta1.CategoryNamespaced, v1beta1.CategoryCluster} {
 		stdout := w.kubectl(t, "").Must(t, "get", category, "--all-namespaces", "--output=wide")
 		require.NotContains(t, stdout, "<none>")
 		require.NotContains(t, stdout, "<unknown>")
-		for _, kind := range v1alpha1.Kinds() {
-			if kind.Namespaced == (category == v1alpha1.CategoryNamespaced) {
+		for _, kind := range v1beta1.Kinds() {
+			if kind.Namespaced == (category == v1beta1.CategoryNamespaced) {
 				require.Contains(t, stdout, strings.ToLower(kind.Name)+".landwaiter.dev/", "kubectl get %s", category)
 			}
 		}
@@ -147,8 +147,8 @@ func TestTeamAdminSeesTheResourcesOfTheTeamAndNoErrors(t *testing.T) {
 	// Who may see what the cluster says is bound by hand.
 	w.bind(t, "", "landwaiter-cluster-reader", "shown-admin")
 	var kinds []string
-	for _, kind := range v1alpha1.Kinds() {
-		if !kind.Namespaced && kind.Name != v1alpha1.KindTenant { // Tenants name the people of other teams
+	for _, kind := range v1beta1.Kinds() {
+		if !kind.Namespaced && kind.Name != v1beta1.KindTenant { // Tenants name the people of other teams
 			kinds = append(kinds, kind.Plural)
 		}
 	}

@@ -27,11 +27,11 @@ import (
 // rules are a team's: its images and artifacts are signed with its key.
 func rules(key *fixture.CosignKey) string {
 	return `
-{apiVersion: landwaiter.dev/v1alpha1, kind: TrustStore, metadata: {name: keys, namespace: $NS}, spec: {type: PublicKeys, source: {inline: ` + fmt.Sprintf("%q", key.PEM) + `}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: keys, namespace: $NS}, spec: {type: PublicKeys, source: {inline: ` + fmt.Sprintf("%q", key.PEM) + `}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: $NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release, namespace: $NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: signed, namespace: $NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`
+{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: signed, namespace: $NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`
 }
 
 // artifact pushes what `flux push artifact` does, signed with keys.
@@ -138,7 +138,7 @@ func TestFluxImagesNeedFluxIdentity(t *testing.T) {
 	// A team's own policy allows everything: only the mandatory policy is left.
 	const team = "live-flux-images"
 	l.apply(t, team, namespaceOf("iris-green"))
-	l.apply(t, team, "{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: everything, namespace: $NS}, spec: {rules: [{images: ['**'], action: Allow}]}}")
+	l.apply(t, team, "{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: everything, namespace: $NS}, spec: {rules: [{images: ['**'], action: Allow}]}}")
 	l.enforced(t, suite.Root+"/library/verified-images/samples/constraint.yaml", team, map[string]any{"namespaces": []any{team}}, nil)
 
 	const actions, workflow = "https://token.actions.githubusercontent.com", "/source-controller/.github/workflows/release.yml@refs/tags/v1.7.0"

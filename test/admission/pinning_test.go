@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -33,6 +33,6 @@ func (w *world) mutation(t *testing.T) onboard.Mutation {
 	return onboard.Mutation{ProviderURL: strings.TrimSuffix(url, "/v1/mutate"), CABundle: bundle}
 }
 
-func tenantOf(name, home string) *v1alpha1.Tenant {
-	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: home}}
+func tenantOf(name, home string) *v1beta1.Tenant {
+	return &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: home}}
 }

@@ -14,9 +14,9 @@ import (
 
 func header(namespace, kind, name string) string {
 	if namespace == "" {
-		return fmt.Sprintf("\n---\napiVersion: landwaiter.dev/v1alpha1\nkind: Cluster%s\nmetadata: {name: %s}\n", kind, name)
+		return fmt.Sprintf("\n---\napiVersion: landwaiter.dev/v1beta1\nkind: Cluster%s\nmetadata: {name: %s}\n", kind, name)
 	}
-	return fmt.Sprintf("\n---\napiVersion: landwaiter.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n", kind, name, namespace)
+	return fmt.Sprintf("\n---\napiVersion: landwaiter.dev/v1beta1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n", kind, name, namespace)
 }
 
 func trustStore(namespace, name string, key *fixture.CosignKey) string {

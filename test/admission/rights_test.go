@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -92,7 +92,7 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "cosign-pub"}, Data: map[string][]byte{"cosign.pub": w.teamA.PEM}}
 	require.NoError(t, w.Client.Create(suite.Within(t), secret))
 	w.apply(t, secretKeys(ns))
-	said := w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "AccessDenied")
+	said := w.condition(t, &v1beta1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "AccessDenied")
 	command := "kubectl create rolebinding landwaiter-reference-reader --namespace=" + ns + " --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"
 	require.Contains(t, said.Message, command)
 	w.denied(t, ns, w.byTeamA, "TrustStore "+ns+"/keys")
@@ -104,14 +104,14 @@ func TestMissingRightIsAClearConditionAndTheTeamItselfCanGiveIt(t *testing.T) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "landwaiter-reference-reader"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: suite.System, Name: "landwaiter"}}}))
 	w.admitted(t, ns, w.byTeamA)
-	w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.TrustStore{}, ns, "keys", metav1.ConditionTrue, "Valid")
 
 	// A change of the Secret is a change of the verdict.
 	secret.Data["cosign.pub"] = w.teamB.PEM
 	require.NoError(t, w.Client.Update(suite.Within(t), secret))
 	w.denied(t, ns, w.byTeamA)
 	require.NoError(t, w.Client.Delete(suite.Within(t), secret))
-	said = w.condition(t, &v1alpha1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "NotFound")
+	said = w.condition(t, &v1beta1.TrustStore{}, ns, "keys", metav1.ConditionFalse, "NotFound")
 	require.Contains(t, said.Message, "Secret "+ns+"/cosign-pub does not exist")
 	w.denied(t, ns, w.byTeamA)
 }
@@ -145,9 +145,9 @@ func TestTeamAdminCannotReachAnotherTeam(t *testing.T) {
 	for i, name := range []string{"../" + teamB + "/secrets/theirs", teamB + "/theirs", "theirs,metadata.namespace=" + teamB} {
 		store := fmt.Sprintf("trick-%d", i)
 		require.NoError(t, create(header(teamA, "TrustStore", store)+"spec: {type: PublicKeys, source: {secretKeyRef: {name: "+fmt.Sprintf("%q", name)+", key: cosign.pub}}}"))
-		w.condition(t, &v1alpha1.TrustStore{}, teamA, store, metav1.ConditionFalse, "Invalid")
+		w.condition(t, &v1beta1.TrustStore{}, teamA, store, metav1.ConditionFalse, "Invalid")
 	}
-	for _, list := range []client.ObjectList{&v1alpha1.TrustStoreList{}, &corev1.SecretList{}} {
+	for _, list := range []client.ObjectList{&v1beta1.TrustStoreList{}, &corev1.SecretList{}} {
 		require.Error(t, team.List(suite.Within(t), list, client.InNamespace(teamB)))
 		require.Error(t, team.List(suite.Within(t), list))
 	}

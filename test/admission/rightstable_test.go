@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/rbac"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -73,7 +73,7 @@ func (w *world) questions(t *testing.T) (all []question) {
 	w.bind(t, "", "landwaiter-cluster-reader", "cluster-reader")
 	w.bind(t, "", "landwaiter-cluster-admin", "platform-admin")
 	suite.Eventually(t, func(ctx context.Context) error {
-		ok, err := w.may(ctx, "team-admin", authorizationv1.ResourceAttributes{Namespace: own, Verb: "create", Group: v1alpha1.Group, Resource: "verifiers"})
+		ok, err := w.may(ctx, "team-admin", authorizationv1.ResourceAttributes{Namespace: own, Verb: "create", Group: v1beta1.Group, Resource: "verifiers"})
 		if !ok {
 			err = errors.Join(err, errors.New("the role admin has not been aggregated"))
 		}
@@ -100,7 +100,7 @@ func (w *world) questions(t *testing.T) (all []question) {
 		account:    {{own, "namespaced"}: read, {other, "namespaced"}: read, {"", "namespaced"}: read, {"", "cluster-wide"}: read},
 	}
 	add := func(user, where, resource, subresource, verb string, want bool) {
-		all = append(all, question{user, authorizationv1.ResourceAttributes{Namespace: where, Verb: verb, Group: v1alpha1.Group, Resource: resource, Subresource: subresource}, want})
+		all = append(all, question{user, authorizationv1.ResourceAttributes{Namespace: where, Verb: verb, Group: v1beta1.Group, Resource: resource, Subresource: subresource}, want})
 	}
 	for user, grants := range granted {
 		for _, verb := range append(slices.Clone(read), write...) {

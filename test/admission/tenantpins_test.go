@@ -57,7 +57,7 @@ func TestTagsOfATeamArePinnedWithTheStoresOfItsHome(t *testing.T) {
 	require.Equal(t, image, made.Spec.Containers[0].Image, "no other namespace is pinned")
 
 	// A Store in home that cannot be used shows whose Stores are asked.
-	w.apply(t, "{apiVersion: landwaiter.dev/v1alpha1, kind: Store, metadata: {name: login, namespace: "+home+"}, spec: {registries: [\""+w.Registry.Host()+"\"], imagePullSecrets: [{name: gone}]}}")
+	w.apply(t, "{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {name: login, namespace: "+home+"}, spec: {registries: [\""+w.Registry.Host()+"\"], imagePullSecrets: [{name: gone}]}}")
 	for _, ns := range []string{home, member} {
 		var last error
 		require.NoError(t, cluster.Until(suite.Within(t), func(ctx context.Context) error {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -43,7 +43,7 @@ func TestATeamUsesImagesOfItsRegistriesAlone(t *testing.T) {
 	w := installed(t)
 	home, other := w.namespace(t), w.namespace(t)
 	labelled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}
-	require.NoError(t, w.Client.Patch(suite.Within(t), labelled, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:"limited"}}}`, v1alpha1.LabelTenant))))
+	require.NoError(t, w.Client.Patch(suite.Within(t), labelled, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:"limited"}}}`, v1beta1.LabelTenant))))
 	own, err := w.push(t.Context(), "limited/app", w.platform)
 	require.NoError(t, err)
 	lookalike, err := w.push(t.Context(), "limited-by-others/app", w.platform)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -23,7 +23,7 @@ import (
 func (w *world) team(t *testing.T, spec string, home string, others ...string) string {
 	t.Helper()
 	name := "team-" + home
-	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s]%s}}", name, home, strings.Join(others, ", "), spec))
+	w.apply(t, fmt.Sprintf("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: %s}, spec: {homeNamespace: %s, namespaces: [%s]%s}}", name, home, strings.Join(others, ", "), spec))
 	t.Cleanup(func() { w.release(t, name) })
 	return name
 }
@@ -31,18 +31,18 @@ func (w *world) team(t *testing.T, spec string, home string, others ...string) s
 // release deletes a Tenant.
 func (w *world) release(t *testing.T, name string) {
 	t.Helper()
-	require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	require.NoError(t, client.IgnoreNotFound(w.Client.Delete(context.Background(), &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 }
 
 // states waits until the status of a Tenant has its namespaces in these states.
-func (w *world) states(t *testing.T, name string, want map[string]v1alpha1.NamespaceState) {
+func (w *world) states(t *testing.T, name string, want map[string]v1beta1.NamespaceState) {
 	t.Helper()
 	suite.Eventually(t, func(ctx context.Context) error {
-		read := &v1alpha1.Tenant{}
+		read := &v1beta1.Tenant{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: name}, read); err != nil {
 			return err
 		}
-		got := map[string]v1alpha1.NamespaceState{}
+		got := map[string]v1beta1.NamespaceState{}
 		for _, n := range read.Status.Namespaces {
 			got[n.Name] = n.State
 		}
@@ -63,9 +63,9 @@ func TestRulesOfHomeHoldInEveryMemberAndNowhereElse(t *testing.T) {
 		w.denied(t, ns, w.signed, "VerificationPolicy "+home+"/release")
 	}
 	w.denied(t, other, w.byTeamA, "ClusterVerificationPolicy signed")
-	w.condition(t, &v1alpha1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
-	require.Equal(t, "rules of home "+home+" are in force in 3 namespaces", w.effective(t, &v1alpha1.Tenant{}, "", name, metav1.ConditionTrue, "InForce").Message)
-	w.states(t, name, map[string]v1alpha1.NamespaceState{home: "Home", one: "Member", two: "Member"})
+	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
+	require.Equal(t, "rules of home "+home+" are in force in 3 namespaces", w.effective(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "InForce").Message)
+	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Home", one: "Member", two: "Member"})
 
 	// A member's own Verifiers override those in home, each kind on its own.
 	w.apply(t, trustStore(two, "keys", w.teamB)+verifier(two, "release", "keys"))
@@ -103,15 +103,15 @@ func TestAHomeThatEndsDeniesInItsMembers(t *testing.T) {
 	w.denied(t, one, w.byTeamA, "Tenant "+name, says)
 	w.denied(t, one, w.signed, "Tenant "+name, says) // the cluster's policy, which allows it elsewhere, does not take over
 	w.admitted(t, other, w.signed)
-	w.condition(t, &v1alpha1.Tenant{}, "", name, metav1.ConditionFalse, "ReferenceNotReady")
-	w.states(t, name, map[string]v1alpha1.NamespaceState{home: "Terminating", one: "Member"})
+	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionFalse, "ReferenceNotReady")
+	w.states(t, name, map[string]v1beta1.NamespaceState{home: "Terminating", one: "Member"})
 
 	w.letGo(t, home)
-	w.condition(t, &v1alpha1.Tenant{}, "", name, metav1.ConditionFalse, "NotFound")
+	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionFalse, "NotFound")
 	w.denied(t, one, w.signed, "home "+home+" of Tenant "+name+" does not exist; create the namespace")
 	w.makeNamespace(t, home)
 	w.admitted(t, one, w.signed) // a home without rules leaves them to the cluster
-	w.condition(t, &v1alpha1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.Tenant{}, "", name, metav1.ConditionTrue, "Valid")
 }
 
 // letGo ends what keeps a namespace.
@@ -128,16 +128,16 @@ func TestTwoTenantsOneNamespace(t *testing.T) {
 	older := w.team(t, "", first, both)
 	w.admitted(t, both, w.byTeamA)
 	younger := w.team(t, "", second, both)
-	require.Contains(t, w.condition(t, &v1alpha1.Tenant{}, "", younger, metav1.ConditionFalse, "Conflict").Message, "namespace "+both+" belongs to Tenant "+older)
-	w.states(t, younger, map[string]v1alpha1.NamespaceState{second: "Home", both: "Conflict"})
+	require.Contains(t, w.condition(t, &v1beta1.Tenant{}, "", younger, metav1.ConditionFalse, "Conflict").Message, "namespace "+both+" belongs to Tenant "+older)
+	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", both: "Conflict"})
 	w.admitted(t, both, w.byTeamA)
 	w.denied(t, second, w.byTeamA, "VerificationPolicy "+second+"/release") // its other namespaces have its rules
-	w.condition(t, &v1alpha1.Tenant{}, "", older, metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.Tenant{}, "", older, metav1.ConditionTrue, "Valid")
 
 	w.release(t, older)
 	w.denied(t, both, w.byTeamA, "VerificationPolicy "+second+"/release") // the release hands over
-	w.condition(t, &v1alpha1.Tenant{}, "", younger, metav1.ConditionTrue, "Valid")
-	w.states(t, younger, map[string]v1alpha1.NamespaceState{second: "Home", both: "Member"})
+	w.condition(t, &v1beta1.Tenant{}, "", younger, metav1.ConditionTrue, "Valid")
+	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", both: "Member"})
 }
 
 func TestOverlappingPrefixesAreAConflict(t *testing.T) {
@@ -146,17 +146,17 @@ func TestOverlappingPrefixesAreAConflict(t *testing.T) {
 	w.apply(t, own(first, w.teamA)+own(second, w.teamB))
 	older := w.team(t, ", namespacePrefix: "+first+"-", first)
 	younger := w.team(t, ", namespacePrefix: "+first+"-in-", second)
-	require.Contains(t, w.condition(t, &v1alpha1.Tenant{}, "", younger, metav1.ConditionFalse, "Conflict").Message,
+	require.Contains(t, w.condition(t, &v1beta1.Tenant{}, "", younger, metav1.ConditionFalse, "Conflict").Message,
 		"spec.namespacePrefix: "+first+"-in- overlaps with "+first+"- of Tenant "+older)
 	inner := first + "-in-a"
 	w.makeNamespace(t, inner) // nobody labelled it, and it has rules at once
 	w.admitted(t, inner, w.byTeamA)
-	w.states(t, older, map[string]v1alpha1.NamespaceState{first: "Home", inner: "Member"})
-	w.states(t, younger, map[string]v1alpha1.NamespaceState{second: "Home"})
+	w.states(t, older, map[string]v1beta1.NamespaceState{first: "Home", inner: "Member"})
+	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home"})
 
 	w.release(t, older)
 	w.denied(t, inner, w.byTeamA, "VerificationPolicy "+second+"/release")
-	w.states(t, younger, map[string]v1alpha1.NamespaceState{second: "Home", inner: "Member"})
+	w.states(t, younger, map[string]v1beta1.NamespaceState{second: "Home", inner: "Member"})
 }
 
 // private starts a registry that asks for a login, with an image that a key signed. It
@@ -190,16 +190,16 @@ func TestATeamsStoreLeavesTheClustersLogins(t *testing.T) {
 ---
 {apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {name: pull, namespace: %[1]s},
   stringData: {.dockerconfigjson: '{"auths": {"%[2]s": {"username": "puller", "password": "secret"}}}'}}`, platform, host))
-	store := fmt.Sprintf(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: private},
+	store := fmt.Sprintf(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: private},
   spec: {registries: ["%s"], insecurePlainHTTP: true, imagePullSecrets: [{namespace: %s, name: pull}]}}`, host, platform)
 	w.during(t, store)
-	w.condition(t, &v1alpha1.ClusterStore{}, "", "private", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.ClusterStore{}, "", "private", metav1.ConditionTrue, "Valid")
 	w.apply(t, own(home, w.teamA))
 	w.team(t, "", home, one)
 	w.admitted(t, one, image)
 
 	w.apply(t, header(home, "Store", "ours")+"spec: {registries: [own.example.com]}")
-	w.condition(t, &v1alpha1.Store{}, home, "ours", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.Store{}, home, "ours", metav1.ConditionTrue, "Valid")
 	w.admitted(t, one, image) // cached
 	w.apply(t, trustStore(home, "keys", w.teamB))
 	w.denied(t, one, image)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -54,19 +54,19 @@ func TestMandatoryPolicyHoldsAgainstALaxNamespace(t *testing.T) {
 	w.apply(t, policy(ns, "lax", `{defaultAction: Allow}`))
 	w.admitted(t, ns, w.unsigned)
 	mandatory := `
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: e2e-mandatory}
 spec: {scope: Mandatory, defaultAction: Allow, rules: [{images: ["` + w.Registry.Host() + `/somebody/**"], require: [{anyOf: [platform-signature]}]}]}
 `
 	w.apply(t, mandatory)
 	t.Cleanup(func() {
-		object := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "e2e-mandatory"}}
+		object := &v1beta1.ClusterVerificationPolicy{ObjectMeta: metav1.ObjectMeta{Name: "e2e-mandatory"}}
 		require.NoError(t, w.Client.Delete(context.Background(), object))
 	})
 	w.denied(t, ns, w.unsigned, "ClusterVerificationPolicy e2e-mandatory")
 	w.admitted(t, ns, w.byTeamA) // the mandatory policy is not about it
-	w.condition(t, &v1alpha1.ClusterVerificationPolicy{}, "", "e2e-mandatory", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.ClusterVerificationPolicy{}, "", "e2e-mandatory", metav1.ConditionTrue, "Valid")
 }
 
 func TestBrokenTrustStoreDeniesItsNamespaceOnlyAndSaysWhy(t *testing.T) {
@@ -78,19 +78,19 @@ func TestBrokenTrustStoreDeniesItsNamespaceOnlyAndSaysWhy(t *testing.T) {
 	w.apply(t, header(broken, "TrustStore", "keys")+"spec: {type: PublicKeys, source: {inline: no key}}")
 	w.denied(t, broken, w.byTeamA, "TrustStore "+broken+"/keys")
 	w.admitted(t, other, w.byTeamA)
-	said := w.condition(t, &v1alpha1.TrustStore{}, broken, "keys", metav1.ConditionFalse, "Invalid")
+	said := w.condition(t, &v1beta1.TrustStore{}, broken, "keys", metav1.ConditionFalse, "Invalid")
 	require.Contains(t, said.Message, "PEM")
-	said = w.condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionFalse, "ReferenceNotReady")
+	said = w.condition(t, &v1beta1.Verifier{}, broken, "release", metav1.ConditionFalse, "ReferenceNotReady")
 	require.Contains(t, said.Message, "TrustStore "+broken+"/keys")
-	w.condition(t, &v1alpha1.TrustStore{}, other, "keys", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.TrustStore{}, other, "keys", metav1.ConditionTrue, "Valid")
 
 	w.eventOf(t, broken, "TrustStore", "keys", "Warning", "Invalid")
 
 	w.apply(t, trustStore(broken, "keys", w.teamA))
 	w.admitted(t, broken, w.byTeamA)
 	w.eventOf(t, broken, "TrustStore", "keys", "Normal", "Valid")
-	w.condition(t, &v1alpha1.TrustStore{}, broken, "keys", metav1.ConditionTrue, "Valid")
-	w.condition(t, &v1alpha1.Verifier{}, broken, "release", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.TrustStore{}, broken, "keys", metav1.ConditionTrue, "Valid")
+	w.condition(t, &v1beta1.Verifier{}, broken, "release", metav1.ConditionTrue, "Valid")
 }
 
 func TestEditsAndDeletesTakeEffectAtOnce(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEditsAndDeletesTakeEffectAtOnce(t *testing.T) {
 	w.denied(t, ns, w.byTeamA)
 	// Without resources of its own the namespace is the cluster's again.
 	w.denied(t, ns, w.signed)
-	for _, object := range []client.Object{&v1alpha1.VerificationPolicy{}, &v1alpha1.Verifier{}, &v1alpha1.TrustStore{}} {
+	for _, object := range []client.Object{&v1beta1.VerificationPolicy{}, &v1beta1.Verifier{}, &v1beta1.TrustStore{}} {
 		require.NoError(t, w.Client.DeleteAllOf(suite.Within(t), object, client.InNamespace(ns)))
 	}
 	w.admitted(t, ns, w.signed)

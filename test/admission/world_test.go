@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
@@ -84,7 +84,7 @@ func (w *world) prepare(ctx context.Context) (err error) {
 		}
 	}
 	objects, err := cluster.Decode([]byte(trustStore("", "platform-keys", w.platform) + verifier("", "platform-signature", "platform-keys") +
-		"\n---\n" + `{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: signed},
+		"\n---\n" + `{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed},
   spec: {rules: [{images: ["**"], require: [{anyOf: [platform-signature]}]}]}}`))
 	if err != nil {
 		return err
@@ -213,18 +213,18 @@ func (w *world) debug(t *testing.T, running *corev1.Pod, image string, options .
 
 // condition waits until a resource's condition Ready is as wanted and about the
 // resource as it is, and returns it.
-func (w *world) condition(t *testing.T, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (w *world) condition(t *testing.T, object v1beta1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
-	return w.conditionOf(t, v1alpha1.ConditionReady, object, namespace, name, status, reason)
+	return w.conditionOf(t, v1beta1.ConditionReady, object, namespace, name, status, reason)
 }
 
 // effective does the same for the condition Effective.
-func (w *world) effective(t *testing.T, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (w *world) effective(t *testing.T, object v1beta1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
-	return w.conditionOf(t, v1alpha1.ConditionEffective, object, namespace, name, status, reason)
+	return w.conditionOf(t, v1beta1.ConditionEffective, object, namespace, name, status, reason)
 }
 
-func (w *world) conditionOf(t *testing.T, kind string, object v1alpha1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
+func (w *world) conditionOf(t *testing.T, kind string, object v1beta1.Object, namespace, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	t.Helper()
 	var found *metav1.Condition
 	suite.Eventually(t, func(ctx context.Context) error {

@@ -116,13 +116,13 @@ func TestRefusesTestCodeInTheProgram(t *testing.T) {
 }
 
 func TestRefusesKubernetesBehindOtherPackages(t *testing.T) {
-	table := layers{"api/v1alpha1": 0, "pkg/verify": 1, "pkg/cosign": 2, "pkg/tenant": 3}
+	table := layers{"api/v1beta1": 0, "pkg/verify": 1, "pkg/cosign": 2, "pkg/tenant": 3}
 	for name, c := range map[string]struct {
 		pkg, dep string
 		refused  bool
 	}{
-		"resource types need apimachinery":    {"api/v1alpha1", "k8s.io/apimachinery/pkg/runtime", false},
-		"resource types need a client":        {"api/v1alpha1", "k8s.io/client-go/rest", true},
+		"resource types need apimachinery":    {"api/v1beta1", "k8s.io/apimachinery/pkg/runtime", false},
+		"resource types need a client":        {"api/v1beta1", "k8s.io/client-go/rest", true},
 		"engine needs controller-runtime":     {"pkg/verify", "sigs.k8s.io/controller-runtime/pkg/client", true},
 		"evidence needs apimachinery":         {"pkg/cosign", "k8s.io/apimachinery/pkg/types", true},
 		"evidence needs a YAML reader":        {"pkg/cosign", "sigs.k8s.io/yaml", true},

@@ -115,7 +115,7 @@ func rules() []guard {
 		without(22, "compile.TestReferencesAreThoseThatTheirResourceMayMake", "pkg/compile/material.go",
 			`case len(validation.IsDNS1123Subdomain(name)) > 0:`, `case false:`),
 		without(22, "compile.TestTrustStoreReferencesStayWithinTheirReach", "pkg/compile/truststore.go",
-			`if kindOf(l.objects.namespace, v1alpha1.KindTrustStore) == kind {`, `if kind == v1alpha1.KindTrustStore || kindOf(l.objects.namespace, v1alpha1.KindTrustStore) == kind {`),
+			`if kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {`, `if kind == v1beta1.KindTrustStore || kindOf(l.objects.namespace, v1beta1.KindTrustStore) == kind {`),
 		without(22, "external.TestTenantsReachListedHostsWithTheirOwnCredentials", "pkg/external/fetch.go",
 			`if !hosts.Contain(address) {`, `if false {`),
 		without(25, "library.TestNothingInThePodsMetadataVouchesForIt", template,

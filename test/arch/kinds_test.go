@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -72,7 +72,7 @@ func parseManifests(t *testing.T) manifests {
 	found := manifests{roles: map[string]rbacv1.ClusterRole{}, sampled: map[string]bool{}, definitions: map[string]map[string]apiextensionsv1.CustomResourceDefinition{}}
 	for _, folder := range folders() {
 		found.definitions[folder] = map[string]apiextensionsv1.CustomResourceDefinition{}
-		files, err := filepath.Glob(filepath.Join(root, folder, v1alpha1.Group+"_*.yaml"))
+		files, err := filepath.Glob(filepath.Join(root, folder, v1beta1.Group+"_*.yaml"))
 		require.NoError(t, err)
 		for _, name := range files {
 			var definition apiextensionsv1.CustomResourceDefinition
@@ -107,12 +107,12 @@ func parseManifests(t *testing.T) manifests {
 }
 
 // missing names everything that a kind needs and does not have.
-func (found manifests) missing(kind v1alpha1.Kind) []string {
+func (found manifests) missing(kind v1beta1.Kind) []string {
 	return slices.Concat(found.withoutDefinition(kind), found.withoutRights(kind), found.withoutWords(kind), found.withoutCode(kind))
 }
 
-func (found manifests) withoutDefinition(kind v1alpha1.Kind) []string {
-	file := v1alpha1.Group + "_" + kind.Plural + ".yaml"
+func (found manifests) withoutDefinition(kind v1beta1.Kind) []string {
+	file := v1beta1.Group + "_" + kind.Plural + ".yaml"
 	var lacks []string
 	if !slices.Contains(found.listed, file) {
 		lacks = append(lacks, fmt.Sprintf("an entry %s in config/crd/kustomization.yaml: run make generate", file))
@@ -141,7 +141,7 @@ func (found manifests) withoutDefinition(kind v1alpha1.Kind) []string {
 	return lacks
 }
 
-func (found manifests) withoutRights(kind v1alpha1.Kind) []string {
+func (found manifests) withoutRights(kind v1beta1.Kind) []string {
 	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete"}
 	type right struct {
 		role, resource string
@@ -153,14 +153,14 @@ func (found manifests) withoutRights(kind v1alpha1.Kind) []string {
 	}
 	if kind.Namespaced {
 		wanted = append(wanted, right{service + "-rules-writer", kind.Plural, slices.Concat(read, write)}, right{service + "-reader", kind.Plural, read})
-	} else if kind.Name != v1alpha1.KindTenant { // it names the people of other teams
+	} else if kind.Name != v1beta1.KindTenant { // it names the people of other teams
 		wanted = append(wanted, right{service + "-cluster-reader", kind.Plural, read})
 	}
 	var lacks []string
 	for _, w := range wanted {
 		for _, verb := range w.verbs {
 			if !slices.ContainsFunc(found.roles[w.role].Rules, func(rule rbacv1.PolicyRule) bool {
-				return slices.Contains(rule.APIGroups, v1alpha1.Group) && slices.Contains(rule.Resources, w.resource) && slices.Contains(rule.Verbs, verb)
+				return slices.Contains(rule.APIGroups, v1beta1.Group) && slices.Contains(rule.Resources, w.resource) && slices.Contains(rule.Verbs, verb)
 			}) {
 				lacks = append(lacks, fmt.Sprintf("the right to %s %s in ClusterRole %s: charts/landwaiter/templates", verb, w.resource, w.role))
 			}
@@ -169,7 +169,7 @@ func (found manifests) withoutRights(kind v1alpha1.Kind) []string {
 	return lacks
 }
 
-func (found manifests) withoutWords(kind v1alpha1.Kind) []string {
+func (found manifests) withoutWords(kind v1beta1.Kind) []string {
 	var lacks []string
 	if !found.sampled[kind.Name] {
 		lacks = append(lacks, "a sample in config/samples")
@@ -180,7 +180,7 @@ func (found manifests) withoutWords(kind v1alpha1.Kind) []string {
 	return lacks
 }
 
-func (found manifests) withoutCode(kind v1alpha1.Kind) []string {
+func (found manifests) withoutCode(kind v1beta1.Kind) []string {
 	var lacks []string
 	if err := decoded(found.scratch, kind); err != nil {
 		lacks = append(lacks, fmt.Sprintf("decoding from files: pkg/configdir: %v", err))
@@ -192,12 +192,12 @@ func (found manifests) withoutCode(kind v1alpha1.Kind) []string {
 }
 
 // decoded reads a minimal object from a file in dir.
-func decoded(dir string, kind v1alpha1.Kind) error {
+func decoded(dir string, kind v1beta1.Kind) error {
 	namespace := ""
 	if kind.Namespaced {
 		namespace = ", namespace: team-a"
 	}
-	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x%s}\nspec: {}\n", v1alpha1.GroupVersion, kind.Name, namespace)
+	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: x%s}\nspec: {}\n", v1beta1.GroupVersion, kind.Name, namespace)
 	if err := os.WriteFile(filepath.Join(dir, "object.yaml"), []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func decoded(dir string, kind v1alpha1.Kind) error {
 
 // compiled compiles a minimal object, which nothing may take for a sound one or
 // overlook.
-func compiled(kind v1alpha1.Kind) (err error) {
+func compiled(kind v1beta1.Kind) (err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
 			err = fmt.Errorf("%v", failure)
@@ -228,7 +228,7 @@ func compiled(kind v1alpha1.Kind) (err error) {
 		namespace = "team-a"
 		object.SetNamespace(string(namespace))
 	}
-	snapshot, _ := compile.New(resource.Objects{Resources: []v1alpha1.Object{object}}, nil,
+	snapshot, _ := compile.New(resource.Objects{Resources: []v1beta1.Object{object}}, nil,
 		compile.Outside{Registry: func(registry.Access) verify.Registry { return nil }})
 	if _, ok := snapshot.Reports(namespace)[resource.RefOf(object)]; !ok {
 		return fmt.Errorf("nothing says anything of %s", resource.RefOf(object))
@@ -238,20 +238,20 @@ func compiled(kind v1alpha1.Kind) (err error) {
 
 func TestNothingIsMissingOfAnyKind(t *testing.T) {
 	found := readManifests(t)
-	for _, kind := range v1alpha1.Kinds() {
+	for _, kind := range v1beta1.Kinds() {
 		require.Empty(t, found.missing(kind), "%s lacks", kind.Name)
 	}
-	require.Len(t, found.definitions[folders()[0]], len(v1alpha1.Kinds()), "there are definitions of kinds that are not in the table")
+	require.Len(t, found.definitions[folders()[0]], len(v1beta1.Kinds()), "there are definitions of kinds that are not in the table")
 }
 
 // bogus is a kind of which there is nothing but its type.
 type bogus struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	status v1alpha1.Status
+	status v1beta1.Status
 }
 
-func (b *bogus) CommonStatus() *v1alpha1.Status { return &b.status }
+func (b *bogus) CommonStatus() *v1beta1.Status { return &b.status }
 
 func (b *bogus) DeepCopyObject() runtime.Object {
 	made := *b
@@ -259,7 +259,7 @@ func (b *bogus) DeepCopyObject() runtime.Object {
 }
 
 func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
-	lacks := readManifests(t).missing(v1alpha1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1alpha1.Object { return &bogus{} }})
+	lacks := readManifests(t).missing(v1beta1.Kind{Name: "Bogus", Plural: "boguses", Namespaced: true, New: func() v1beta1.Object { return &bogus{} }})
 	for _, want := range []string{
 		"an entry landwaiter.dev_boguses.yaml in config/crd/kustomization.yaml",
 		"a definition in config/crd", "a definition in charts/landwaiter/files/crds",
@@ -273,7 +273,7 @@ func TestEverythingThatANewKindLacksIsNamed(t *testing.T) {
 	} {
 		require.True(t, slices.ContainsFunc(lacks, func(text string) bool { return strings.HasPrefix(text, want) }), "not named: %s\n%s", want, strings.Join(lacks, "\n"))
 	}
-	inCluster := readManifests(t).missing(v1alpha1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1alpha1.Object { return &bogus{} }})
+	inCluster := readManifests(t).missing(v1beta1.Kind{Name: "ClusterBogus", Plural: "clusterboguses", New: func() v1beta1.Object { return &bogus{} }})
 	require.Contains(t, strings.Join(inCluster, "\n"), "the right to get clusterboguses in ClusterRole landwaiter-cluster-reader")
 	require.NotContains(t, strings.Join(inCluster, "\n"), "landwaiter-rules-writer", "a team has no right to cluster resources")
 }

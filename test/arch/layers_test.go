@@ -155,7 +155,7 @@ func TestFixturesStayOutOfTheTestingPackage(t *testing.T) {
 }
 
 func TestRefusesImportsAgainstTheTable(t *testing.T) {
-	table, err := parseTable("| `pkg/image` | L0 | a |\n| `api/v1alpha1` | L0 | b |\n| `pkg/verify` | L1 | c |\n" +
+	table, err := parseTable("| `pkg/image` | L0 | a |\n| `api/v1beta1` | L0 | b |\n| `pkg/verify` | L1 | c |\n" +
 		"| `pkg/cosign` | L2 | d |\n| `pkg/trust` | L2 | e |\n| `pkg/rights` | L1 | i |\n| `pkg/tenant` | L3 | f |\n| `pkg/provider` | L4 | g |\n| `cmd/landwaiter` | L5 | h |\n")
 	require.NoError(t, err)
 	require.Len(t, table, 9)
@@ -166,13 +166,13 @@ func TestRefusesImportsAgainstTheTable(t *testing.T) {
 		"down":                         {"pkg/verify", module + "/pkg/image", false},
 		"up":                           {"pkg/image", module + "/pkg/verify", true},
 		"sideways":                     {"pkg/cosign", module + "/pkg/trust", true},
-		"evidence to api":              {"pkg/cosign", module + "/api/v1alpha1", true},
-		"rights to api":                {"pkg/rights", module + "/api/v1alpha1", false},
+		"evidence to api":              {"pkg/cosign", module + "/api/v1beta1", true},
+		"rights to api":                {"pkg/rights", module + "/api/v1beta1", false},
 		"rights to Kubernetes":         {"pkg/rights", "k8s.io/api/core/v1", true},
-		"tenant to api":                {"pkg/tenant", module + "/api/v1alpha1", false},
+		"tenant to api":                {"pkg/tenant", module + "/api/v1beta1", false},
 		"evidence to Kubernetes":       {"pkg/trust", "k8s.io/api/core/v1", true},
 		"engine to controller-runtime": {"pkg/verify", "sigs.k8s.io/yaml", true},
-		"resource types to Kubernetes": {"api/v1alpha1", "k8s.io/apimachinery/pkg/runtime", false},
+		"resource types to Kubernetes": {"api/v1beta1", "k8s.io/apimachinery/pkg/runtime", false},
 		"logger in the compiler":       {"pkg/tenant", logger, true},
 		"logger at the edge":           {"pkg/provider", logger, false},
 		"package not in the table":     {"pkg/utils", "fmt", true},

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/configdir"
 	"github.com/landwaiter/landwaiter/pkg/external"
@@ -73,13 +73,13 @@ func granted(t *testing.T, name string) string {
 		documents = append(documents, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: "+name+", namespace: "+namespace+"}\n"+field+":\n  "+key+": "+value+"\n")
 	}
 	if name == "docs/attestations.md" { // the others bring their own
-		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: platform-keys}\nspec: {type: PublicKeys, source: {secretKeyRef: {namespace: team-a, name: cosign-pub, key: cosign.pub}}}\n")
 	}
 	if name == "docs/attestations.md" { // which writes GitHub's root with a shell
-		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterTrustStore\nmetadata: {name: github}\nspec: {type: SigstoreRoot, source: {tuf: {mirror: \"https://tuf-repo.github.com\", root: \"{}\"}}}\n")
 	}
 	if name == "docs/install.md" { // which writes its first resources with a shell
-		documents = append(documents, "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
+		documents = append(documents, "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerifier\nmetadata: {name: platform-signature}\nspec: {type: Cosign, cosign: {keys: {insecureIgnoreTransparencyLog: true, inline: "+strconv.Quote(string(key.PEM))+"}}}\n")
 	}
 	add("Secret", "team-a", "cosign-pub", "cosign.pub", indented(key.PEM))
 	add("Secret", "landwaiter-system", "platform-keys", "cosign.pub", indented(key.PEM))
@@ -173,7 +173,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 	text := read(t, "docs/resources.md")
 	files, err := filepath.Glob(filepath.Join(root, "config/crd/landwaiter.dev_*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, files, len(v1alpha1.Kinds()))
+	require.Len(t, files, len(v1beta1.Kinds()))
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)

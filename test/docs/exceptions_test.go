@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/registry"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -24,7 +24,7 @@ func TestTheResourcesOfThePageOnExceptionsAreInForce(t *testing.T) {
 		for _, document := range strings.Split(text, "\n---\n") {
 			var head metav1.TypeMeta
 			require.NoError(t, yaml.Unmarshal([]byte(document), &head))
-			kind, ok := v1alpha1.KindNamed(head.Kind)
+			kind, ok := v1beta1.KindNamed(head.Kind)
 			require.True(t, ok, head.Kind)
 			object := kind.New()
 			require.NoError(t, yaml.UnmarshalStrict([]byte(document), object))

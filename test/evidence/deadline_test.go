@@ -16,7 +16,7 @@ import (
 	"github.com/open-policy-agent/frameworks/constraint/pkg/externaldata"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/provider"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -101,7 +101,7 @@ func TestAPodOfManyTagsFitsIntoTheSmallestQuota(t *testing.T) {
 		keys = append(keys, "[team-a]"+e.signed(t, fmt.Sprintf("app-%d", i), "a").Reference.String())
 	}
 	require.Empty(t, e.apply(t, e.trusting(t, "team-a", "a"), func(o *resource.Objects) {
-		quota := &v1alpha1.ClusterQuota{Spec: v1alpha1.ClusterQuotaSpec{Namespaces: []string{"team-a"}, MaxInFlight: verify.MinInFlight}}
+		quota := &v1beta1.ClusterQuota{Spec: v1beta1.ClusterQuotaSpec{Namespaces: []string{"team-a"}, MaxInFlight: verify.MinInFlight}}
 		quota.Name = "small"
 		o.Resources = append(o.Resources, quota)
 	}))

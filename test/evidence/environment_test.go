@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -92,11 +92,11 @@ func (e *environment) apply(t *testing.T, resources ...func(*resource.Objects)) 
 func (e *environment) clusterStore(t *testing.T) func(*resource.Objects) {
 	t.Helper()
 	return func(o *resource.Objects) {
-		store := &v1alpha1.ClusterStore{}
+		store := &v1beta1.ClusterStore{}
 		store.Name = "fixture"
 		store.Spec.Registries = []string{e.registry.Host()}
 		if pem := e.registry.CertificatePEM(); pem != nil {
-			store.Spec.CABundle = &v1alpha1.ClusterCABundle{Inline: string(pem)}
+			store.Spec.CABundle = &v1beta1.ClusterCABundle{Inline: string(pem)}
 		} else {
 			store.Spec.InsecurePlainHTTP = true
 		}
@@ -111,20 +111,20 @@ func (e *environment) trusting(t *testing.T, namespace, signer string) func(*res
 	pem := string(e.signer(t, signer).PEM)
 	return func(o *resource.Objects) {
 		if namespace == "" {
-			store, verifier := &v1alpha1.ClusterTrustStore{}, &v1alpha1.ClusterVerifier{Spec: byKey("keys")}
-			store.Spec.Type, store.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, pem
+			store, verifier := &v1beta1.ClusterTrustStore{}, &v1beta1.ClusterVerifier{Spec: byKey("keys")}
+			store.Spec.Type, store.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, pem
 			store.Name, verifier.Name = "keys", "release"
 			o.Resources = append(o.Resources, store, verifier)
 			return
 		}
-		verifier := &v1alpha1.Verifier{Spec: byKey("keys")}
+		verifier := &v1beta1.Verifier{Spec: byKey("keys")}
 		verifier.Name, verifier.Namespace = "release", namespace
-		o.Resources = append(o.Resources, trustStore(namespace, "keys", v1alpha1.TrustStoreTypePublicKeys, pem), verifier)
+		o.Resources = append(o.Resources, trustStore(namespace, "keys", v1beta1.TrustStoreTypePublicKeys, pem), verifier)
 	}
 }
 
-func trustStore(namespace, name string, kind v1alpha1.TrustStoreType, text string) *v1alpha1.TrustStore {
-	store := &v1alpha1.TrustStore{}
+func trustStore(namespace, name string, kind v1beta1.TrustStoreType, text string) *v1beta1.TrustStore {
+	store := &v1beta1.TrustStore{}
 	store.Spec.Type, store.Spec.Source.Inline = kind, text
 	store.Namespace, store.Name = namespace, name
 	return store
@@ -136,12 +136,12 @@ func (e *environment) policy(t *testing.T, namespace, name, spec string) func(*r
 	return func(o *resource.Objects) {
 		document := fmt.Sprintf("metadata: {name: %s, namespace: %q}\nspec:\n  %s", name, namespace, strings.ReplaceAll(spec, "\n", "\n  "))
 		if namespace == "" {
-			p := &v1alpha1.ClusterVerificationPolicy{}
+			p := &v1beta1.ClusterVerificationPolicy{}
 			require.NoError(t, yaml.UnmarshalStrict([]byte(document), p))
 			o.Resources = append(o.Resources, p)
 			return
 		}
-		p := &v1alpha1.VerificationPolicy{}
+		p := &v1beta1.VerificationPolicy{}
 		require.NoError(t, yaml.UnmarshalStrict([]byte(document), p))
 		o.Resources = append(o.Resources, p)
 	}

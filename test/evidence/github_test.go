@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -60,15 +60,15 @@ func (g *github) publish(t *testing.T) {
 func (g *github) host() string { return strings.TrimPrefix(g.address, "https://") }
 
 // source names the TUF repository.
-func (g *github) source() v1alpha1.TUFRepository {
-	return v1alpha1.TUFRepository{Mirror: g.address, Root: g.repository.Root()}
+func (g *github) source() v1beta1.TUFRepository {
+	return v1beta1.TUFRepository{Mirror: g.address, Root: g.repository.Root()}
 }
 
 // cluster is the recipe's ClusterTrustStore.
 func (g *github) cluster() func(*resource.Objects) {
-	store := &v1alpha1.ClusterTrustStore{}
-	store.Name, store.Spec.Type = "github", v1alpha1.TrustStoreTypeSigstoreRoot
-	store.Spec.Source.TUF = &v1alpha1.ClusterTUFSource{TUFRepository: g.source(), CABundle: &v1alpha1.ClusterCABundle{Inline: g.authority}}
+	store := &v1beta1.ClusterTrustStore{}
+	store.Name, store.Spec.Type = "github", v1beta1.TrustStoreTypeSigstoreRoot
+	store.Spec.Source.TUF = &v1beta1.ClusterTUFSource{TUFRepository: g.source(), CABundle: &v1beta1.ClusterCABundle{Inline: g.authority}}
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, store) }
 }
 
@@ -106,7 +106,7 @@ func changed(t *testing.T, text, from, to string) string {
 // verifying gives team-a a Verifier from YAML.
 func verifying(t *testing.T, name, spec string) func(*resource.Objects) {
 	t.Helper()
-	verifier := &v1alpha1.Verifier{}
+	verifier := &v1beta1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &verifier.Spec), spec)
 	verifier.Name, verifier.Namespace = name, "team-a"
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, verifier) }
@@ -232,11 +232,11 @@ func TestThePageWritesGitHubsRootAsItIs(t *testing.T) {
 	require.Equal(t, 1, ran)
 	text, err := os.ReadFile(filepath.Join(runner.Dir, "github-root.yaml"))
 	require.NoError(t, err)
-	store := &v1alpha1.ClusterTrustStore{}
+	store := &v1beta1.ClusterTrustStore{}
 	require.NoError(t, yaml.UnmarshalStrict(text, store))
 	require.Equal(t, "https://tuf-repo.github.com", store.Spec.Source.TUF.Mirror)
 	require.JSONEq(t, g.repository.Root(), store.Spec.Source.TUF.Root)
-	store.Spec.Source.TUF.Mirror, store.Spec.Source.TUF.CABundle = g.address, &v1alpha1.ClusterCABundle{Inline: g.authority}
+	store.Spec.Source.TUF.Mirror, store.Spec.Source.TUF.CABundle = g.address, &v1beta1.ClusterCABundle{Inline: g.authority}
 	e.fetching(t, g.options(), func(o *resource.Objects) { o.Resources = append(o.Resources, store) },
 		verifying(t, "release", onThePage(t, "github-private")), e.policy(t, "team-a", "p", releaseNeeded))
 	e.eventually(t, e.attested(t, g.GitHub, build()), policy.Allowed, "")
@@ -293,7 +293,7 @@ func TestANewRootOfGitHubIsTakenOverAtTheNextRefresh(t *testing.T) {
 	e.eventually(t, old, policy.Allowed, "") // signed while the first generation was in use
 	e.eventually(t, late, policy.Denied, "does not hold under ClusterTrustStore github")
 
-	report := e.Set().Snapshot().Reports(verify.Cluster)[policy.ObjectRef{Kind: v1alpha1.KindClusterTrustStore, Name: "github"}]
+	report := e.Set().Snapshot().Reports(verify.Cluster)[policy.ObjectRef{Kind: v1beta1.KindClusterTrustStore, Name: "github"}]
 	require.Equal(t, policy.ReasonValid, report.Ready.Reason)
 	require.NotZero(t, report.FetchedAt)
 
@@ -324,7 +324,7 @@ func TestAProvenanceUnderEitherRootIsEnoughWithTwoVerifiers(t *testing.T) {
 	public = changed(t, public, "      expression: |\n        claims.sourceRepositoryOwnerURI == \"https://github.com/example\"", "      rootTrustStoreRef: {name: root}\n      insecureIgnoreSCT: true")
 	text, err := publicGood.TrustedRoot()
 	require.NoError(t, err)
-	root := trustStore("team-a", "root", v1alpha1.TrustStoreTypeSigstoreRoot, string(text))
+	root := trustStore("team-a", "root", v1beta1.TrustStoreTypeSigstoreRoot, string(text))
 	e.fetching(t, g.options(), g.cluster(), verifying(t, "private", onThePage(t, "github-private")), verifying(t, "public", public),
 		func(o *resource.Objects) { o.Resources = append(o.Resources, root) },
 		e.policy(t, "team-a", "p", `rules: [{images: ["**"], require: [{anyOf: [private, public]}]}]`))
@@ -353,8 +353,8 @@ func TestATeamNamesGitHubsRepositoryOnlyIfAnAdminListsIt(t *testing.T) {
 			if c.listed {
 				options.EgressHosts = []string{g.host()}
 			}
-			store := trustStore("team-a", "github", v1alpha1.TrustStoreTypeSigstoreRoot, "")
-			store.Spec.Source.TUF = &v1alpha1.TUFSource{TUFRepository: g.source(), CABundle: &v1alpha1.CABundle{Inline: g.authority}}
+			store := trustStore("team-a", "github", v1beta1.TrustStoreTypeSigstoreRoot, "")
+			store.Spec.Source.TUF = &v1beta1.TUFSource{TUFRepository: g.source(), CABundle: &v1beta1.CABundle{Inline: g.authority}}
 			e.fetching(t, options, func(o *resource.Objects) { o.Resources = append(o.Resources, store) },
 				verifying(t, "release", changed(t, onThePage(t, "github-private"), "kind: ClusterTrustStore, ", "")), e.policy(t, "team-a", "p", releaseNeeded))
 			e.eventually(t, e.attested(t, g.GitHub, build()), c.want, c.says)

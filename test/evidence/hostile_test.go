@@ -14,7 +14,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -74,7 +74,7 @@ func TestAHostileRegistryGetsNothingIn(t *testing.T) {
 			h.Handle("", c.part, c.handler)
 			e := newEnvironment(t, fixture.RegistryOptions{})
 			store := func(o *resource.Objects) {
-				s := &v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
+				s := &v1beta1.ClusterStore{Spec: v1beta1.ClusterStoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{h.Host()}}, InsecurePlainHTTP: true}}
 				s.Name = "hostile"
 				o.Resources = append(o.Resources, s)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -28,10 +28,10 @@ func keyless(t *testing.T, namespace string, instance *sigstore.Sigstore, spec s
 	t.Helper()
 	text, err := instance.TrustedRoot()
 	require.NoError(t, err)
-	verifier := &v1alpha1.Verifier{}
+	verifier := &v1beta1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &verifier.Spec), spec)
 	verifier.Name, verifier.Namespace = "release", namespace
-	store := trustStore(namespace, "root", v1alpha1.TrustStoreTypeSigstoreRoot, string(text))
+	store := trustStore(namespace, "root", v1beta1.TrustStoreTypeSigstoreRoot, string(text))
 	return func(o *resource.Objects) {
 		o.Resources = append(o.Resources, store, verifier)
 	}
@@ -143,7 +143,7 @@ func TestKeylessVerifiersThatCannotWorkAreBrokenAndDeny(t *testing.T) {
 		"spec.type is \"\"":                                                             strings.Replace(trustingSomeone, "type: Cosign, ", "", 1),
 	} {
 		keys := func(o *resource.Objects) {
-			o.Resources = append(o.Resources, trustStore("team-a", "keys", v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
+			o.Resources = append(o.Resources, trustStore("team-a", "keys", v1beta1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
 		}
 		problems := e.apply(t, keyless(t, "team-a", instance, spec), keys, e.policy(t, "team-a", "p", releaseNeeded))
 		require.Len(t, problems, 2, message)

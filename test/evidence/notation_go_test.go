@@ -14,7 +14,7 @@ import (
 	"github.com/notaryproject/notation-go/signer"
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -138,9 +138,9 @@ func TestAcceptsGoodNotationSignatureBesideBadOnes(t *testing.T) {
 }
 
 // byCertificate is a verifier of notation signatures of the fixtures' signers.
-func byCertificate() v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeNotation, Notation: &v1alpha1.NotationVerifier{
-		TrustStoreRefs:    []v1alpha1.TrustStoreRef{{Name: trusted}},
+func byCertificate() v1beta1.VerifierSpec {
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeNotation, Notation: &v1beta1.NotationVerifier{
+		TrustStoreRefs:    []v1beta1.TrustStoreRef{{Name: trusted}},
 		TrustedIdentities: []string{"x509.subject: C=US, ST=WA, O=Landwaiter Fixtures"},
 	}}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -20,7 +20,7 @@ import (
 )
 
 // store gives a namespace a trust store with one certificate.
-func store(namespace, name string, kind v1alpha1.TrustStoreType, authority *fixture.Authority) func(*resource.Objects) {
+func store(namespace, name string, kind v1beta1.TrustStoreType, authority *fixture.Authority) func(*resource.Objects) {
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Chain[0].Raw})
 	made := trustStore(namespace, name, kind, string(text))
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, made) }
@@ -29,7 +29,7 @@ func store(namespace, name string, kind v1alpha1.TrustStoreType, authority *fixt
 // verifier gives a namespace a Verifier with a specification in YAML.
 func verifier(t *testing.T, namespace, name, spec string) func(*resource.Objects) {
 	t.Helper()
-	made := &v1alpha1.Verifier{}
+	made := &v1beta1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(spec), &made.Spec), spec)
 	made.Namespace, made.Name = namespace, name
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, made) }
@@ -83,9 +83,9 @@ func TestEveryFieldOfANotationVerifierMatters(t *testing.T) {
 		{"overdue", base + ", level: Permissive", base + ", level: Permissive, overrides: {expiry: Enforce}", "the signature expired"},
 	} {
 		for spec, want := range map[string]policy.Outcome{c.allowed: policy.Allowed, c.denied: policy.Denied} {
-			problems := e.apply(t, verifier(t, "team-a", "release", "{type: Notation, notation: {"+spec+"}}"), store("team-a", "ca", v1alpha1.TrustStoreTypeCertificates, root),
-				store("team-a", "other", v1alpha1.TrustStoreTypeCertificates, other), store("team-a", "stamps", v1alpha1.TrustStoreTypeTimestampAuthorities, stamps.Root),
-				store("team-a", "strange", v1alpha1.TrustStoreTypeTimestampAuthorities, strange.Root))
+			problems := e.apply(t, verifier(t, "team-a", "release", "{type: Notation, notation: {"+spec+"}}"), store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, root),
+				store("team-a", "other", v1beta1.TrustStoreTypeCertificates, other), store("team-a", "stamps", v1beta1.TrustStoreTypeTimestampAuthorities, stamps.Root),
+				store("team-a", "strange", v1beta1.TrustStoreTypeTimestampAuthorities, strange.Root))
 			require.Empty(t, problems)
 			verdict := e.Verify(t.Context(), "team-a", images[c.image].Reference).Verdict
 			require.Equal(t, want, verdict.Outcome, "%s: %s", spec, verdict.Reason)
@@ -116,7 +116,7 @@ func TestRevocationIsFetchedBesideRequests(t *testing.T) {
 		require.NoError(t, err)
 	}
 	demand := func(more string) []func(*resource.Objects) {
-		return []func(*resource.Objects){store("team-a", "ca", v1alpha1.TrustStoreTypeCertificates, root),
+		return []func(*resource.Objects){store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, root),
 			verifier(t, "team-a", "release", "{type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: ['*']"+more+"}}")}
 	}
 	verdict := func(img fixture.Image) policy.Verdict { return e.Verify(t.Context(), "team-a", img.Reference).Verdict }

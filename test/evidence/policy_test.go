@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -17,9 +17,9 @@ import (
 // keyed gives team-a a verifier of a name with a key of the same name.
 func (e *environment) keyed(t *testing.T, name string) func(*resource.Objects) {
 	t.Helper()
-	verifier := &v1alpha1.Verifier{Spec: byKey(name)}
+	verifier := &v1beta1.Verifier{Spec: byKey(name)}
 	verifier.Namespace, verifier.Name = "team-a", name
-	trust := trustStore("team-a", name, v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, name).PEM))
+	trust := trustStore("team-a", name, v1beta1.TrustStoreTypePublicKeys, string(e.signer(t, name).PEM))
 	return func(o *resource.Objects) { o.Resources = append(o.Resources, verifier, trust) }
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/external"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -74,12 +74,12 @@ func (v *vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // token for it, and a verifier.
 func (v *vault) keptInVault(t *testing.T, namespace, token string) func(*resource.Objects) {
 	t.Helper()
-	trust := trustStore(namespace, "release", v1alpha1.TrustStoreTypePublicKeys, "")
-	trust.Spec.Source.Vault = &v1alpha1.VaultSource{VaultPath: v1alpha1.VaultPath{Address: v.address, Path: "transit/keys/release"},
-		CABundle: &v1alpha1.CABundle{Inline: v.authority}, TokenSecretKeyRef: &v1alpha1.KeyRef{Name: "vault", Key: "token"}}
+	trust := trustStore(namespace, "release", v1beta1.TrustStoreTypePublicKeys, "")
+	trust.Spec.Source.Vault = &v1beta1.VaultSource{VaultPath: v1beta1.VaultPath{Address: v.address, Path: "transit/keys/release"},
+		CABundle: &v1beta1.CABundle{Inline: v.authority}, TokenSecretKeyRef: &v1beta1.KeyRef{Name: "vault", Key: "token"}}
 	secret := corev1.Secret{StringData: map[string]string{"token": token}}
 	secret.Namespace, secret.Name = namespace, "vault"
-	verifier := &v1alpha1.Verifier{Spec: byKey("release")}
+	verifier := &v1beta1.Verifier{Spec: byKey("release")}
 	verifier.Namespace, verifier.Name = namespace, "release"
 	return func(o *resource.Objects) {
 		o.Resources, o.Secrets = append(o.Resources, trust, verifier), append(o.Secrets, secret)
@@ -118,7 +118,7 @@ func TestKeysInVaultAreFetchedForTheTenantThatHasTheToken(t *testing.T) {
 	}, suite.Patience, time.Millisecond)
 	require.Len(t, problems(), 2, "the trust store of team-b, and its verifier")
 	require.Equal(t, policy.ReasonUnreadable, problems()[0].Reason)
-	report := e.Set().Snapshot().Reports("team-a")[policy.ObjectRef{Kind: v1alpha1.KindTrustStore, Namespace: "team-a", Name: "release"}]
+	report := e.Set().Snapshot().Reports("team-a")[policy.ObjectRef{Kind: v1beta1.KindTrustStore, Namespace: "team-a", Name: "release"}]
 	require.Len(t, report.Fingerprints, 1)
 	require.NotZero(t, report.FetchedAt)
 

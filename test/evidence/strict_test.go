@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -28,7 +28,7 @@ func TestAKeySignatureOutsideTheLogIsDeniedByDefault(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	img := e.signed(t, "app", "a")
 	e.apply(t, func(o *resource.Objects) {
-		o.Resources = append(o.Resources, trustStore("team-a", "keys", v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
+		o.Resources = append(o.Resources, trustStore("team-a", "keys", v1beta1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
 	}, verifier(t, "team-a", "release", "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}]}}}"))
 	requireOutcome(t, policy.Denied, e.outcome(t, "team-a", img))
 }
@@ -50,7 +50,7 @@ func TestARevokedCertificateIsDeniedByDefault(t *testing.T) {
 	require.NoError(t, err)
 	e.start(t, service.Options{EgressHosts: []string{responder.Host()}, Wait: true})
 	for level, want := range map[string]policy.Outcome{"Strict": policy.Denied, "Permissive": policy.Allowed} {
-		require.Empty(t, e.apply(t, store("team-a", "ca", v1alpha1.TrustStoreTypeCertificates, root),
+		require.Empty(t, e.apply(t, store("team-a", "ca", v1beta1.TrustStoreTypeCertificates, root),
 			verifier(t, "team-a", "release", "{type: Notation, notation: {trustStoreRefs: [{name: ca}], trustedIdentities: ['*'], level: "+level+"}}")))
 		requireOutcome(t, want, e.outcome(t, "team-a", img))
 	}
@@ -126,7 +126,7 @@ func TestKeysCountOnlyWithALogEntryOfTheirOwnSignature(t *testing.T) {
 		"a root that is a trust store": {inline + ", rootTrustStoreRef: {name: keys}", nil},
 	} {
 		e.apply(t, keyless(t, "team-a", ours, "{type: Cosign, cosign: {keys: {"+c.keys+"}}}"), func(o *resource.Objects) {
-			o.Resources = append(o.Resources, trustStore("team-a", "keys", v1alpha1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
+			o.Resources = append(o.Resources, trustStore("team-a", "keys", v1beta1.TrustStoreTypePublicKeys, string(e.signer(t, "a").PEM)))
 		})
 		for of, img := range images {
 			want := policy.Denied

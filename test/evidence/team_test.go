@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -21,7 +21,7 @@ import (
 // team makes a Tenant whose home has the Tenant's name, and home's Namespace.
 func team(name string, namespaces ...string) func(*resource.Objects) {
 	return func(o *resource.Objects) {
-		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: name, Namespaces: namespaces, NamespacePrefix: name + "-dev-"}}
+		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: name, Namespaces: namespaces, NamespacePrefix: name + "-dev-"}}
 		tenant.Name = name
 		home := corev1.Namespace{}
 		home.Name = name
@@ -80,7 +80,7 @@ func TestALoginInHomeWorksForItsMembersAndNoOthers(t *testing.T) {
 	login := func(o *resource.Objects) {
 		pull := corev1.Secret{StringData: map[string]string{".dockerconfigjson": fmt.Sprintf(`{"auths": {%q: {"username": "iris", "password": "of-home"}}}`, e.registry.Host())}}
 		pull.Name, pull.Namespace = "pull", "iris"
-		store := &v1alpha1.Store{Spec: v1alpha1.StoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{e.registry.Host()}}, ImagePullSecrets: []v1alpha1.SecretRef{{Name: "pull"}}}}
+		store := &v1beta1.Store{Spec: v1beta1.StoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{e.registry.Host()}}, ImagePullSecrets: []v1beta1.SecretRef{{Name: "pull"}}}}
 		store.Name, store.Namespace = "registry", "iris"
 		o.Secrets, o.Resources = append(o.Secrets, pull), append(o.Resources, store)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -93,7 +93,7 @@ func TestABrokenResourceDeniesInItsNamespaceAndNowhereElse(t *testing.T) {
 	e := newEnvironment(t, fixture.RegistryOptions{})
 	img := e.signed(t, "shared/app", "corp")
 	broken := func(o *resource.Objects) {
-		v := &v1alpha1.Verifier{Spec: byKey("gone")}
+		v := &v1beta1.Verifier{Spec: byKey("gone")}
 		v.Name, v.Namespace = "release", "team-a"
 		o.Resources = append(o.Resources, v)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -45,8 +45,8 @@ func attesters() map[string]func(*testing.T) (tool, []string) {
 	}
 }
 
-func attesting(predicateType, expression string) v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeAttestation, Attestation: &v1alpha1.AttestationVerifier{
+func attesting(predicateType, expression string) v1beta1.VerifierSpec {
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeAttestation, Attestation: &v1beta1.AttestationVerifier{
 		Signers: byKey(trusted).Cosign.Signers, PredicateType: predicateType, Expression: expression}}
 }
 

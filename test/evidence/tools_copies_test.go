@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 )
 
@@ -73,7 +73,7 @@ func signEveryWay(t *testing.T, origin *fixture.Registry) (images map[string]sig
 // mirrored returns what reads images of origin at copies in mirror.
 func mirrored(origin, mirror *fixture.Registry, prefix string, trusted []byte) elsewhere {
 	e := elsewhere{origin: origin, others: []*fixture.Registry{mirror}, trusted: trusted}
-	e.store.Mirrors = []v1alpha1.Mirror{{Host: mirror.Host(), Path: prefix + "{repository}"}}
+	e.store.Mirrors = []v1beta1.Mirror{{Host: mirror.Host(), Path: prefix + "{repository}"}}
 	return e
 }
 
@@ -124,7 +124,7 @@ func testCopy(t *testing.T, c copier, img signedImage, origin, mirror *fixture.R
 	require.Contains(t, denied.Verdict.Reason, copied.Reference.Name()+": nothing")
 	require.Zero(t, origin.Count(), "it is not asked without a fallback")
 
-	at.store.Mirrors[0].Fallback = v1alpha1.MirrorFallbackOrigin
+	at.store.Mirrors[0].Fallback = v1beta1.MirrorFallbackOrigin
 	require.Equal(t, "undecided", at.decide(t, byKey(trusted), img.Reference).Verdict.Outcome.String(), "it may have what the copy lacks")
 	origin.SetIntercept(nil)
 	requireAllowed(t, img.artifactType, at.decide(t, byKey(trusted), img.Reference))

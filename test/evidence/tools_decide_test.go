@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -41,7 +41,7 @@ func cold(t *testing.T) *service.Service {
 
 // decide compiles team-a's resources and asks about ref: what the server would
 // answer, without its edge. Each call starts cold.
-func decide(t *testing.T, source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte, ref image.Reference) verify.Result {
+func decide(t *testing.T, source *fixture.Registry, verifier v1beta1.VerifierSpec, material []byte, ref image.Reference) verify.Result {
 	t.Helper()
 	return decideBy(t, resources(source, verifier, material), ref)
 }
@@ -67,29 +67,29 @@ func refused(t *testing.T, objects resource.Objects) string {
 
 // resources are what a cluster admin and a team would apply: the registry, the
 // trust material in a Secret, one verifier, and a policy that requires it.
-func resources(source *fixture.Registry, verifier v1alpha1.VerifierSpec, material []byte) resource.Objects {
-	kind := v1alpha1.TrustStoreTypePublicKeys
+func resources(source *fixture.Registry, verifier v1beta1.VerifierSpec, material []byte) resource.Objects {
+	kind := v1beta1.TrustStoreTypePublicKeys
 	switch {
 	case verifier.Notation != nil:
-		kind = v1alpha1.TrustStoreTypeCertificates
+		kind = v1beta1.TrustStoreTypeCertificates
 	case verifier.Cosign != nil && verifier.Cosign.Keyless != nil, verifier.Attestation != nil && verifier.Attestation.Keyless != nil:
-		kind = v1alpha1.TrustStoreTypeSigstoreRoot
+		kind = v1beta1.TrustStoreTypeSigstoreRoot
 	}
 	own := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "team-a", Name: name} }
 	return resource.Objects{
 		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "uid-of-team-a"}}},
 		Secrets:    []corev1.Secret{{ObjectMeta: own("material"), Data: map[string][]byte{materialFile: material}}},
-		Resources: []v1alpha1.Object{
-			&v1alpha1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1alpha1.ClusterStoreSpec{
-				StoreCommon: v1alpha1.StoreCommon{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
+		Resources: []v1beta1.Object{
+			&v1beta1.ClusterStore{ObjectMeta: metav1.ObjectMeta{Name: "loopback"}, Spec: v1beta1.ClusterStoreSpec{
+				StoreCommon: v1beta1.StoreCommon{Registries: []string{source.Host()}}, InsecurePlainHTTP: true,
 			}},
-			&v1alpha1.TrustStore{ObjectMeta: own(trusted), Spec: v1alpha1.TrustStoreSpec{
-				TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: kind},
-				Source:           v1alpha1.TrustSource{SecretKeyRef: &v1alpha1.KeyRef{Name: "material", Key: materialFile}},
+			&v1beta1.TrustStore{ObjectMeta: own(trusted), Spec: v1beta1.TrustStoreSpec{
+				TrustStoreCommon: v1beta1.TrustStoreCommon{Type: kind},
+				Source:           v1beta1.TrustSource{SecretKeyRef: &v1beta1.KeyRef{Name: "material", Key: materialFile}},
 			}},
-			&v1alpha1.Verifier{ObjectMeta: own("release"), Spec: verifier},
-			&v1alpha1.VerificationPolicy{ObjectMeta: own("images"), Spec: v1alpha1.VerificationPolicySpec{
-				Rules: []v1alpha1.PolicyRule{{Images: []string{source.Host() + "/**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}},
+			&v1beta1.Verifier{ObjectMeta: own("release"), Spec: verifier},
+			&v1beta1.VerificationPolicy{ObjectMeta: own("images"), Spec: v1beta1.VerificationPolicySpec{
+				Rules: []v1beta1.PolicyRule{{Images: []string{source.Host() + "/**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"release"}}}}},
 			}},
 		},
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"oras.land/oras-go/v2/content"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/verify"
@@ -21,40 +21,40 @@ type elsewhere struct {
 	origin *fixture.Registry // that images name
 	others []*fixture.Registry
 	// store says where to read, in the team's Store or else in a ClusterStore.
-	store   v1alpha1.StoreCommon
+	store   v1beta1.StoreCommon
 	ofTeam  bool
 	trusted []byte
 }
 
-func (e elsewhere) resources(verifier v1alpha1.VerifierSpec) resource.Objects {
+func (e elsewhere) resources(verifier v1beta1.VerifierSpec) resource.Objects {
 	objects := resources(e.origin, verifier, e.trusted)
 	for _, other := range e.others {
-		objects.Resources = append(objects.Resources, &v1alpha1.ClusterStore{
+		objects.Resources = append(objects.Resources, &v1beta1.ClusterStore{
 			ObjectMeta: metav1.ObjectMeta{Name: "other"},
-			Spec:       v1alpha1.ClusterStoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{other.Host()}}, InsecurePlainHTTP: true},
+			Spec:       v1beta1.ClusterStoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{other.Host()}}, InsecurePlainHTTP: true},
 		})
 	}
 	e.store.Registries = []string{e.origin.Host()}
 	if e.ofTeam {
-		objects.Resources = append(objects.Resources, &v1alpha1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"}, Spec: v1alpha1.StoreSpec{StoreCommon: e.store}})
+		objects.Resources = append(objects.Resources, &v1beta1.Store{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "own"}, Spec: v1beta1.StoreSpec{StoreCommon: e.store}})
 		return objects
 	}
 	for _, object := range objects.Resources {
-		if store, ok := object.(*v1alpha1.ClusterStore); ok && store.Name == "loopback" {
+		if store, ok := object.(*v1beta1.ClusterStore); ok && store.Name == "loopback" {
 			store.Spec.StoreCommon = e.store
 		}
 	}
 	return objects
 }
 
-func (e elsewhere) decide(t *testing.T, verifier v1alpha1.VerifierSpec, ref image.Reference) verify.Result {
+func (e elsewhere) decide(t *testing.T, verifier v1beta1.VerifierSpec, ref image.Reference) verify.Result {
 	t.Helper()
 	return decideBy(t, e.resources(verifier), ref)
 }
 
 // withEvidence returns e with a repository of evidence.
 func (e elsewhere) withEvidence(repository string, only bool) elsewhere {
-	e.store.Evidence = &v1alpha1.Evidence{Repositories: []v1alpha1.EvidenceRepository{{Repository: repository}}, Exclusive: only}
+	e.store.Evidence = &v1beta1.Evidence{Repositories: []v1beta1.EvidenceRepository{{Repository: repository}}, Exclusive: only}
 	return e
 }
 
@@ -66,7 +66,7 @@ func moved(t *testing.T, img fixture.Image, name string) fixture.Image {
 	return fixture.Image{Reference: ref, Descriptor: img.Descriptor}
 }
 
-func ownType() v1alpha1.VerifierSpec {
+func ownType() v1beta1.VerifierSpec {
 	return attesting(predicates["own type"].predicateType, predicates["own type"].yes)
 }
 

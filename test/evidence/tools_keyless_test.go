@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/sigstore"
@@ -101,13 +101,13 @@ const (
 
 // by is a keyless verifier of one identity; there is no certificate transparency
 // log.
-func by(issuer, subject string, change func(*v1alpha1.CosignVerifier)) v1alpha1.VerifierSpec {
-	verifier := &v1alpha1.CosignVerifier{Signers: v1alpha1.Signers{Keyless: &v1alpha1.Keyless{TransparencyLog: v1alpha1.TransparencyLog{RootTrustStoreRef: &v1alpha1.TrustStoreRef{Name: trusted}},
-		Identities: []v1alpha1.Identity{{Issuer: issuer, Subject: subject}}, InsecureIgnoreSCT: true}}}
+func by(issuer, subject string, change func(*v1beta1.CosignVerifier)) v1beta1.VerifierSpec {
+	verifier := &v1beta1.CosignVerifier{Signers: v1beta1.Signers{Keyless: &v1beta1.Keyless{TransparencyLog: v1beta1.TransparencyLog{RootTrustStoreRef: &v1beta1.TrustStoreRef{Name: trusted}},
+		Identities: []v1beta1.Identity{{Issuer: issuer, Subject: subject}}, InsecureIgnoreSCT: true}}}
 	if change != nil {
 		change(verifier)
 	}
-	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: verifier}
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: verifier}
 }
 
 func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T) {
@@ -116,11 +116,11 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 	require.NoError(t, err)
 	strange, err := stranger.TrustedRoot()
 	require.NoError(t, err)
-	noLog := func(v *v1alpha1.CosignVerifier) { v.Keyless.InsecureIgnoreTransparencyLog = true }
+	noLog := func(v *v1beta1.CosignVerifier) { v.Keyless.InsecureIgnoreTransparencyLog = true }
 	for name, c := range map[string]struct {
 		sign func(*testing.T, fixture.Image, string)
 		kind string
-		how  func(*v1alpha1.CosignVerifier) // what the verifier needs to accept it
+		how  func(*v1beta1.CosignVerifier) // what the verifier needs to accept it
 	}{
 		"v3, bundle":       {func(t *testing.T, i fixture.Image, token string) { s.signV3(t, i, token) }, typeBundle, nil},
 		"v2, legacy, TSA":  {s.signV2, typeTag, noLog},
@@ -130,7 +130,7 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 			registry := start(t, fixture.RegistryOptions{})
 			img, other := push(t, registry, repository, "v1"), push(t, registry, repository, "v2")
 			c.sign(t, img, s.person(t, alice))
-			ask := func(spec v1alpha1.VerifierSpec, root []byte, img fixture.Image) any {
+			ask := func(spec v1beta1.VerifierSpec, root []byte, img fixture.Image) any {
 				return decide(t, registry, spec, root, img.Reference).Verdict.Outcome.String()
 			}
 			requireAllowed(t, c.kind, decide(t, registry, by(s.people(), alice, c.how), s.root, img.Reference))
@@ -138,7 +138,7 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 			requireDenied(t, "WrongIdentity", decide(t, registry, by(s.workflows(), alice, c.how), s.root, img.Reference))
 			requireDenied(t, "Untrusted", decide(t, registry, by(s.people(), alice, c.how), strange, img.Reference))
 			require.Equal(t, "denied", ask(by(s.people(), alice, c.how), s.root, other))
-			withSCT := func(v *v1alpha1.CosignVerifier) {
+			withSCT := func(v *v1beta1.CosignVerifier) {
 				if c.how != nil {
 					c.how(v)
 				}
@@ -146,11 +146,11 @@ func TestAcceptsKeylessSignaturesOfRealServicesAndDeniesTheirTwins(t *testing.T)
 			}
 			require.Contains(t, refused(t, resources(registry, by(s.people(), alice, withSCT), s.root)), "has no certificate transparency log")
 			two := int32(2)
-			threshold := func(v *v1alpha1.CosignVerifier) {
+			threshold := func(v *v1beta1.CosignVerifier) {
 				if c.how != nil {
 					c.how(v)
 				}
-				v.Keyless.Thresholds = &v1alpha1.Thresholds{Timestamps: &two}
+				v.Keyless.Thresholds = &v1beta1.Thresholds{Timestamps: &two}
 			}
 			requireDenied(t, "Untrusted", decide(t, registry, by(s.people(), alice, threshold), s.root, img.Reference))
 			if c.kind == typeTag {
@@ -174,7 +174,7 @@ func TestAcceptsWorkflowsByTheirClaims(t *testing.T) {
 		`claims.sourceRepositoryURI == "https://github.com/example/other"`:                                              "WrongIdentity",
 		`claims.nothing == "x"`: "WrongIdentity",
 	} {
-		result := decide(t, registry, by(s.workflows(), subject, func(v *v1alpha1.CosignVerifier) { v.Keyless.Expression = expression }), s.root, img.Reference)
+		result := decide(t, registry, by(s.workflows(), subject, func(v *v1beta1.CosignVerifier) { v.Keyless.Expression = expression }), s.root, img.Reference)
 		if reason == "" {
 			requireAllowed(t, typeBundle, result)
 			continue
@@ -192,8 +192,8 @@ func TestAcceptsKeylessAttestationsOfRealServices(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "predicate.json")
 			require.NoError(t, os.WriteFile(file, []byte(p.predicate), 0o600))
 			s.signV3(t, img, s.person(t, alice), "attest", "--type", p.kind, "--predicate", file)
-			attested := func(subject, expression string) v1alpha1.VerifierSpec {
-				return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeAttestation, Attestation: &v1alpha1.AttestationVerifier{
+			attested := func(subject, expression string) v1beta1.VerifierSpec {
+				return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeAttestation, Attestation: &v1beta1.AttestationVerifier{
 					Signers: by(s.people(), subject, nil).Cosign.Signers, PredicateType: p.predicateType, Expression: expression}}
 			}
 			require.Equal(t, "allowed", decide(t, registry, attested(alice, p.yes), s.root, img.Reference).Verdict.Outcome.String())

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/verify"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -50,9 +50,9 @@ func push(t *testing.T, registry *fixture.Registry, name, tag string) fixture.Im
 }
 
 // byKey trusts the keys of a trust store.
-func byKey(store string) v1alpha1.VerifierSpec {
-	return v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
-		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: store}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}
+func byKey(store string) v1beta1.VerifierSpec {
+	return v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: store}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}
 }
 
 // requireAllowed also wants that evidence of one kind was what counted.

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 )
 
@@ -88,7 +88,7 @@ func (p *platform) play(ctx context.Context, adopted *bool) error {
 
 // inForce says of every Tenant what Landwaiter says of it.
 func (p *platform) inForce(ctx context.Context) error {
-	var tenants v1alpha1.TenantList
+	var tenants v1beta1.TenantList
 	if err := p.Client.List(ctx, &tenants); err != nil {
 		return client.IgnoreNotFound(err) // the kind comes with the platform
 	}

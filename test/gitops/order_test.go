@@ -26,18 +26,18 @@ func TestTenantsWaitUntilPoliciesAreReady(t *testing.T) {
 	melon := fresh("melon")
 	platform, tenants, policies, waits := melon+"-platform", melon+"-tenants", melon+"-policies", melon+"-waits"
 	repository := r.repository(t, platform, map[string]string{
-		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: " + waits + "}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
+		"policies/policy.yaml": "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: " + waits + "}\nspec: {rules: [{images: [\"registry.example.com/waits/**\"], action: Deny}], defaultAction: Allow}\n",
 		"tenants/melon.yaml":   r.program.Must(t, "tenant", "export", melon),
 	})
 	r.apply(t, repository.Secret(flux.Namespace, "git"), source(flux.Namespace, platform, repository.URL()),
 		suite.Object(platformKustomization, tenants, "tenants", platform, ", dependsOn: [{name: "+policies+"}]"),
-		suite.Object(platformKustomization, policies, "policies", platform, `, wait: true, healthCheckExprs: [{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy,
+		suite.Object(platformKustomization, policies, "policies", platform, `, wait: true, healthCheckExprs: [{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy,
 		  inProgress: "!has(status.conditions)", current: "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"}]`))
 
 	// Nobody has said that the policy is in force.
 	r.refused(t, flux.Kustomization(), flux.Namespace, policies, "ClusterVerificationPolicy/"+waits)
 	r.refused(t, flux.Kustomization(), flux.Namespace, tenants, "dependency 'flux-system/"+policies+"' is not ready")
-	policy := r.get(t, "landwaiter.dev/v1alpha1", "ClusterVerificationPolicy", "", waits)
+	policy := r.get(t, "landwaiter.dev/v1beta1", "ClusterVerificationPolicy", "", waits)
 	require.NotNil(t, policy)
 	require.Nil(t, r.get(t, "v1", "Namespace", "", melon))
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/flux"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -67,10 +67,10 @@ func attempts() map[string]attempt {
 	}
 	return map[string]attempt{
 		"an object in green's namespace":   {file: configMap("iris-green-web", "x"), by: byRBAC, says: forbidden("configmaps", "iris-green-web")},
-		"another trust store for green":    {file: "apiVersion: landwaiter.dev/v1alpha1\nkind: TrustStore\nmetadata: {namespace: iris-green, name: keys}\nspec: {type: PublicKeys, source: {inline: x}}\n", by: byRBAC, says: forbidden("truststores", "iris-green")},
-		"another policy for green":         {file: "apiVersion: landwaiter.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {namespace: iris-green, name: p}\nspec: {defaultAction: Allow}\n", by: byRBAC, says: forbidden("verificationpolicies", "iris-green")},
-		"a rule for every team":            {file: "apiVersion: landwaiter.dev/v1alpha1\nkind: ClusterVerificationPolicy\nmetadata: {name: p}\nspec: {defaultAction: Allow}\n", by: byRBAC, says: forbidden("clusterverificationpolicies", "")},
-		"a Tenant that has green's":        {file: "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\nmetadata: {name: other}\nspec: {homeNamespace: other, namespaces: [iris-green-web]}\n", by: byRBAC, says: forbidden("tenants", "")},
+		"another trust store for green":    {file: "apiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {namespace: iris-green, name: keys}\nspec: {type: PublicKeys, source: {inline: x}}\n", by: byRBAC, says: forbidden("truststores", "iris-green")},
+		"another policy for green":         {file: "apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {namespace: iris-green, name: p}\nspec: {defaultAction: Allow}\n", by: byRBAC, says: forbidden("verificationpolicies", "iris-green")},
+		"a rule for every team":            {file: "apiVersion: landwaiter.dev/v1beta1\nkind: ClusterVerificationPolicy\nmetadata: {name: p}\nspec: {defaultAction: Allow}\n", by: byRBAC, says: forbidden("clusterverificationpolicies", "")},
+		"a Tenant that has green's":        {file: "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\nmetadata: {name: other}\nspec: {homeNamespace: other, namespaces: [iris-green-web]}\n", by: byRBAC, says: forbidden("tenants", "")},
 		"a right in green's namespace":     {file: rbac + "RoleBinding\nmetadata: {namespace: iris-green-web, name: x}\n" + admin("edit"), by: byRBAC, says: forbidden("rolebindings", "iris-green-web")},
 		"cluster-admin in its own":         {file: rbac + "RoleBinding\nmetadata: {namespace: iris-red-web, name: x}\n" + admin("cluster-admin"), by: byRBAC, says: "attempting to grant RBAC permissions not currently held"},
 		"cluster-admin everywhere":         {file: rbac + "ClusterRoleBinding\nmetadata: {name: x}\n" + admin("cluster-admin"), by: byRBAC, says: forbidden("clusterrolebindings", "")},
@@ -131,7 +131,7 @@ func TestRedCannotTouchGreen(t *testing.T) {
 	red.push(t, metav1.ConditionTrue, nil)
 	require.Equal(t, before, r.everything(t, greenHome, greenWeb), "green is as it was")
 	require.Nil(t, r.get(t, "v1", "Namespace", "", greenHome+"-new"))
-	require.Nil(t, r.get(t, "landwaiter.dev/v1alpha1", "Tenant", "", "other"))
+	require.Nil(t, r.get(t, "landwaiter.dev/v1beta1", "Tenant", "", "other"))
 }
 
 // make commits the attempt and sees it refused, by the layer that should.
@@ -193,7 +193,7 @@ func (w *world) everything(t *testing.T, namespaces ...string) map[string]string
 		{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "ResourceQuota"}, {Version: "v1", Kind: "Pod"},
 		{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
 		flux.GitRepository(), flux.Kustomization(), flux.HelmRelease(),
-		v1alpha1.GroupVersion.WithKind("Verifier"), v1alpha1.GroupVersion.WithKind("TrustStore"), v1alpha1.GroupVersion.WithKind("Store"), v1alpha1.GroupVersion.WithKind("VerificationPolicy"),
+		v1beta1.GroupVersion.WithKind("Verifier"), v1beta1.GroupVersion.WithKind("TrustStore"), v1beta1.GroupVersion.WithKind("Store"), v1beta1.GroupVersion.WithKind("VerificationPolicy"),
 	} {
 		for _, namespace := range namespaces {
 			list := &unstructured.UnstructuredList{}

@@ -70,7 +70,7 @@ func TestDeletingATenantLetsFluxFinishBeforeItsAccountGoes(t *testing.T) {
 		team.push(t, metav1.ConditionTrue, map[string]string{"a.yaml": configMap(name+"-web", "app"), "b.yaml": configMap(name+"-old", "app")})
 		r.program.Must(t, append([]string{"tenant", "delete", name, "--yes"}, args...)...)
 		require.Nil(t, r.get(t, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", name, name))
-		require.Nil(t, r.get(t, "landwaiter.dev/v1alpha1", "Tenant", "", name))
+		require.Nil(t, r.get(t, "landwaiter.dev/v1beta1", "Tenant", "", name))
 	}
 	r.gone(t, "v1", "Namespace", "", grape+"-web")
 	require.NotNil(t, r.get(t, "v1", "Namespace", "", grape+"-old"))

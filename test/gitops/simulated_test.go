@@ -123,6 +123,6 @@ func TestTheDemosLastSectionIsRefused(t *testing.T) {
 func (w *world) add(t *testing.T, format string, args ...any) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tenant.yaml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\n"+format, args...), 0o600))
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\n"+format, args...), 0o600))
 	w.program.Must(t, "tenant", "add", "-f", file)
 }

@@ -18,16 +18,16 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/scaffold"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // member is a Tenant with a repository, and with namespaces besides home if asked for.
-func member(name string, others bool) *v1alpha1.Tenant {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.TenantSpec{HomeNamespace: name,
-		Reconciler: &v1alpha1.TenantReconciler{Source: &v1alpha1.TenantSource{URL: "https://github.com/example/" + name}}}}
+func member(name string, others bool) *v1beta1.Tenant {
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.TenantSpec{HomeNamespace: name,
+		Reconciler: &v1beta1.TenantReconciler{Source: &v1beta1.TenantSource{URL: "https://github.com/example/" + name}}}}
 	if others {
 		tenant.Spec.Namespaces, tenant.Spec.NamespacePrefix = []string{name + "-web"}, name+"-"
 		tenant.Spec.Reconciler.CreateNamespaces = true

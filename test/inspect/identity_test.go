@@ -86,12 +86,12 @@ func TestAPreviewNeverUsesTheIdentityOrTheLoginsOfTheMachine(t *testing.T) {
 	admin.landwaiter.Path = suite.MustTool(t, suite.FullLandwaiter)
 
 	const rule = `
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerifier
 metadata: {name: release}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: lure}], insecureIgnoreTransparencyLog: true}}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterTrustStore
 metadata: {name: lure}
 spec: {type: PublicKeys, source: {kms: {uri: "URI"}}}
@@ -109,7 +109,7 @@ spec: {type: PublicKeys, source: {kms: {uri: "URI"}}}
 	require.Empty(t, r.asked, "nobody was asked for credentials, nor with any")
 
 	_, _, got := w.previews(t, admin, `
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterStore
 metadata: {name: lure}
 spec: {registries: ["`+r.host()+`"], insecurePlainHTTP: true}

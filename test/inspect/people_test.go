@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -95,7 +95,7 @@ func (w *teams) testDeveloperFindsDeployment(t *testing.T) {
 	})
 	require.Equal(t, w.irisWeb, s.Namespaces[0].Namespace)
 	w.eventually(t, func(context.Context) error {
-		r := w.asks(t, w.dev.kubectl, "get", "events", "--field-selector", "reason="+v1alpha1.EventImageDenied)
+		r := w.asks(t, w.dev.kubectl, "get", "events", "--field-selector", "reason="+v1beta1.EventImageDenied)
 		if !strings.Contains(r.Stdout, image) {
 			return fmt.Errorf("no Event says why: %s%s", r.Stdout, r.Stderr)
 		}
@@ -184,7 +184,7 @@ func rowsOf(p preview) string {
 func (w *teams) testNothingOfOthers(t *testing.T) {
 	// Nor does a preview or a status that asks for the other team's namespace.
 	file := filepath.Join(w.dir, "own.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: lax, namespace: "+w.irisWeb+"}, spec: {defaultAction: Allow}}"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: lax, namespace: "+w.irisWeb+"}, spec: {defaultAction: Allow}}"), 0o600))
 	w.asks(t, w.admin.landwaiter, "preview", "-f", file, "-n", w.irisWeb, "--all")
 	w.asks(t, w.admin.landwaiter, "preview", "-f", file, "-A", "--all")
 	r := w.asks(t, w.admin.landwaiter, "status", "-A")

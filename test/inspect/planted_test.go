@@ -85,7 +85,7 @@ func rounds() map[string][]planted {
 			{id: doctor.RedisEviction, plant: `redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory 100mb && redis-cli -e -u "$REDIS_URL" CONFIG SET maxmemory-policy noeviction`},
 			{id: doctor.RedisRights, plant: `redis-cli -e -u "$REDIS_URL" ACL SETUSER landwaiter -set -unlink`},
 			{id: doctor.RegistryUnreachable, edit: "s/127.0.0.1:9/REGISTRY/",
-				plant: apply(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
+				plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: gone}, spec: {registries: ["127.0.0.1:9"], insecurePlainHTTP: true}}`)},
 		},
 		// The printed command opens the Deployment: only its owner knows where that Redis is.
 		"redis":    {{id: doctor.RedisUnreachable, plant: "true"}},
@@ -95,16 +95,16 @@ func rounds() map[string][]planted {
 				"\nkubectl create rolebinding devs --namespace=team-a --role=devs --group=devs" +
 				"\nkubectl create rolebinding landwaiter-reference-reader --namespace=team-a --clusterrole=landwaiter-reference-reader --serviceaccount=landwaiter-system:landwaiter"},
 			{id: doctor.ResourceNotReady, plant: team("team-b", "Secret")},
-			{id: doctor.ResourceUnused, plant: apply(`{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}`)},
+			{id: doctor.ResourceUnused, plant: apply(`{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: idle, namespace: team-b}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}`)},
 			{id: doctor.ResourceUnsatisfiable, plant: team("team-c", "Inline") + "\n" + `kubectl patch verificationpolicy release --namespace=team-c --type=merge --patch='{"spec":{"rules":[{"images":["**"],"require":[{"anyOf":["release"],"atLeast":5}]}]}}'`,
 				edit: "s/atLeast: 5/atLeast: 1/"},
 			{id: doctor.TrustEnds, plant: apply(`{apiVersion: v1, kind: Namespace, metadata: {name: team-d}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: TrustStore, metadata: {name: roots, namespace: team-d}, spec: {type: Certificates, source: {inline: "ENDINGTEXT"}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: roots, namespace: team-d}, spec: {type: Certificates, source: {inline: "ENDINGTEXT"}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: team-d}, spec: {type: Notation, notation: {trustStoreRefs: [{name: roots}], trustedIdentities: ["*"]}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release, namespace: team-d}, spec: {type: Notation, notation: {trustStoreRefs: [{name: roots}], trustedIdentities: ["*"]}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: release, namespace: team-d}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`)},
+{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: release, namespace: team-d}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`)},
 		},
 	}
 }
@@ -132,11 +132,11 @@ func team(namespace, source string) string {
 ---
 {apiVersion: v1, kind: Secret, metadata: {name: keys, namespace: NS}, stringData: {cosign.pub: "KEY"}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: TrustStore, metadata: {name: keys, namespace: NS}, spec: {type: PublicKeys, source: `+where+`}}
+{apiVersion: landwaiter.dev/v1beta1, kind: TrustStore, metadata: {name: keys, namespace: NS}, spec: {type: PublicKeys, source: `+where+`}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release, namespace: NS}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: release, namespace: NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`, "NS", namespace))
+{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: release, namespace: NS}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}`, "NS", namespace))
 }
 
 // unplanted are the findings that no case here plants, with the test that does.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
@@ -80,7 +80,7 @@ func TestManyPodsAtRestCostFewWritesAndLittleMemory(t *testing.T) {
 	c.reported(t, map[string]int{"fail": podsEach})
 	t.Logf("a revoked key made everything fail after %s; memory is %d MiB more", time.Since(began).Round(time.Second), (c.memory(t)-before)>>20)
 	require.LessOrEqual(t, c.memory(t)-before, int64(mostMemory))
-	revoked, err := c.clients.CoreV1().Events("crowd-0").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.EventImageNoLongerTrusted})
+	revoked, err := c.clients.CoreV1().Events("crowd-0").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1beta1.EventImageNoLongerTrusted})
 	require.NoError(t, err)
 	require.Len(t, revoked.Items, imagesEach-1, "one for each image that was allowed")
 }
@@ -104,7 +104,7 @@ func gather(t *testing.T, namespaces int) *crowd {
 	chart, err := suite.Chart(t.Context(), "landwaiter", "--set", "reports.enabled=true")
 	require.NoError(t, err)
 	require.NoError(t, c.Apply(t.Context(), suite.Only(chart, "CustomResourceDefinition")...))
-	suite.Apply(t, c.Cluster, trusted("platform", c.key)+fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: registry}, spec: {registries: [%q], caBundle: {inline: %q}}}", c.registry.Host(), c.registry.CertificatePEM()))
+	suite.Apply(t, c.Cluster, trusted("platform", c.key)+fmt.Sprintf("---\n{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: registry}, spec: {registries: [%q], caBundle: {inline: %q}}}", c.registry.Host(), c.registry.CertificatePEM()))
 	c.makePods(t, c.images(t))
 	return c
 }
@@ -228,7 +228,7 @@ func (c *crowd) reported(t *testing.T, want map[string]int) {
 	n := 0
 	c.until(t, func(ctx context.Context) error {
 		for ; n < c.namespaces; n++ {
-			r := suite.Object("{apiVersion: openreports.io/v1alpha1, kind: Report, metadata: {name: %s, namespace: crowd-%d}}", v1alpha1.ReportNameRunning, n)
+			r := suite.Object("{apiVersion: openreports.io/v1alpha1, kind: Report, metadata: {name: %s, namespace: crowd-%d}}", v1beta1.ReportNameRunning, n)
 			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(r), r); err != nil {
 				return err
 			}

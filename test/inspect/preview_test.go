@@ -28,7 +28,7 @@ import (
 // stricter denies everywhere what team-b and team-c run.
 func (w *examples) stricter() string {
 	return `
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: only-app}
 spec:
@@ -110,7 +110,7 @@ func TestATeamAdminPreviewsTheOwnNamespaceAndSeesNoOther(t *testing.T) {
 	w := withExamples(t)
 	ada := w.teamAdmin(t)
 	change := `
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: VerificationPolicy
 metadata: {name: strict}
 spec:

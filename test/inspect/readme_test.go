@@ -24,7 +24,7 @@ func TestTheCommandsOfTheReadmeAnswerForACluster(t *testing.T) {
 	require.GreaterOrEqual(t, at, 0)
 	dir := t.TempDir()
 	t.Chdir(dir) // the programs are found by absolute paths
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "stricter.yaml"), []byte(`apiVersion: landwaiter.dev/v1alpha1
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "stricter.yaml"), []byte(`apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: stricter}
 spec: {scope: Mandatory, rules: [], defaultAction: Deny}

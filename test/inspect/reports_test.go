@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
 	"github.com/landwaiter/landwaiter/test/kit/gatekeeper"
@@ -55,13 +55,13 @@ func TestTeamsFindVerdictsWhereTheyLook(t *testing.T) {
 func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 	require.NoError(t, w.Client.Create(t.Context(), deployment(w.a, "web", signed)))
 	require.NoError(t, w.Client.Create(t.Context(), suite.Pod(w.b, "secret-project", signed)))
-	r := w.result(t, w.a, v1alpha1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
-	require.EqualValues(t, v1alpha1.ReportPass, r.Result)
+	r := w.result(t, w.a, v1beta1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
+	require.EqualValues(t, v1beta1.ReportPass, r.Result)
 	require.Len(t, r.Subjects, 1)
 	require.Equal(t, "apps/v1 Deployment "+w.a+"/web", fmt.Sprintf("%s %s %s/%s", r.Subjects[0].APIVersion, r.Subjects[0].Kind, r.Subjects[0].Namespace, r.Subjects[0].Name))
-	require.Equal(t, "app", r.Properties[v1alpha1.PropertyContainer])
-	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, r.Properties[v1alpha1.PropertyDigest])
-	require.NotEmpty(t, r.Properties[v1alpha1.PropertySince])
+	require.Equal(t, "app", r.Properties[v1beta1.PropertyContainer])
+	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, r.Properties[v1beta1.PropertyDigest])
+	require.NotEmpty(t, r.Properties[v1beta1.PropertySince])
 	require.Contains(t, r.Description, "ClusterVerifier platform")
 	w.eventually(t, func(ctx context.Context) error {
 		text, err := stack.Get(ctx, w.Current().MetricsURL+"/metrics")
@@ -74,16 +74,16 @@ func (w *namespaces) reportsWhatRuns(t *testing.T, signed string) {
 
 func (w *namespaces) reportsWhatWasDenied(t *testing.T, unsigned string) {
 	require.NoError(t, w.Client.Create(t.Context(), deployment(w.a, "bad", unsigned)))
-	r := w.result(t, w.a, v1alpha1.ReportNameDenied, unsigned, func(r *openreports.ReportResult) bool { return len(r.Subjects) > 0 })
-	require.EqualValues(t, v1alpha1.ReportFail, r.Result)
+	r := w.result(t, w.a, v1beta1.ReportNameDenied, unsigned, func(r *openreports.ReportResult) bool { return len(r.Subjects) > 0 })
+	require.EqualValues(t, v1beta1.ReportFail, r.Result)
 	require.Equal(t, "Deployment bad", r.Subjects[0].Kind+" "+r.Subjects[0].Name)
-	require.Equal(t, "by namespace and image", r.Properties[v1alpha1.PropertyMatched])
-	require.Equal(t, "a dry run looks the same", r.Properties[v1alpha1.PropertyNote])
-	require.NotEmpty(t, r.Properties[v1alpha1.PropertyTraceID])
-	require.NotEmpty(t, r.Properties[v1alpha1.PropertyRemediation])
+	require.Equal(t, "by namespace and image", r.Properties[v1beta1.PropertyMatched])
+	require.Equal(t, "a dry run looks the same", r.Properties[v1beta1.PropertyNote])
+	require.NotEmpty(t, r.Properties[v1beta1.PropertyTraceID])
+	require.NotEmpty(t, r.Properties[v1beta1.PropertyRemediation])
 	require.NotEmpty(t, r.Description)
-	require.Contains(t, w.Current().Tail(1000), r.Properties[v1alpha1.PropertyTraceID], "the log has the request")
-	events := w.events(t, w.a, v1alpha1.EventImageDenied)
+	require.Contains(t, w.Current().Tail(1000), r.Properties[v1beta1.PropertyTraceID], "the log has the request")
+	events := w.events(t, w.a, v1beta1.EventImageDenied)
 	require.Len(t, events, 1)
 	require.Contains(t, events[0].Message, unsigned)
 	require.Contains(t, events[0].Message, "a dry run looks the same")
@@ -109,11 +109,11 @@ func (w *namespaces) countsDenials(t *testing.T, unsigned string) {
 // keepsItsOwn writes as a person who may write reports in the namespace does.
 func (w *namespaces) keepsItsOwn(t *testing.T, signed string) {
 	other := newReport(w.a, "landwaiter-running-x")
-	other.SetLabels(map[string]string{v1alpha1.LabelReport: v1alpha1.ReportRunning})
+	other.SetLabels(map[string]string{v1beta1.LabelReport: v1beta1.ReportRunning})
 	require.NoError(t, unstructured.SetNestedField(other.Object, "landwaiter", "source"))
 	require.NoError(t, w.Client.Create(t.Context(), other))
 	version := other.GetResourceVersion()
-	ours := newReport(w.a, v1alpha1.ReportNameRunning)
+	ours := newReport(w.a, v1beta1.ReportNameRunning)
 	suite.Eventually(t, func(ctx context.Context) error { // the server may write meanwhile
 		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(ours), ours); err != nil {
 			return err
@@ -121,9 +121,9 @@ func (w *namespaces) keepsItsOwn(t *testing.T, signed string) {
 		unstructured.RemoveNestedField(ours.Object, "results")
 		return w.Client.Update(ctx, ours)
 	})
-	w.result(t, w.a, v1alpha1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
+	w.result(t, w.a, v1beta1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
 	require.NoError(t, w.Client.Delete(t.Context(), ours))
-	w.result(t, w.a, v1alpha1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
+	w.result(t, w.a, v1beta1.ReportNameRunning, signed, func(*openreports.ReportResult) bool { return true })
 	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other))
 	require.Equal(t, version, other.GetResourceVersion(), "others' reports are left alone")
 }
@@ -168,7 +168,7 @@ func (w *namespaces) losesNothing(t *testing.T) {
 	noted := func(want int) {
 		w.eventually(t, func(context.Context) error {
 			total := 0
-			for _, e := range w.events(t, w.a, v1alpha1.EventImageDenied) {
+			for _, e := range w.events(t, w.a, v1beta1.EventImageDenied) {
 				if strings.Contains(e.Message, image) {
 					total += int(e.Count)
 				}
@@ -183,13 +183,13 @@ func (w *namespaces) losesNothing(t *testing.T) {
 	w.kill(t, first) // the report may or may not have them yet
 	deny(ports[0], 4)
 	counted := func(want int) *openreports.ReportResult {
-		return w.result(t, w.a, v1alpha1.ReportNameDenied, image, func(r *openreports.ReportResult) bool {
-			return r.Properties[v1alpha1.PropertyCount] == strconv.Itoa(want)
+		return w.result(t, w.a, v1beta1.ReportNameDenied, image, func(r *openreports.ReportResult) bool {
+			return r.Properties[v1beta1.PropertyCount] == strconv.Itoa(want)
 		})
 	}
 	r := counted(16)
-	require.NotEmpty(t, r.Properties[v1alpha1.PropertyFirst])
-	for _, e := range w.events(t, w.a, v1alpha1.EventImageDenied) { // as after an hour
+	require.NotEmpty(t, r.Properties[v1beta1.PropertyFirst])
+	for _, e := range w.events(t, w.a, v1beta1.EventImageDenied) { // as after an hour
 		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(t.Context(), &e)))
 	}
 	last, err := w.StartReplica(t.Context(), w.free(t, w.Port()))
@@ -212,13 +212,13 @@ func (w *namespaces) free(t *testing.T, port int) int {
 }
 
 func (w *namespaces) revokes(t *testing.T, signed string) {
-	before := w.result(t, w.a, v1alpha1.ReportNameRunning, signed, func(r *openreports.ReportResult) bool { return r.Result == v1alpha1.ReportPass })
+	before := w.result(t, w.a, v1beta1.ReportNameRunning, signed, func(r *openreports.ReportResult) bool { return r.Result == v1beta1.ReportPass })
 	other, err := fixture.NewCosignKey(fixture.ECDSAP256)
 	require.NoError(t, err)
 	suite.Apply(t, w.Cluster, trusted("platform", other))
-	failed := func(r *openreports.ReportResult) bool { return r.Result == v1alpha1.ReportFail }
-	after := w.result(t, w.a, v1alpha1.ReportNameRunning, signed, failed)
-	require.GreaterOrEqual(t, after.Properties[v1alpha1.PropertySince], before.Properties[v1alpha1.PropertySince])
+	failed := func(r *openreports.ReportResult) bool { return r.Result == v1beta1.ReportFail }
+	after := w.result(t, w.a, v1beta1.ReportNameRunning, signed, failed)
+	require.GreaterOrEqual(t, after.Properties[v1beta1.PropertySince], before.Properties[v1beta1.PropertySince])
 	require.Contains(t, after.Description, "key")
 	w.Current().Terminate(suite.Patience)
 	replica, err := w.StartReplica(t.Context(), w.free(t, w.Port()))
@@ -231,9 +231,9 @@ func (w *namespaces) revokes(t *testing.T, signed string) {
 		}
 		return err
 	})
-	again := w.result(t, w.a, v1alpha1.ReportNameRunning, signed, failed)
+	again := w.result(t, w.a, v1beta1.ReportNameRunning, signed, failed)
 	require.Equal(t, after.Properties, again.Properties, "since is kept")
-	events := w.events(t, w.a, v1alpha1.EventImageNoLongerTrusted)
+	events := w.events(t, w.a, v1beta1.EventImageNoLongerTrusted)
 	require.Len(t, events, 1)
 	require.Equal(t, "Deployment web", events[0].InvolvedObject.Kind+" "+events[0].InvolvedObject.Name)
 	require.EqualValues(t, 1, events[0].Count)
@@ -244,14 +244,14 @@ func (w *namespaces) keepsTeamsApart(t *testing.T) {
 		list := newReport(namespace, "")
 		reports := &unstructured.UnstructuredList{Object: map[string]any{}}
 		reports.SetAPIVersion(list.GetAPIVersion())
-		reports.SetKind(v1alpha1.ReportKind + "List")
+		reports.SetKind(v1beta1.ReportKind + "List")
 		require.NoError(t, w.Client.List(t.Context(), reports, client.InNamespace(namespace)))
 		require.NotEmpty(t, reports.Items)
 		for i := range reports.Items {
 			r := &openreports.Report{}
 			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(reports.Items[i].Object, r))
 			for _, result := range r.Results {
-				delete(result.Properties, v1alpha1.PropertyImage) // a repository may be called as a team
+				delete(result.Properties, v1beta1.PropertyImage) // a repository may be called as a team
 				text, err := json.Marshal([]any{result.Properties, result.Subjects, result.Policy})
 				require.NoError(t, err)
 				for _, name := range other {
@@ -263,7 +263,7 @@ func (w *namespaces) keepsTeamsApart(t *testing.T) {
 	// A role that a team has by default may read reports, and not write them.
 	reader, err := w.NewClient(w.As("dev", "devs"))
 	require.NoError(t, err)
-	require.True(t, apierrors.IsForbidden(reader.Get(t.Context(), client.ObjectKey{Namespace: w.a, Name: v1alpha1.ReportNameRunning}, newReport(w.a, ""))))
+	require.True(t, apierrors.IsForbidden(reader.Get(t.Context(), client.ObjectKey{Namespace: w.a, Name: v1beta1.ReportNameRunning}, newReport(w.a, ""))))
 }
 
 func deployment(namespace, name, image string) *appsv1.Deployment {
@@ -274,7 +274,7 @@ func deployment(namespace, name, image string) *appsv1.Deployment {
 
 func newReport(namespace, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: v1alpha1.ReportGroup, Version: v1alpha1.ReportVersion, Kind: v1alpha1.ReportKind})
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: v1beta1.ReportGroup, Version: v1beta1.ReportVersion, Kind: v1beta1.ReportKind})
 	u.SetNamespace(namespace)
 	u.SetName(name)
 	return u
@@ -300,7 +300,7 @@ func (w *namespaces) result(t *testing.T, namespace, name, image string, holds f
 			return err
 		}
 		for i := range r.Results {
-			if found = &r.Results[i]; found.Properties[v1alpha1.PropertyImage] == image && holds(found) {
+			if found = &r.Results[i]; found.Properties[v1beta1.PropertyImage] == image && holds(found) {
 				return nil
 			}
 		}

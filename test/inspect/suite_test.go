@@ -61,8 +61,8 @@ type preview struct {
 // trusted is a key of the cluster and the verifier that trusts it.
 func trusted(name string, key *fixture.CosignKey) string {
 	return fmt.Sprintf(`---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterTrustStore, metadata: {name: %[1]s}, spec: {type: PublicKeys, source: {inline: %[2]q}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterTrustStore, metadata: {name: %[1]s}, spec: {type: PublicKeys, source: {inline: %[2]q}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: %[1]s}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %[1]s}], insecureIgnoreTransparencyLog: true}}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerifier, metadata: {name: %[1]s}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: %[1]s}], insecureIgnoreTransparencyLog: true}}}}
 `, name, key.PEM)
 }

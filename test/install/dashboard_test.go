@@ -146,7 +146,7 @@ var observedServer = suite.Once(parts, func(ctx context.Context, e *suite.Env) (
 	e.OnStop(redis.Kill)
 	err = errors.Join(os.WriteFile(key, fixture.NewSealKey(), 0o600),
 		os.WriteFile(filepath.Join(resources, "broken.yaml"), []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: team-broken}\n---\n"+
-			"apiVersion: landwaiter.dev/v1alpha1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-broken}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"), 0o600))
+			"apiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: keys, namespace: team-broken}\nspec: {type: PublicKeys, source: {inline: rubbish}}\n"), 0o600))
 	if err != nil {
 		return nil, err
 	}

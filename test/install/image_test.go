@@ -67,12 +67,12 @@ func writeRules(t *testing.T, registry *fixture.Registry, key *fixture.CosignKey
 	t.Helper()
 	folder := t.TempDir()
 	indented := strings.ReplaceAll(strings.TrimSpace(string(key.PEM)), "\n", "\n      ")
-	text := fmt.Sprintf(`apiVersion: landwaiter.dev/v1alpha1
+	text := fmt.Sprintf(`apiVersion: landwaiter.dev/v1beta1
 kind: ClusterStore
 metadata: {name: registry}
 spec: {registries: [%q], insecurePlainHTTP: true}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterTrustStore
 metadata: {name: keys}
 spec:
@@ -81,14 +81,14 @@ spec:
     inline: |
       %s
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerifier
 metadata: {name: release}
 spec:
   type: Cosign
   cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: default}
 spec:

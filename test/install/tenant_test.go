@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -22,11 +22,11 @@ import (
 const tenantChart = root + "/charts/tenant"
 
 // tenantValues are the Tenants of the renderer's own tests, as values of the chart.
-func tenantValues(t *testing.T, file string) (*v1alpha1.Tenant, map[string]any) {
+func tenantValues(t *testing.T, file string) (*v1beta1.Tenant, map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	tenant, raw := &v1alpha1.Tenant{}, struct{ Spec map[string]any }{}
+	tenant, raw := &v1beta1.Tenant{}, struct{ Spec map[string]any }{}
 	require.NoError(t, yaml.UnmarshalStrict(text, tenant))
 	require.NoError(t, yaml.Unmarshal(text, &raw))
 	raw.Spec["name"] = tenant.Name
@@ -74,7 +74,7 @@ func TestTheTenantChartRendersWhatTheRendererDoes(t *testing.T) {
 	require.NoError(t, err)
 	var tenants, objects []*unstructured.Unstructured
 	for _, object := range charted {
-		if object.GetKind() == v1alpha1.KindTenant {
+		if object.GetKind() == v1beta1.KindTenant {
 			tenants = append(tenants, object)
 			continue
 		}
@@ -89,7 +89,7 @@ func TestTheTenantChartRendersTenantsAloneForTheOperator(t *testing.T) {
 	charted, err := renderTenants(t, map[string]any{"tenants": []any{values}})
 	require.NoError(t, err)
 	require.Len(t, charted, 1)
-	got := &v1alpha1.Tenant{}
+	got := &v1beta1.Tenant{}
 	one, err := yaml.Marshal(charted[0].Object)
 	require.NoError(t, err)
 	require.NoError(t, yaml.UnmarshalStrict(one, got))
@@ -155,7 +155,7 @@ func TestTheRendererPinsTagsAsTheChartDoes(t *testing.T) {
 	const bundle = "-----BEGIN CERTIFICATE-----\n"
 	charted := render(t, "--set", "fullnameOverride=landwaiter,mutation.enabled=true,mutation.namespaces={team-a},tls.rotate=false,tls.caBundle=x", "--set-string", "tls.caBundle="+bundle)
 	m := onboard.Mutation{ProviderURL: "https://landwaiter.landwaiter-system.svc:443", CABundle: []byte(bundle)}
-	tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: "team-a"}}
+	tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: "team-a"}}
 	tenant.Name = "team-a"
 	for name, objects := range map[string][]*unstructured.Unstructured{
 		"landwaiter":        m.Everywhere([]string{"kube-system", "gatekeeper-system", "landwaiter-system", "team-a"}),
@@ -227,8 +227,8 @@ func TestTheKustomizationForcesNamespacesIntoTheirTenant(t *testing.T) {
 		labels[object.GetKind()+" "+object.GetName()] = object.GetLabels()
 	}
 	require.Equal(t, map[string]map[string]string{
-		"Namespace iris-green-none": {v1alpha1.LabelTenant: "iris-green", v1alpha1.LabelFluxTenant: "iris-green"},
-		"Namespace iris-green-blue": {v1alpha1.LabelTenant: "iris-green", v1alpha1.LabelFluxTenant: "iris-green", "team": "blue"},
-		"ConfigMap x":               {v1alpha1.LabelTenant: "iris-blue"},
+		"Namespace iris-green-none": {v1beta1.LabelTenant: "iris-green", v1beta1.LabelFluxTenant: "iris-green"},
+		"Namespace iris-green-blue": {v1beta1.LabelTenant: "iris-green", v1beta1.LabelFluxTenant: "iris-green", "team": "blue"},
+		"ConfigMap x":               {v1beta1.LabelTenant: "iris-blue"},
 	}, labels)
 }

@@ -7,40 +7,40 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
 // What a Tenant stands for passes the templates about Flux, with what Gatekeeper then has synced.
 func TestTheFluxObjectsOfATenantPass(t *testing.T) {
-	source := &v1alpha1.TenantSource{URL: "https://github.com/example/iris-green", Branch: "main"}
-	artifact := &v1alpha1.TenantSource{URL: "oci://ghcr.io/example/iris-green", Branch: "latest"}
+	source := &v1beta1.TenantSource{URL: "https://github.com/example/iris-green", Branch: "main"}
+	artifact := &v1beta1.TenantSource{URL: "oci://ghcr.io/example/iris-green", Branch: "latest"}
 	shared := object{"allowedNamespaces": []any{"flux-system"}}
 	for name, c := range map[string]struct {
-		spec       v1alpha1.TenantSpec
+		spec       v1beta1.TenantSpec
 		form       string
 		parameters object
 		denied     bool // by flux-no-cross-namespace-refs without parameters
 	}{
-		"with members":                {spec: v1alpha1.TenantSpec{Namespaces: []string{"iris-green-web"}, Reconciler: &v1alpha1.TenantReconciler{Source: source}}},
-		"alone":                       {spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Source: source}}},
-		"with an artifact":            {spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Source: artifact}}},
-		"with an account by its name": {spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "deployer", Source: source}}},
-		"as the demo":                 {spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "iris-green", Source: source}}, form: onboard.FormDemo},
-		"as the demo, shared source":  {spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "iris-green"}}, form: onboard.FormDemoShared, parameters: shared, denied: true},
+		"with members":                {spec: v1beta1.TenantSpec{Namespaces: []string{"iris-green-web"}, Reconciler: &v1beta1.TenantReconciler{Source: source}}},
+		"alone":                       {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: source}}},
+		"with an artifact":            {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Source: artifact}}},
+		"with an account by its name": {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "deployer", Source: source}}},
+		"as the demo":                 {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "iris-green", Source: source}}, form: onboard.FormDemo},
+		"as the demo, shared source":  {spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "iris-green"}}, form: onboard.FormDemoShared, parameters: shared, denied: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: c.spec}
+			tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: c.spec}
 			tenant.Spec.HomeNamespace = "iris-green"
 			if c.form != "" {
-				tenant.Annotations = map[string]string{v1alpha1.AnnotationForm: c.form}
+				tenant.Annotations = map[string]string{v1beta1.AnnotationForm: c.form}
 			}
 			objects, err := onboard.Objects(tenant, onboard.Options{})
 			require.NoError(t, err)
 			namespaces, seen := object{}, 0
 			cluster := object{"v1": object{"Namespace": namespaces}}
 			if account := tenant.Spec.Reconciler.ServiceAccount; account != "" {
-				cluster["landwaiter.dev/v1alpha1"] = object{"Tenant": object{"iris-green": object{"spec": object{"reconciler": object{"serviceAccount": account}}}}}
+				cluster["landwaiter.dev/v1beta1"] = object{"Tenant": object{"iris-green": object{"spec": object{"reconciler": object{"serviceAccount": account}}}}}
 			}
 			for _, given := range objects {
 				if given.GetKind() == "Namespace" {

@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 )
 
 // The constraint that a Tenant stands for is one of this library's template.
 func TestTheRegistriesOfATenantAreThoseThatTheTemplateAllows(t *testing.T) {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-red"},
-		Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-red", Namespaces: []string{"iris-red-web"}, Isolation: v1alpha1.TenantIsolation{Registries: []string{"registry.example.com/iris-red/", "localhost:5000/"}}}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-red"},
+		Spec: v1beta1.TenantSpec{HomeNamespace: "iris-red", Namespaces: []string{"iris-red-web"}, Isolation: v1beta1.TenantIsolation{Registries: []string{"registry.example.com/iris-red/", "localhost:5000/"}}}}
 	objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
 	require.NoError(t, err)
 	s := readTemplate(t, "tenant-allowed-registries")

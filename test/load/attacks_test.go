@@ -46,7 +46,7 @@ func verifying(verifiers int) string {
 	for i := range verifiers {
 		names = append(names, fmt.Sprintf("v%d", i))
 		fmt.Fprintf(&text, `---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: Verifier
 metadata: {name: v%d, namespace: evil}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
@@ -59,7 +59,7 @@ spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgn
 		names = names[n:]
 	}
 	fmt.Fprintf(&text, `---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: VerificationPolicy
 metadata: {name: strict, namespace: evil}
 spec: {rules: [{images: ["**"], require: [%s]}]}
@@ -185,7 +185,7 @@ var attacks = map[string]func(*testing.T) attack{
 		var text strings.Builder
 		text.WriteString(namespace("evil"))
 		for i := range 8 {
-			fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {name: p%d, namespace: evil}\nspec:\n  rules:\n", i)
+			fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: p%d, namespace: evil}\nspec:\n  rules:\n", i)
 			for range 32 {
 				fmt.Fprintf(&text, "  - {images: [%s], action: Deny}\n", list(64, `"127.0.0.1:1/`+strings.Repeat("**/a*/", 20)+`b"`))
 			}
@@ -239,9 +239,9 @@ func keyless(t *testing.T, signers string) string {
 	require.NoError(t, err)
 	var text strings.Builder
 	text.WriteString(namespace("evil"))
-	fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1alpha1\nkind: TrustStore\nmetadata: {name: root, namespace: evil}\nspec: {type: SigstoreRoot, source: {inline: %q}}\n", root)
+	fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: TrustStore\nmetadata: {name: root, namespace: evil}\nspec: {type: SigstoreRoot, source: {inline: %q}}\n", root)
 	for i := range 200 {
-		fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1alpha1\nkind: Verifier\nmetadata: {name: v%d, namespace: evil}\nspec: {type: Cosign, cosign: {keyless: %s}}\n", i, signers)
+		fmt.Fprintf(&text, "---\napiVersion: landwaiter.dev/v1beta1\nkind: Verifier\nmetadata: {name: v%d, namespace: evil}\nspec: {type: Cosign, cosign: {keyless: %s}}\n", i, signers)
 	}
 	return text.String()
 }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
@@ -96,20 +96,20 @@ func resources(host, key string, namespaces int) resource.Objects {
 }
 
 // own are the resources of one namespace.
-func own(namespace verify.Namespace, key string) []v1alpha1.Object {
-	trust := &v1alpha1.TrustStore{Spec: inline(v1alpha1.TrustStoreTypePublicKeys, key)}
-	verifier := &v1alpha1.Verifier{Spec: v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign, Cosign: &v1alpha1.CosignVerifier{
-		Signers: v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: []v1alpha1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}}
-	rules := &v1alpha1.VerificationPolicy{Spec: v1alpha1.VerificationPolicySpec{Rules: []v1alpha1.PolicyRule{{
-		Images: []string{"**"}, Require: []v1alpha1.Requirement{{AnyOf: []string{"release"}}}}}}}
+func own(namespace verify.Namespace, key string) []v1beta1.Object {
+	trust := &v1beta1.TrustStore{Spec: inline(v1beta1.TrustStoreTypePublicKeys, key)}
+	verifier := &v1beta1.Verifier{Spec: v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign, Cosign: &v1beta1.CosignVerifier{
+		Signers: v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: []v1beta1.TrustStoreRef{{Name: "keys"}}, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}}}}
+	rules := &v1beta1.VerificationPolicy{Spec: v1beta1.VerificationPolicySpec{Rules: []v1beta1.PolicyRule{{
+		Images: []string{"**"}, Require: []v1beta1.Requirement{{AnyOf: []string{"release"}}}}}}}
 	trust.Name, verifier.Name, rules.Name = "keys", "release", "strict"
 	trust.Namespace, verifier.Namespace, rules.Namespace = string(namespace), string(namespace), string(namespace)
-	return []v1alpha1.Object{trust, verifier, rules}
+	return []v1beta1.Object{trust, verifier, rules}
 }
 
 // clusterStore permits a registry on a loopback address.
-func clusterStore(host string) *v1alpha1.ClusterStore {
-	store := &v1alpha1.ClusterStore{Spec: v1alpha1.ClusterStoreSpec{StoreCommon: v1alpha1.StoreCommon{Registries: []string{host}}, InsecurePlainHTTP: true}}
+func clusterStore(host string) *v1beta1.ClusterStore {
+	store := &v1beta1.ClusterStore{Spec: v1beta1.ClusterStoreSpec{StoreCommon: v1beta1.StoreCommon{Registries: []string{host}}, InsecurePlainHTTP: true}}
 	store.Name = "bench"
 	return store
 }
@@ -193,10 +193,10 @@ func BenchmarkClusterChange(b *testing.B) {
 	require.NoError(b, err)
 	snapshot := newService(b, cold(), resources("127.0.0.1:5000", string(key.PEM), 1000)).Set().Snapshot()
 	store := clusterStore("127.0.0.1:5000")
-	verifier := &v1alpha1.ClusterVerifier{Spec: v1alpha1.VerifierSpec{Type: v1alpha1.VerifierTypeCosign}}
+	verifier := &v1beta1.ClusterVerifier{Spec: v1beta1.VerifierSpec{Type: v1beta1.VerifierTypeCosign}}
 	verifier.Name = "shared"
 	for with := true; b.Loop(); with = !with {
-		o := resource.Objects{Resources: []v1alpha1.Object{store}}
+		o := resource.Objects{Resources: []v1beta1.Object{store}}
 		if with {
 			o.Resources = append(o.Resources, verifier)
 		}

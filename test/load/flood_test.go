@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/image"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -80,7 +80,7 @@ func BenchmarkFloodOfATenant(b *testing.B) {
 	const namespaces = 50
 	c := newCrowd(b, func(host, key string, _ int) resource.Objects {
 		o := resources(host, key, 2) // the two homes
-		mine, theirs := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: string(team(0))}}, &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: string(team(1)), NamespacePrefix: "flood-"}}
+		mine, theirs := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(0))}}, &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(1)), NamespacePrefix: "flood-"}}
 		mine.Name, theirs.Name = "mine", "theirs"
 		o.Resources = append(o.Resources, mine, theirs)
 		for i := range namespaces {

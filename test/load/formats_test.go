@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cosign"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
@@ -27,13 +27,13 @@ const (
 // format is one way to sign, with the verifier and the trust store that accept it.
 type format struct {
 	name     string
-	trust    v1alpha1.TrustStoreSpec
+	trust    v1beta1.TrustStoreSpec
 	verifier string // YAML
 	sign     func(t testing.TB, r *fixture.Registry, img fixture.Image)
 }
 
-func inline(kind v1alpha1.TrustStoreType, text string) v1alpha1.TrustStoreSpec {
-	return v1alpha1.TrustStoreSpec{TrustStoreCommon: v1alpha1.TrustStoreCommon{Type: kind}, Source: v1alpha1.TrustSource{Inline: text}}
+func inline(kind v1beta1.TrustStoreType, text string) v1beta1.TrustStoreSpec {
+	return v1beta1.TrustStoreSpec{TrustStoreCommon: v1beta1.TrustStoreCommon{Type: kind}, Source: v1beta1.TrustSource{Inline: text}}
 }
 
 // formats are those of the field.
@@ -49,8 +49,8 @@ func formats(t testing.TB) []format {
 	require.NoError(t, err)
 	signer, err := ca.IssueSigner("release", fixture.CertificateOptions{})
 	require.NoError(t, err)
-	keys, identities := inline(v1alpha1.TrustStoreTypePublicKeys, string(key.PEM)), inline(v1alpha1.TrustStoreTypeSigstoreRoot, string(root))
-	certificates := inline(v1alpha1.TrustStoreTypeCertificates, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Chain[0].Raw})))
+	keys, identities := inline(v1beta1.TrustStoreTypePublicKeys, string(key.PEM)), inline(v1beta1.TrustStoreTypeSigstoreRoot, string(root))
+	certificates := inline(v1beta1.TrustStoreTypeCertificates, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Chain[0].Raw})))
 	const byKey = "{type: Cosign, cosign: {keys: {trustStoreRefs: [{name: trust}], insecureIgnoreTransparencyLog: true}}}"
 	const byCertificate = "{type: Notation, notation: {trustStoreRefs: [{name: trust}], trustedIdentities: ['*']}}"
 	const keyless = "keyless: {identities: [{issuer: " + vouched + ", subject: " + someone + "}], rootTrustStoreRef: {name: trust}, insecureIgnoreSCT: true}"
@@ -116,10 +116,10 @@ func newSignedImage(t testing.TB, f format, options fixture.RegistryOptions, sig
 		f.sign(t, r, img)
 	}
 	w := &signedImage{registry: r, image: img}
-	trust, verifier := &v1alpha1.TrustStore{Spec: f.trust}, &v1alpha1.Verifier{}
+	trust, verifier := &v1beta1.TrustStore{Spec: f.trust}, &v1beta1.Verifier{}
 	require.NoError(t, yaml.UnmarshalStrict([]byte(f.verifier), &verifier.Spec), f.verifier)
 	trust.Name, verifier.Name, trust.Namespace, verifier.Namespace = "trust", "release", "team-0", "team-0"
-	w.objects = resource.Objects{Resources: []v1alpha1.Object{clusterStore(r.Host()), trust, verifier}}
+	w.objects = resource.Objects{Resources: []v1beta1.Object{clusterStore(r.Host()), trust, verifier}}
 	return w
 }
 

@@ -73,12 +73,12 @@ func hoarding(t *testing.T, c *cluster.Cluster, write func(prefix string)) (judg
 	require.NoError(t, err)
 	unsigned, err := registry.PushImage(t.Context(), "quiet/unsigned", "v1")
 	require.NoError(t, err)
-	suite.Apply(t, c, fmt.Sprintf(`{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [%q], insecurePlainHTTP: true}}
+	suite.Apply(t, c, fmt.Sprintf(`{apiVersion: landwaiter.dev/v1beta1, kind: ClusterStore, metadata: {name: loopback}, spec: {registries: [%q], insecurePlainHTTP: true}}
 ---
 `, registry.Host())+trust("quiet", "keys", string(key.PEM))+`---
-{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {name: release, namespace: quiet}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {name: release, namespace: quiet}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: VerificationPolicy, metadata: {name: strict, namespace: quiet}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
+{apiVersion: landwaiter.dev/v1beta1, kind: VerificationPolicy, metadata: {name: strict, namespace: quiet}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `)
 	server, err := suite.ForTest(t).Server(t.Context(), suite.ServerOptions{Binary: suite.PlainLandwaiter, Env: []string{"GOGC=300", "GOMEMLIMIT=400MiB"},
 		Args: []string{"--kubeconfig", c.Kubeconfig(), "--leader-elect=false", "--log-level", "error"}})

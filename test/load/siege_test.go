@@ -86,18 +86,18 @@ func (w *siege) push(t *testing.T) {
 	for _, a := range w.attacks {
 		hosts += fmt.Sprintf(", %q", a.registry.host())
 	}
-	w.write(t, "cluster", fmt.Sprintf(`apiVersion: landwaiter.dev/v1alpha1
+	w.write(t, "cluster", fmt.Sprintf(`apiVersion: landwaiter.dev/v1beta1
 kind: ClusterStore
 metadata: {name: loopback}
 spec: {registries: [%s], insecurePlainHTTP: true}
 `, hosts))
 	w.write(t, "quiet", namespace("quiet")+trust("quiet", "keys", string(key.PEM))+`---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: Verifier
 metadata: {name: release, namespace: quiet}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: VerificationPolicy
 metadata: {name: strict, namespace: quiet}
 spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}
@@ -111,7 +111,7 @@ func namespace(name string) string {
 // trust is a TrustStore with PEM keys.
 func trust(namespace, name, pem string) string {
 	return fmt.Sprintf(`---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: TrustStore
 metadata: {name: %s, namespace: %s}
 spec:

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/cache"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/registry"
@@ -115,7 +115,7 @@ func (s *soak) resources(i int, key *fixture.CosignKey, life int) resource.Objec
 // begin puts all teams in force.
 func (s *soak) begin(t *testing.T) {
 	t.Helper()
-	o := resource.Objects{Resources: []v1alpha1.Object{clusterStore(s.registry.Host())}}
+	o := resource.Objects{Resources: []v1beta1.Object{clusterStore(s.registry.Host())}}
 	for i := range teams {
 		own := s.resources(i, s.keys[i], 0)
 		o.Namespaces, o.Resources = append(o.Namespaces, own.Namespaces...), append(o.Resources, own.Resources...)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/test/kit/fixture"
@@ -26,7 +26,7 @@ const (
 func ofTenants(key string) resource.Objects {
 	o := resources("127.0.0.1:5000", key, tenants)
 	for i := range tenants {
-		tenant := &v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{HomeNamespace: string(team(i)), Namespaces: []string{string(team(i)) + "-web"}, NamespacePrefix: string(team(i)) + "-dev-"}}
+		tenant := &v1beta1.Tenant{Spec: v1beta1.TenantSpec{HomeNamespace: string(team(i)), Namespaces: []string{string(team(i)) + "-web"}, NamespacePrefix: string(team(i)) + "-dev-"}}
 		tenant.Name = string(team(i))
 		o.Resources = append(o.Resources, tenant)
 		for _, suffix := range []string{"", "-web", "-dev-a"}[:members] {

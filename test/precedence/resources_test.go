@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/policy"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 )
@@ -25,7 +25,7 @@ HwLcN2KPth/bat7zOvaiSWP3CsuW7gnDvDJdLWg91zveu9r2W8hbOkG1bA==
 func (w World) objects() resource.Objects { return w.objectsWith(verifierSpec) }
 
 // objectsWith is objects with other Verifiers.
-func (w World) objectsWith(spec func(Verifier) v1alpha1.VerifierSpec) resource.Objects {
+func (w World) objectsWith(spec func(Verifier) v1beta1.VerifierSpec) resource.Objects {
 	o := &resources{created: metav1.NewTime(w.Now.Add(-time.Hour)), spec: spec}
 	o.level(w.Cluster)
 	for _, level := range w.Namespaces {
@@ -33,10 +33,10 @@ func (w World) objectsWith(spec func(Verifier) v1alpha1.VerifierSpec) resource.O
 		o.namespace(level)
 	}
 	for i, t := range w.Tenants {
-		made := &v1alpha1.Tenant{ObjectMeta: o.meta("", t.Name)}
+		made := &v1beta1.Tenant{ObjectMeta: o.meta("", t.Name)}
 		made.CreationTimestamp = metav1.NewTime(w.Now.Add(time.Duration(i-100) * time.Hour))
 		made.Spec.HomeNamespace, made.Spec.Namespaces, made.Spec.NamespacePrefix = t.HomeNamespace, t.Namespaces, t.Prefix
-		made.Spec.Verification.PolicyLevel = v1alpha1.PolicyLevel(t.PolicyLevel)
+		made.Spec.Verification.PolicyLevel = v1beta1.PolicyLevel(t.PolicyLevel)
 		o.add(made, t.Unreadable)
 	}
 	return o.Objects
@@ -45,14 +45,14 @@ func (w World) objectsWith(spec func(Verifier) v1alpha1.VerifierSpec) resource.O
 type resources struct {
 	resource.Objects
 	created metav1.Time
-	spec    func(Verifier) v1alpha1.VerifierSpec
+	spec    func(Verifier) v1beta1.VerifierSpec
 }
 
 func (o *resources) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: o.created}
 }
 
-func (o *resources) add(object v1alpha1.Object, unreadable bool) {
+func (o *resources) add(object v1beta1.Object, unreadable bool) {
 	if unreadable {
 		o.Broken = append(o.Broken, resource.Broken{Source: resource.RefOf(object), Reason: policy.ReasonUnreadable, Err: errors.New("it cannot be read")})
 		return
@@ -70,44 +70,44 @@ func (o *resources) namespace(l Level) {
 		n.DeletionTimestamp = &o.created
 	}
 	if g := l.BreakGlass; g != nil {
-		n.Annotations = map[string]string{v1alpha1.AnnotationBreakGlassFrom: g.From.Format(time.RFC3339), v1alpha1.AnnotationBreakGlassUntil: g.Until.Format(time.RFC3339),
-			v1alpha1.AnnotationBreakGlassReason: "an outage", v1alpha1.AnnotationBreakGlassOverrideMandatory: fmt.Sprint(g.OverrideMandatory)}
+		n.Annotations = map[string]string{v1beta1.AnnotationBreakGlassFrom: g.From.Format(time.RFC3339), v1beta1.AnnotationBreakGlassUntil: g.Until.Format(time.RFC3339),
+			v1beta1.AnnotationBreakGlassReason: "an outage", v1beta1.AnnotationBreakGlassOverrideMandatory: fmt.Sprint(g.OverrideMandatory)}
 	}
 	o.Namespaces = append(o.Namespaces, n)
 }
 
 func (o *resources) level(l Level) {
-	twin := func(namespaced, cluster v1alpha1.Object) v1alpha1.Object {
+	twin := func(namespaced, cluster v1beta1.Object) v1beta1.Object {
 		if l.Name == "" {
 			return cluster
 		}
 		return namespaced
 	}
-	trust, shared := &v1alpha1.TrustStore{ObjectMeta: o.meta(l.Name, "key")}, &v1alpha1.ClusterTrustStore{ObjectMeta: o.meta("", "key")}
-	trust.Spec.Type, trust.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, key
-	shared.Spec.Type, shared.Spec.Source.Inline = v1alpha1.TrustStoreTypePublicKeys, key
+	trust, shared := &v1beta1.TrustStore{ObjectMeta: o.meta(l.Name, "key")}, &v1beta1.ClusterTrustStore{ObjectMeta: o.meta("", "key")}
+	trust.Spec.Type, trust.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, key
+	shared.Spec.Type, shared.Spec.Source.Inline = v1beta1.TrustStoreTypePublicKeys, key
 	o.add(twin(trust, shared), false)
 	for _, v := range l.Verifiers {
-		o.add(twin(&v1alpha1.Verifier{ObjectMeta: o.meta(l.Name, v.Name), Spec: o.spec(v)}, &v1alpha1.ClusterVerifier{ObjectMeta: o.meta("", v.Name), Spec: o.spec(v)}), v.Type == "")
+		o.add(twin(&v1beta1.Verifier{ObjectMeta: o.meta(l.Name, v.Name), Spec: o.spec(v)}, &v1beta1.ClusterVerifier{ObjectMeta: o.meta("", v.Name), Spec: o.spec(v)}), v.Type == "")
 	}
 	for i, p := range l.Policies {
 		name, spec := fmt.Sprintf("policy-%d", i), policySpec(p)
-		cluster := &v1alpha1.ClusterVerificationPolicy{ObjectMeta: o.meta("", name)}
+		cluster := &v1beta1.ClusterVerificationPolicy{ObjectMeta: o.meta("", name)}
 		cluster.Spec.VerificationPolicySpec = spec
 		if p.Mandatory {
-			cluster.Spec.Scope = v1alpha1.PolicyScopeMandatory
+			cluster.Spec.Scope = v1beta1.PolicyScopeMandatory
 		}
-		o.add(twin(&v1alpha1.VerificationPolicy{ObjectMeta: o.meta(l.Name, name), Spec: spec}, cluster), len(p.Rules) == 0)
+		o.add(twin(&v1beta1.VerificationPolicy{ObjectMeta: o.meta(l.Name, name), Spec: spec}, cluster), len(p.Rules) == 0)
 	}
 	if s := l.Store; s != nil {
-		named, cluster := &v1alpha1.Store{ObjectMeta: o.meta(l.Name, "store")}, &v1alpha1.ClusterStore{ObjectMeta: o.meta("", "store")}
+		named, cluster := &v1beta1.Store{ObjectMeta: o.meta(l.Name, "store")}, &v1beta1.ClusterStore{ObjectMeta: o.meta("", "store")}
 		named.Spec.Registries, cluster.Spec.Registries = []string{s.Host}, []string{s.Host}
 		if s.Broken {
-			named.Spec.ImagePullSecrets = []v1alpha1.SecretRef{{Name: "missing"}}
-			cluster.Spec.ImagePullSecrets = []v1alpha1.ClusterSecretRef{{Namespace: home, Name: "missing"}}
+			named.Spec.ImagePullSecrets = []v1beta1.SecretRef{{Name: "missing"}}
+			cluster.Spec.ImagePullSecrets = []v1beta1.ClusterSecretRef{{Namespace: home, Name: "missing"}}
 		}
 		if s.Evidence != "" {
-			named.Spec.Evidence = &v1alpha1.Evidence{Exclusive: true, Repositories: []v1alpha1.EvidenceRepository{{Repository: hostA + "/" + s.Evidence}}}
+			named.Spec.Evidence = &v1beta1.Evidence{Exclusive: true, Repositories: []v1beta1.EvidenceRepository{{Repository: hostA + "/" + s.Evidence}}}
 			cluster.Spec.Evidence = named.Spec.Evidence
 		}
 		o.add(twin(named, cluster), s.Host == "")
@@ -117,33 +117,33 @@ func (o *resources) level(l Level) {
 	}
 }
 
-func verifierSpec(v Verifier) v1alpha1.VerifierSpec {
-	ref := []v1alpha1.TrustStoreRef{{Name: "key"}}
+func verifierSpec(v Verifier) v1beta1.VerifierSpec {
+	ref := []v1beta1.TrustStoreRef{{Name: "key"}}
 	if v.Broken {
 		ref[0].Name = "missing"
 	}
-	spec := v1alpha1.VerifierSpec{Images: v.Images, Type: v1alpha1.VerifierType(v.Type)}
-	signers := v1alpha1.Signers{Keys: &v1alpha1.Keys{TrustStoreRefs: ref, TransparencyLog: v1alpha1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}
+	spec := v1beta1.VerifierSpec{Images: v.Images, Type: v1beta1.VerifierType(v.Type)}
+	signers := v1beta1.Signers{Keys: &v1beta1.Keys{TrustStoreRefs: ref, TransparencyLog: v1beta1.TransparencyLog{InsecureIgnoreTransparencyLog: true}}}
 	if v.Type == "Attestation" {
-		spec.Type, spec.Attestation = v1alpha1.VerifierTypeAttestation, &v1alpha1.AttestationVerifier{Signers: signers, PredicateType: "https://example.com"}
+		spec.Type, spec.Attestation = v1beta1.VerifierTypeAttestation, &v1beta1.AttestationVerifier{Signers: signers, PredicateType: "https://example.com"}
 		return spec
 	}
-	spec.Type, spec.Cosign = v1alpha1.VerifierTypeCosign, &v1alpha1.CosignVerifier{Signers: signers}
+	spec.Type, spec.Cosign = v1beta1.VerifierTypeCosign, &v1beta1.CosignVerifier{Signers: signers}
 	return spec
 }
 
-func policySpec(p Policy) v1alpha1.VerificationPolicySpec {
-	spec := v1alpha1.VerificationPolicySpec{DefaultAction: v1alpha1.DefaultAction(p.Default)}
+func policySpec(p Policy) v1beta1.VerificationPolicySpec {
+	spec := v1beta1.VerificationPolicySpec{DefaultAction: v1beta1.DefaultAction(p.Default)}
 	if p.Warns {
-		spec.EnforcementAction = v1alpha1.EnforcementActionWarn
+		spec.EnforcementAction = v1beta1.EnforcementActionWarn
 	}
 	for _, r := range p.Rules {
-		rule := v1alpha1.PolicyRule{Images: r.Images, Action: v1alpha1.RuleAction(r.Action)}
+		rule := v1beta1.PolicyRule{Images: r.Images, Action: v1beta1.RuleAction(r.Action)}
 		for _, q := range r.Require {
 			atLeast := int32(q.AtLeast)
-			made := v1alpha1.Requirement{AnyOf: q.AnyOf, AllOf: q.AllOf, AtLeast: &atLeast}
+			made := v1beta1.Requirement{AnyOf: q.AnyOf, AllOf: q.AllOf, AtLeast: &atLeast}
 			for _, t := range q.Types {
-				made.Types = append(made.Types, v1alpha1.VerifierType(t))
+				made.Types = append(made.Types, v1beta1.VerifierType(t))
 			}
 			switch {
 			case q.Exists != "":
@@ -156,21 +156,21 @@ func policySpec(p Policy) v1alpha1.VerificationPolicySpec {
 		spec.Rules = append(spec.Rules, rule)
 	}
 	if p.Broken {
-		spec.Rules = append(spec.Rules, v1alpha1.PolicyRule{Images: []string{"not a pattern"}, Action: v1alpha1.RuleActionAllow})
+		spec.Rules = append(spec.Rules, v1beta1.PolicyRule{Images: []string{"not a pattern"}, Action: v1beta1.RuleActionAllow})
 	}
 	return spec
 }
 
 func (o *resources) exception(namespace, name string, x Exception) {
-	terms := v1alpha1.ExceptionTerms{Until: x.Until.Format(time.RFC3339), Reason: "a test"}
+	terms := v1beta1.ExceptionTerms{Until: x.Until.Format(time.RFC3339), Reason: "a test"}
 	if namespace != "" {
-		o.add(&v1alpha1.Exception{ObjectMeta: o.meta(namespace, name), Spec: v1alpha1.ExceptionSpec{ExceptionTerms: terms, Images: x.Images}}, false)
+		o.add(&v1beta1.Exception{ObjectMeta: o.meta(namespace, name), Spec: v1beta1.ExceptionSpec{ExceptionTerms: terms, Images: x.Images}}, false)
 		return
 	}
-	made := &v1alpha1.ClusterException{ObjectMeta: o.meta("", name), Spec: v1alpha1.ClusterExceptionSpec{ExceptionTerms: terms, Images: x.Images, Namespaces: x.Namespaces, OverrideMandatory: x.OverrideMandatory}}
+	made := &v1beta1.ClusterException{ObjectMeta: o.meta("", name), Spec: v1beta1.ClusterExceptionSpec{ExceptionTerms: terms, Images: x.Images, Namespaces: x.Namespaces, OverrideMandatory: x.OverrideMandatory}}
 	if x.Delegates {
 		made.Spec.Images, made.Spec.Namespaces = nil, nil
-		made.Spec.Delegate = &v1alpha1.ExceptionDelegation{Images: x.Images, Namespaces: x.Namespaces, Tenants: x.Tenants}
+		made.Spec.Delegate = &v1beta1.ExceptionDelegation{Images: x.Images, Namespaces: x.Namespaces, Tenants: x.Tenants}
 	}
 	o.add(made, false)
 }

@@ -22,7 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/compile"
 	"github.com/landwaiter/landwaiter/pkg/resource"
 	"github.com/landwaiter/landwaiter/pkg/service"
@@ -118,25 +118,25 @@ func pemOf(certificate []byte) string {
 }
 
 // realSpec is a Verifier of the evidence that images really have.
-func realSpec(d dice) func(Verifier) v1alpha1.VerifierSpec {
-	return func(v Verifier) v1alpha1.VerifierSpec {
-		spec := v1alpha1.VerifierSpec{Images: v.Images, Type: v1alpha1.VerifierTypeCosign}
-		refs := func(name string) []v1alpha1.TrustStoreRef {
+func realSpec(d dice) func(Verifier) v1beta1.VerifierSpec {
+	return func(v Verifier) v1beta1.VerifierSpec {
+		spec := v1beta1.VerifierSpec{Images: v.Images, Type: v1beta1.VerifierTypeCosign}
+		refs := func(name string) []v1beta1.TrustStoreRef {
 			if v.Broken {
 				name = "missing"
 			}
-			return []v1alpha1.TrustStoreRef{{Name: name}}
+			return []v1beta1.TrustStoreRef{{Name: name}}
 		}
 		switch v.Name {
 		case "sbom":
-			spec.Type, spec.Attestation = v1alpha1.VerifierTypeAttestation, &v1alpha1.AttestationVerifier{PredicateType: "https://example.com"}
-			spec.Attestation.Keys = &v1alpha1.Keys{TrustStoreRefs: refs("key-sbom")}
+			spec.Type, spec.Attestation = v1beta1.VerifierTypeAttestation, &v1beta1.AttestationVerifier{PredicateType: "https://example.com"}
+			spec.Attestation.Keys = &v1beta1.Keys{TrustStoreRefs: refs("key-sbom")}
 		case "release":
-			spec.Type, spec.Notation = v1alpha1.VerifierTypeNotation, &v1alpha1.NotationVerifier{TrustStoreRefs: refs("certificates"), TrustedIdentities: []string{"*"},
-				Level: pick(d, "", v1alpha1.NotationLevelStrict, v1alpha1.NotationLevelPermissive), Revocation: pick(d, "", "", v1alpha1.RevocationModeIgnore, v1alpha1.RevocationModeCheck)}
+			spec.Type, spec.Notation = v1beta1.VerifierTypeNotation, &v1beta1.NotationVerifier{TrustStoreRefs: refs("certificates"), TrustedIdentities: []string{"*"},
+				Level: pick(d, "", v1beta1.NotationLevelStrict, v1beta1.NotationLevelPermissive), Revocation: pick(d, "", "", v1beta1.RevocationModeIgnore, v1beta1.RevocationModeCheck)}
 		default:
-			spec.Cosign = &v1alpha1.CosignVerifier{}
-			spec.Cosign.Keys = &v1alpha1.Keys{TrustStoreRefs: refs("key-cosign")}
+			spec.Cosign = &v1beta1.CosignVerifier{}
+			spec.Cosign.Keys = &v1beta1.Keys{TrustStoreRefs: refs("key-cosign")}
 		}
 		return spec
 	}
@@ -153,7 +153,7 @@ func write(seed uint64) (string, error) {
 		if err != nil {
 			return err
 		}
-		documents = append(documents, "apiVersion: "+map[bool]string{true: "v1", false: v1alpha1.GroupVersion.String()}[kind == "Namespace"]+"\nkind: "+kind+"\n"+string(text))
+		documents = append(documents, "apiVersion: "+map[bool]string{true: "v1", false: v1beta1.GroupVersion.String()}[kind == "Namespace"]+"\nkind: "+kind+"\n"+string(text))
 		return nil
 	}
 	for _, n := range o.Namespaces {
@@ -199,23 +199,23 @@ func readable(w World) World {
 }
 
 // trusted returns what Verifiers trust, in every namespace and the cluster.
-func trusted(o resource.Objects) (stores []v1alpha1.Object) {
+func trusted(o resource.Objects) (stores []v1beta1.Object) {
 	for name, content := range map[string]string{"key-cosign": "KEY-COSIGN", "key-sbom": "KEY-SBOM", "certificates": "CERTIFICATES"} {
-		kind := v1alpha1.TrustStoreTypePublicKeys
+		kind := v1beta1.TrustStoreTypePublicKeys
 		if name == "certificates" {
-			kind = v1alpha1.TrustStoreTypeCertificates
+			kind = v1beta1.TrustStoreTypeCertificates
 		}
-		shared := &v1alpha1.ClusterTrustStore{}
+		shared := &v1beta1.ClusterTrustStore{}
 		shared.Name, shared.Spec.Type, shared.Spec.Source.Inline = name, kind, content
 		stores = append(stores, shared)
 		for _, n := range o.Namespaces {
-			store := &v1alpha1.TrustStore{}
+			store := &v1beta1.TrustStore{}
 			store.Namespace, store.Name, store.Spec.Type, store.Spec.Source.Inline = n.Name, name, kind, content
 			stores = append(stores, store)
 		}
 	}
 	for _, object := range o.Resources {
-		if store, ok := object.(*v1alpha1.ClusterStore); ok {
+		if store, ok := object.(*v1beta1.ClusterStore); ok {
 			store.Spec.InsecurePlainHTTP = true
 		}
 	}
@@ -257,7 +257,8 @@ func (l *lab) judge(t *testing.T, resources string) map[string]string {
 // renames returns what became of the fields and values of worlds since they were frozen.
 func renames() map[string]string {
 	return map[string]string{
-		`(?m)^  home: `: "  homeNamespace: ", `(?m)^  people: `: "  access: ", `(?m)^    decides: `: "    policyLevel: ",
+		`landwaiter.dev/v1alpha1`: "landwaiter.dev/v1beta1",
+		`(?m)^  home: `:           "  homeNamespace: ", `(?m)^  people: `: "  access: ", `(?m)^    decides: `: "    policyLevel: ",
 		`(?m)^    only: true`: "    exclusive: true",
 		`(?m)^  scope: Floor`: "  scope: Mandatory", `(?m)^  floors: true`: "  overrideMandatory: true", `break-glass-floors`: "break-glass-override-mandatory",
 	}
@@ -283,7 +284,7 @@ func (l *lab) read(t *testing.T, resources string) (o resource.Objects) {
 			o.Namespaces = append(o.Namespaces, n)
 			continue
 		}
-		kind, ok := v1alpha1.KindNamed(head.Kind)
+		kind, ok := v1beta1.KindNamed(head.Kind)
 		require.True(t, ok, "unknown kind %s", head.Kind)
 		object := kind.New()
 		require.NoError(t, yaml.UnmarshalStrict([]byte(document), object), document)

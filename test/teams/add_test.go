@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -77,7 +77,7 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	}
 
 	// A file says all of it: repair-old is off the Tenant, and has no prefix any more.
-	text := `{"apiVersion":"landwaiter.dev/v1alpha1","kind":"Tenant","metadata":{"name":"repair"},"spec":{"homeNamespace":"repair","namespaces":["repair-web"],
+	text := `{"apiVersion":"landwaiter.dev/v1beta1","kind":"Tenant","metadata":{"name":"repair"},"spec":{"homeNamespace":"repair","namespaces":["repair-web"],
 		"access":{"developers":[{"kind":"Group","name":"repair-devs"}]}}}`
 	r := w.program.Run(t, text, "tenant", "add", "-f", "-", "-o", "json")
 	require.Equal(t, 0, r.Code, r.Stderr)
@@ -91,7 +91,7 @@ func TestAddingPutsRightWhatDiffersAndRemovesWhatTheTenantNoLongerStandsFor(t *t
 	require.NoError(t, w.Client.List(suite.Within(t), &bindings, client.InNamespace("repair-old")))
 	require.Empty(t, bindings.Items, "rights in it are gone")
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: "repair-old", Name: "tenant"}, &quota), "what only restricts stays")
-	require.NotContains(t, quota.Labels, v1alpha1.LabelOwner, "and is now the namespace's own")
+	require.NotContains(t, quota.Labels, v1beta1.LabelOwner, "and is now the namespace's own")
 }
 
 func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
@@ -104,16 +104,16 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	require.Equal(t, 1, refused.Code)
 	require.Equal(t, "landwaiter: Namespace payments exists and belongs to no Tenant; --adopt, or spec.adopt in a file, gives it to Tenant web (1 pod, labels kept)\n", refused.Stderr)
 	require.Empty(t, w.objectsOf(t, "web"))
-	require.Error(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "web"}, &v1alpha1.Tenant{}), "nothing was written")
+	require.Error(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "web"}, &v1beta1.Tenant{}), "nothing was written")
 
 	w.program.Must(t, append(args, "--adopt")...)
 	var namespace corev1.Namespace
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "payments"}, &namespace))
 	require.Equal(t, "finance", namespace.Labels["owner"])
-	require.Equal(t, "web", namespace.Labels[v1alpha1.LabelTenant])
+	require.Equal(t, "web", namespace.Labels[v1beta1.LabelTenant])
 	require.Equal(t, "restricted", namespace.Labels["pod-security.kubernetes.io/enforce"], "the stricter one stays")
-	require.Equal(t, "web", namespace.Annotations[v1alpha1.AnnotationAdopted])
-	require.NotContains(t, namespace.Annotations, v1alpha1.AnnotationCreated)
+	require.Equal(t, "web", namespace.Annotations[v1beta1.AnnotationAdopted])
+	require.NotContains(t, namespace.Annotations, v1beta1.AnnotationCreated)
 	again := w.add(t, "web", "--namespace", "payments")
 	require.Zero(t, again.Changed+again.Created)
 
@@ -122,7 +122,7 @@ func TestANamespaceThatExistsIsOnlyTakenOverWithConsent(t *testing.T) {
 	require.False(t, w.exists(t, "web"))
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "payments"}, &namespace))
 	require.Nil(t, namespace.DeletionTimestamp)
-	require.NotContains(t, namespace.Labels, v1alpha1.LabelTenant)
+	require.NotContains(t, namespace.Labels, v1beta1.LabelTenant)
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Namespace: "payments", Name: "p"}, &corev1.Pod{}))
 }
 

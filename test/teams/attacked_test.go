@@ -126,7 +126,7 @@ func standFor() (all []*unstructured.Unstructured) {
 	}
 	// Trust, where teams keep it.
 	for _, namespace := range []string{"iris-green", "iris-green-web", "iris-red", "iris-red-web"} {
-		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}", namespace),
+		all = append(all, suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Verifier, metadata: {namespace: %s, name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}", namespace),
 			suite.Object("{apiVersion: v1, kind: Secret, metadata: {namespace: %s, name: keys}, stringData: {cosign.pub: x}}", namespace),
 			suite.Object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: keys}, data: {cosign.pub: x}}", namespace))
 	}
@@ -280,8 +280,8 @@ func apiVersions() map[string]string {
 	const v1, rbac = "v1", "rbac.authorization.k8s.io/v1"
 	return map[string]string{
 		"Namespace": v1, "ConfigMap": v1, "ResourceQuota": v1, "ServiceAccount": v1, "Secret": v1, "Pod": v1, "RoleBinding": rbac,
-		"NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1alpha1",
-		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1alpha1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
+		"NetworkPolicy": "networking.k8s.io/v1", "GitRepository": "source.toolkit.fluxcd.io/v1", "OCIRepository": "source.toolkit.fluxcd.io/v1", "Kustomization": "kustomize.toolkit.fluxcd.io/v1", "Verifier": "landwaiter.dev/v1beta1",
+		"TenantAllowedRegistries": "constraints.gatekeeper.sh/v1beta1", "Tenant": "landwaiter.dev/v1beta1", "Provider": "externaldata.gatekeeper.sh/v1beta1", "Assign": "mutations.gatekeeper.sh/v1",
 	}
 }
 

@@ -138,7 +138,7 @@ func attacksOnFormAsOperator() []attack {
 	const past = "landwaiter.dev/owner: platform, landwaiter.dev/tenant: past"
 	const long = "iris-green-xxxxxxxxxxxx/../../../v1/mutat%65?x="
 	return []attack{
-		{"have Flux take people out of a Tenant", operator(), rule, "", "who owns fields of tenants iris-green", change("Tenant", "", "iris-green", of("landwaiter.dev/v1alpha1", `{"f:spec":{"f:people":{}}}`))},
+		{"have Flux take people out of a Tenant", operator(), rule, "", "who owns fields of tenants iris-green", change("Tenant", "", "iris-green", of("landwaiter.dev/v1beta1", `{"f:spec":{"f:people":{}}}`))},
 		{"have whoever wrote a Tenant lose its fields", operator(), rule, "", "who owns fields of tenants iris-green", change("Tenant", "", "iris-green", fmt.Sprintf(fields, "{}"))},
 		{"have Flux take pod security off", operator(), rule, "", "who owns fields of namespaces iris-green-web", change("Namespace", "", "iris-green-web",
 			of("v1", `{"f:metadata":{"f:labels":{"f:pod-security.kubernetes.io/enforce":{}}}}`))},

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -63,7 +63,7 @@ func TestRightsStayUntilFluxHasFinished(t *testing.T) {
 	require.Equal(t, 1, stuck.Code)
 	require.Contains(t, stuck.Stderr, "the finalizers of Kustomization synced/synced have not ended (is Flux running?)")
 	require.Contains(t, w.objectsOf(t, "synced"), "RoleBinding synced-web/synced-reconciler")
-	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "synced"}, &v1alpha1.Tenant{}))
+	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKey{Name: "synced"}, &v1beta1.Tenant{}))
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(kustomization), kustomization))
 	suspended, _, _ := unstructured.NestedBool(kustomization.Object, "spec", "suspend")
 	policy, _, _ := unstructured.NestedString(kustomization.Object, "spec", "deletionPolicy")

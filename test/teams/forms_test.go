@@ -13,27 +13,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // forms are Tenants that differ in what is rendered for them.
-func forms() map[string]*v1alpha1.Tenant {
-	source := func(url string) *v1alpha1.TenantSource {
-		return &v1alpha1.TenantSource{URL: url, SecretRef: &v1alpha1.SecretRef{Name: "login"}}
+func forms() map[string]*v1beta1.Tenant {
+	source := func(url string) *v1beta1.TenantSource {
+		return &v1beta1.TenantSource{URL: url, SecretRef: &v1beta1.SecretRef{Name: "login"}}
 	}
-	group := []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "people"}}
-	variables := map[string]v1alpha1.Variable{"REGION": "eu"}
-	made := map[string]*v1alpha1.Tenant{
-		"alone": {Spec: v1alpha1.TenantSpec{Access: v1alpha1.TenantAccess{Admins: group}, Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: variables, Source: source("oci://example.com/x")},
-			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityBaseline, Quota: corev1.ResourceList{"pods": resource.MustParse("5"), "limits.cpu": resource.MustParse("1500m")}}}},
-		"prefixed": {Spec: v1alpha1.TenantSpec{NamespacePrefix: "form-prefixed-", Namespaces: []string{"form-prefixed-a", "form-other"}, Access: v1alpha1.TenantAccess{Admins: group, Developers: group, Viewers: group},
-			Reconciler: &v1alpha1.TenantReconciler{CreateNamespaces: true, Path: "./apps", Source: source("ssh://git@example.com/x")}, Isolation: v1alpha1.TenantIsolation{Quota: corev1.ResourceList{"requests.memory": resource.MustParse("2048Mi")}}}},
-		"open": {Spec: v1alpha1.TenantSpec{Namespaces: []string{"form-open-a"}, Access: v1alpha1.TenantAccess{Viewers: group},
-			Isolation: v1alpha1.TenantIsolation{PodSecurity: v1alpha1.PodSecurityPrivileged, Network: v1alpha1.NetworkIsolationOpen}}},
-		"demo":   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemo}}, Spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Variables: variables, Source: source("https://example.com/x")}}},
-		"shared": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationForm: onboard.FormDemoShared}}, Spec: v1alpha1.TenantSpec{Reconciler: &v1alpha1.TenantReconciler{Path: onboard.DemoPath}}},
+	group := []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "people"}}
+	variables := map[string]v1beta1.Variable{"REGION": "eu"}
+	made := map[string]*v1beta1.Tenant{
+		"alone": {Spec: v1beta1.TenantSpec{Access: v1beta1.TenantAccess{Admins: group}, Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "flux", Variables: variables, Source: source("oci://example.com/x")},
+			Isolation: v1beta1.TenantIsolation{PodSecurity: v1beta1.PodSecurityBaseline, Quota: corev1.ResourceList{"pods": resource.MustParse("5"), "limits.cpu": resource.MustParse("1500m")}}}},
+		"prefixed": {Spec: v1beta1.TenantSpec{NamespacePrefix: "form-prefixed-", Namespaces: []string{"form-prefixed-a", "form-other"}, Access: v1beta1.TenantAccess{Admins: group, Developers: group, Viewers: group},
+			Reconciler: &v1beta1.TenantReconciler{CreateNamespaces: true, Path: "./apps", Source: source("ssh://git@example.com/x")}, Isolation: v1beta1.TenantIsolation{Quota: corev1.ResourceList{"requests.memory": resource.MustParse("2048Mi")}}}},
+		"open": {Spec: v1beta1.TenantSpec{Namespaces: []string{"form-open-a"}, Access: v1beta1.TenantAccess{Viewers: group},
+			Isolation: v1beta1.TenantIsolation{PodSecurity: v1beta1.PodSecurityPrivileged, Network: v1beta1.NetworkIsolationOpen}}},
+		"demo":   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationForm: onboard.FormDemo}}, Spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Variables: variables, Source: source("https://example.com/x")}}},
+		"shared": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1beta1.AnnotationForm: onboard.FormDemoShared}}, Spec: v1beta1.TenantSpec{Reconciler: &v1beta1.TenantReconciler{Path: onboard.DemoPath}}},
 	}
 	for name, tenant := range made {
 		tenant.Name, tenant.Spec.HomeNamespace = "form-"+name, "form-"+name
@@ -68,7 +68,7 @@ func TestTheFenceLetsEveryFormOfATenantPass(t *testing.T) {
 				for _, object := range objects {
 					applied := object.DeepCopy()
 					if object.GetKind() == "Namespace" {
-						applied.SetAnnotations(map[string]string{v1alpha1.AnnotationCreated: tenant.Name})
+						applied.SetAnnotations(map[string]string{v1beta1.AnnotationCreated: tenant.Name})
 					}
 					require.NoError(t, as.Apply(suite.Within(t), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("landwaiter-tenant")), "%s %s", object.GetKind(), object.GetName())
 				}

@@ -18,24 +18,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/pkg/onboard"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
 // blue is a Tenant with everything that a Tenant can stand for.
-func blue(t *testing.T) (*v1alpha1.Tenant, []*unstructured.Unstructured) {
+func blue(t *testing.T) (*v1beta1.Tenant, []*unstructured.Unstructured) {
 	t.Helper()
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-blue"}, Spec: v1alpha1.TenantSpec{
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-blue"}, Spec: v1beta1.TenantSpec{
 		HomeNamespace: "iris-blue", Namespaces: []string{"iris-blue-web"},
-		Access: v1alpha1.TenantAccess{
-			Admins:     []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "blue-admins"}},
-			Developers: []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectUser, Name: "bea"}, {Kind: v1alpha1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}},
-			Viewers:    []v1alpha1.TenantSubject{{Kind: v1alpha1.SubjectGroup, Name: "blue-viewers"}},
+		Access: v1beta1.TenantAccess{
+			Admins:     []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "blue-admins"}},
+			Developers: []v1beta1.TenantSubject{{Kind: v1beta1.SubjectUser, Name: "bea"}, {Kind: v1beta1.SubjectServiceAccount, Namespace: "ci", Name: "runner"}},
+			Viewers:    []v1beta1.TenantSubject{{Kind: v1beta1.SubjectGroup, Name: "blue-viewers"}},
 		},
-		Reconciler: &v1alpha1.TenantReconciler{ServiceAccount: "flux", Variables: map[string]v1alpha1.Variable{"REGION": "eu"},
-			Source: &v1alpha1.TenantSource{URL: "https://example.com/blue"}},
-		Isolation: v1alpha1.TenantIsolation{Quota: corev1.ResourceList{"pods": resource.MustParse("50"), "requests.memory": resource.MustParse("2048Mi")}, Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
+		Reconciler: &v1beta1.TenantReconciler{ServiceAccount: "flux", Variables: map[string]v1beta1.Variable{"REGION": "eu"},
+			Source: &v1beta1.TenantSource{URL: "https://example.com/blue"}},
+		Isolation: v1beta1.TenantIsolation{Quota: corev1.ResourceList{"pods": resource.MustParse("50"), "requests.memory": resource.MustParse("2048Mi")}, Registries: []string{"registry.example.com/blue/", "docker.io/library/"}},
 	}}
 	objects, err := onboard.Objects(tenant, onboard.Options{Constraints: true})
 	require.NoError(t, err)
@@ -57,14 +57,14 @@ func TestTheOperatorMakesWhatATenantStandsForAndTheTeamCannotChangeIt(t *testing
 	as := w.as(t, operator())
 	for _, object := range objects {
 		if object.GetKind() == "Namespace" {
-			object.SetAnnotations(map[string]string{v1alpha1.AnnotationCreated: tenant.Name})
+			object.SetAnnotations(map[string]string{v1beta1.AnnotationCreated: tenant.Name})
 		}
 		suite.Eventually(t, func(ctx context.Context) error { // the Tenant may not be known yet
 			return as.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("landwaiter-tenant"))
 		})
 	}
 	// And for what pins tags, whatever has to be shortened.
-	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1alpha1.TenantSpec{HomeNamespace: "iris-green"}}
+	owner := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "iris-green"}, Spec: v1beta1.TenantSpec{HomeNamespace: "iris-green"}}
 	m := onboard.Mutation{CABundle: []byte("x"), Labels: map[string]string{"app.kubernetes.io/managed-by": "landwaiter-operator"}}
 	pinning := slices.Concat(m.Everywhere([]string{"kube-system"}), m.Only([]string{"payments"}), m.Tenant(owner, []string{"iris-green", "iris-green-web"}))
 	for _, namespace := range []string{"iris-green-web", "iris-green-" + strings.Repeat("x", 30), "iris-green-" + strings.Repeat("x", 40) + "--" + strings.Repeat("x", 10)} {
@@ -124,7 +124,7 @@ func TestEveryKindThatThePlatformOwnsIsGuarded(t *testing.T) {
 	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(w.find("ValidatingAdmissionPolicy", "landwaiter-platform-objects").Object, &policy))
 	_, objects := blue(t)
 	for _, object := range objects {
-		if object.GetLabels()[v1alpha1.LabelOwner] != v1alpha1.OwnerPlatform || object.GetNamespace() == "" {
+		if object.GetLabels()[v1beta1.LabelOwner] != v1beta1.OwnerPlatform || object.GetNamespace() == "" {
 			continue
 		}
 		mapping, err := w.Client.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind())

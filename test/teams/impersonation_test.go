@@ -103,7 +103,7 @@ func TestAccountsCannotGiveThemselvesMore(t *testing.T) {
 		"the account takes the token of another":   {green(), "cannot create resource", exec},
 		"the account changes a quota of nobody":    {green(), "cannot create resource", create("{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: iris-green-web, name: x}, spec: {}}")},
 		"a team admin binds cluster-admin":         {greenAdmin(), "attempting to grant", create(roleBinding, "iris-green-web", "cluster-admin", eve)},
-		"a team admin makes a Tenant":              {greenAdmin(), "cannot create resource", create("{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: x}, spec: {homeNamespace: x}}")},
+		"a team admin makes a Tenant":              {greenAdmin(), "cannot create resource", create("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: x}, spec: {homeNamespace: x}}")},
 		"the operator binds cluster-admin":         {operator(), "attempting to grant", create(roleBinding, "iris-green-web", "cluster-admin", eve)},
 		"the operator reads a Secret": {operator(), "cannot get resource", func(ctx context.Context, c client.Client) error {
 			return c.Get(ctx, client.ObjectKey{Namespace: "iris-green", Name: "keys"}, &corev1.Secret{})

@@ -29,7 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	engine "github.com/landwaiter/landwaiter/pkg/operator"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -187,7 +187,7 @@ func (w *installation) gone(t *testing.T, names ...string) {
 	for _, name := range names {
 		suite.Eventually(t, func(ctx context.Context) error {
 			var ending corev1.NamespaceList
-			if err := w.Client.List(ctx, &ending, client.MatchingLabels{v1alpha1.LabelTenant: name}); err != nil || len(ending.Items) > 0 {
+			if err := w.Client.List(ctx, &ending, client.MatchingLabels{v1beta1.LabelTenant: name}); err != nil || len(ending.Items) > 0 {
 				return fmt.Errorf("%d namespaces of Tenant %s are there: %w", len(ending.Items), name, err)
 			}
 			return nil
@@ -198,7 +198,7 @@ func (w *installation) gone(t *testing.T, names ...string) {
 
 // endTeam deletes a team. It returns an error until that is done.
 func (w *installation) endTeam(ctx context.Context, name string) error {
-	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	tenant := &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := w.Client.Delete(ctx, tenant); err == nil {
 		// The operator that has set its finalizer may have ended with the test.
 		err = w.Client.Patch(ctx, tenant, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
@@ -206,7 +206,7 @@ func (w *installation) endTeam(ctx context.Context, name string) error {
 	} else if !apierrors.IsNotFound(err) {
 		return err
 	}
-	tenant.Spec.NamespaceReclaimPolicy = v1alpha1.NamespaceReclaimPolicyDeleteCreated
+	tenant.Spec.NamespaceReclaimPolicy = v1beta1.NamespaceReclaimPolicyDeleteCreated
 	deletion, err := engine.New(w.Client, engine.Options{ClusterBindings: true}).Delete(ctx, tenant)
 	if err == nil && len(deletion.Pending)+len(deletion.Problems) > 0 {
 		err = fmt.Errorf("left are %v, %v", deletion.Pending, deletion.Problems)
@@ -243,7 +243,7 @@ func (w *installation) objectsOf(t *testing.T, tenant string) map[string]*unstru
 	} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind)
-		require.NoError(t, w.Client.List(suite.Within(t), list, client.MatchingLabels{v1alpha1.LabelTenant: tenant}))
+		require.NoError(t, w.Client.List(suite.Within(t), list, client.MatchingLabels{v1beta1.LabelTenant: tenant}))
 		for i := range list.Items {
 			object := &list.Items[i]
 			found[strings.TrimPrefix(kind.Kind+" "+object.GetNamespace()+"/", "/")+object.GetName()] = object
@@ -281,11 +281,11 @@ func (w *installation) provisioned(t *testing.T, tenant string, status metav1.Co
 	t.Helper()
 	var condition *metav1.Condition
 	suite.Eventually(t, func(ctx context.Context) error {
-		live := &v1alpha1.Tenant{}
+		live := &v1beta1.Tenant{}
 		if err := w.Client.Get(ctx, client.ObjectKey{Name: tenant}, live); err != nil {
 			return err
 		}
-		condition = meta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionProvisioned)
+		condition = meta.FindStatusCondition(live.Status.Conditions, v1beta1.ConditionProvisioned)
 		if condition == nil || condition.Status != status || condition.Reason != reason || condition.ObservedGeneration != live.Generation {
 			return fmt.Errorf("Provisioned is %+v", condition)
 		}
@@ -316,7 +316,7 @@ func (w *installation) patch(t *testing.T, object client.Object, text string) {
 // patchTenant merges a patch into a Tenant.
 func (w *installation) patchTenant(t *testing.T, name, text string) {
 	t.Helper()
-	w.patch(t, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}, text)
+	w.patch(t, &v1beta1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}}, text)
 }
 
 // chart is the folder of the chart.

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
@@ -73,7 +73,7 @@ func TestTheOperatorWorksForTenantsThatLandwaiterLists(t *testing.T) {
 	account, err := w.NewClient(w.As("system:serviceaccount:" + suite.System + ":landwaiter-operator"))
 	require.NoError(t, err)
 	ghost := func(tenant string) *corev1.Namespace {
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ghost", Labels: map[string]string{v1alpha1.LabelTenant: tenant, "pod-security.kubernetes.io/enforce": "restricted"}}}
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ghost", Labels: map[string]string{v1beta1.LabelTenant: tenant, "pod-security.kubernetes.io/enforce": "restricted"}}}
 	}
 	require.ErrorContains(t, account.Create(suite.Within(t), ghost("no-such-team"), client.DryRunAll), "does not list Tenant no-such-team")
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -105,7 +105,7 @@ func TestTagsArePinnedWithTheStoresOfTheTeamUpToALimit(t *testing.T) {
 
 	// A team that leaves tags alone has none, nor has the namespace that the first has left.
 	for _, namespace := range []string{"pin-a", "pin-b"} {
-		w.patch(t, &v1alpha1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tags"}}, `{"spec":{"tags":"Leave"}}`)
+		w.patch(t, &v1beta1.VerificationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tags"}}, `{"spec":{"tags":"Leave"}}`)
 	}
 	suite.Eventually(t, func(context.Context) error {
 		for _, name := range []string{"landwaiter-tenant-pin-b-pods-containers", "landwaiter-pods-containers"} {

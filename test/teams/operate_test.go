@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/cluster"
 	"github.com/landwaiter/landwaiter/test/kit/stack"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
@@ -73,10 +73,10 @@ func (w *installation) operatorArgs(t *testing.T) []string {
 }
 
 // tenant makes a Tenant, as a cluster admin does who leaves the rest to the operator.
-func (w *installation) tenant(t *testing.T, text string) *v1alpha1.Tenant {
+func (w *installation) tenant(t *testing.T, text string) *v1beta1.Tenant {
 	t.Helper()
-	suite.Apply(t, w.Cluster, "apiVersion: landwaiter.dev/v1alpha1\nkind: Tenant\n"+text)
-	made := &v1alpha1.Tenant{}
+	suite.Apply(t, w.Cluster, "apiVersion: landwaiter.dev/v1beta1\nkind: Tenant\n"+text)
+	made := &v1beta1.Tenant{}
 	require.NoError(t, yaml.Unmarshal([]byte(text), made))
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(made), made))
 	return made
@@ -107,7 +107,7 @@ func TestRightsFollowATenantAndItsNamespaces(t *testing.T) {
 
 	// A namespace with the prefix that comes with the team's label, as the team's own
 	// repository makes it.
-	w.makeNamespace(t, "follow-c", map[string]string{v1alpha1.LabelTenant: "follow"})
+	w.makeNamespace(t, "follow-c", map[string]string{v1beta1.LabelTenant: "follow"})
 	w.follows(t, "follow", equipped("follow-c"))
 
 	// One without is an admin's to give.
@@ -165,7 +165,7 @@ func TestTheOperatorDeletesAsTheTenantSays(t *testing.T) {
 			require.NoError(t, w.Client.Update(suite.Within(t), kustomization))
 
 			suite.Eventually(t, func(ctx context.Context) error {
-				if err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1alpha1.Tenant{}); err == nil {
+				if err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1beta1.Tenant{}); err == nil {
 					return errors.New("the Tenant is still there")
 				}
 				if w.exists(t, c.name+"-web") != c.stays {

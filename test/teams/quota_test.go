@@ -17,7 +17,7 @@ import (
 )
 
 func storeIn(namespace string, n int) *unstructured.Unstructured {
-	return suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Store, metadata: {namespace: %s, name: s%d}, spec: {registries: [registry.example.com]}}", namespace, n)
+	return suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Store, metadata: {namespace: %s, name: s%d}, spec: {registries: [registry.example.com]}}", namespace, n)
 }
 
 // counted waits until the quota of a namespace says how many Stores there are. Kubernetes counts

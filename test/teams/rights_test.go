@@ -58,11 +58,11 @@ func targets() (namespaced, clusterWide []target) {
 	roleRef := "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "
 	container := "{name: x, image: x, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}"
 	namespaced = []target{
-		{"rules", in(ours, "v1alpha1", "verifiers"), "Verifier", mine, signed},
-		{"rules", in(ours, "v1alpha1", "truststores"), "TrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
-		{"wishes", in(ours, "v1alpha1", "stores"), "Store", mine, "spec: {registries: [example.com]}"},
-		{"wishes", in(ours, "v1alpha1", "verificationpolicies"), "VerificationPolicy", mine, deny},
-		{"rules", in(ours, "v1alpha1", "exceptions"), "Exception", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a]}"},
+		{"rules", in(ours, "v1beta1", "verifiers"), "Verifier", mine, signed},
+		{"rules", in(ours, "v1beta1", "truststores"), "TrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
+		{"wishes", in(ours, "v1beta1", "stores"), "Store", mine, "spec: {registries: [example.com]}"},
+		{"wishes", in(ours, "v1beta1", "verificationpolicies"), "VerificationPolicy", mine, deny},
+		{"rules", in(ours, "v1beta1", "exceptions"), "Exception", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a]}"},
 		{"secrets", in("", "v1", "secrets"), "Secret", mine, "stringData: {a: b}"},
 		{"team", in("", "v1", "configmaps"), "ConfigMap", mine, "data: {a: b}"},
 		{"team", in("", "v1", "serviceaccounts"), "ServiceAccount", mine, ""},
@@ -75,13 +75,13 @@ func targets() (namespaced, clusterWide []target) {
 		{"guarded-binding", in(rbacv1.GroupName, "v1", "rolebindings"), "RoleBinding", "TENANT-admins", roleRef + "admin}"},
 	}
 	clusterWide = []target{
-		{"cluster", in(ours, "v1alpha1", "clusterverifiers"), "ClusterVerifier", mine, signed},
-		{"cluster", in(ours, "v1alpha1", "clustertruststores"), "ClusterTrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
-		{"cluster", in(ours, "v1alpha1", "clusterstores"), "ClusterStore", mine, "spec: {registries: [example.com]}"},
-		{"cluster", in(ours, "v1alpha1", "clusterquotas"), "ClusterQuota", mine, "spec: {namespaces: [x], maxInFlight: 64}"},
-		{"cluster", in(ours, "v1alpha1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
-		{"cluster-policy", in(ours, "v1alpha1", "clusterverificationpolicies"), "ClusterVerificationPolicy", mine, deny},
-		{"tenants", in(ours, "v1alpha1", "tenants"), "Tenant", "iris-green", "spec: {homeNamespace: fresh}"},
+		{"cluster", in(ours, "v1beta1", "clusterverifiers"), "ClusterVerifier", mine, signed},
+		{"cluster", in(ours, "v1beta1", "clustertruststores"), "ClusterTrustStore", mine, "spec: {type: PublicKeys, source: {inline: x}}"},
+		{"cluster", in(ours, "v1beta1", "clusterstores"), "ClusterStore", mine, "spec: {registries: [example.com]}"},
+		{"cluster", in(ours, "v1beta1", "clusterquotas"), "ClusterQuota", mine, "spec: {namespaces: [x], maxInFlight: 64}"},
+		{"cluster", in(ours, "v1beta1", "clusterexceptions"), "ClusterException", mine, "spec: {until: '2030-01-01T00:00:00Z', reason: r, images: [example.com/a], namespaces: [x]}"},
+		{"cluster-policy", in(ours, "v1beta1", "clusterverificationpolicies"), "ClusterVerificationPolicy", mine, deny},
+		{"tenants", in(ours, "v1beta1", "tenants"), "Tenant", "iris-green", "spec: {homeNamespace: fresh}"},
 		{"fence", in("admissionregistration.k8s.io", "v1", "validatingadmissionpolicies"), "ValidatingAdmissionPolicy", "landwaiter-operator-fence",
 			"spec: {matchConstraints: {resourceRules: [{apiGroups: [x], apiVersions: [v1], operations: [CREATE], resources: [x]}]}, validations: [{expression: 'true'}]}"},
 		{"system", in(rbacv1.GroupName, "v1", "clusterrolebindings"), "ClusterRoleBinding", "platform", roleRef + "view}"},

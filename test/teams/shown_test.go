@@ -21,19 +21,19 @@ import (
 
 // shownRules are a mandatory policy, and an exception for two teams.
 const shownRules = `
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: shown}
 spec:
   scope: Mandatory
   rules: [{images: ["registry.example.com/**"], action: Allow}]
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterVerificationPolicy
 metadata: {name: shown-fallback}
 spec: {defaultAction: Allow}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterStore
 metadata: {name: shown}
 spec:
@@ -101,7 +101,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	require.Equal(t, 1, denied.Code, denied.Stdout+denied.Stderr)
 	require.NotContains(t, allowed.Stdout+allowed.Stderr+denied.Stdout+denied.Stderr, "unseen")
 
-	policy := "apiVersion: landwaiter.dev/v1alpha1\nkind: VerificationPolicy\nmetadata: {name: own}\nspec: {rules: [{images: ['**'], action: Deny}]}\n"
+	policy := "apiVersion: landwaiter.dev/v1beta1\nkind: VerificationPolicy\nmetadata: {name: own}\nspec: {rules: [{images: ['**'], action: Deny}]}\n"
 	preview := ada.Run(t, policy, "preview", "-f", "-", "-n", "shown-web")
 	require.Equal(t, 0, preview.Code, preview.Stdout+preview.Stderr)
 	require.NotContains(t, preview.Stdout+preview.Stderr, "unseen")
@@ -115,7 +115,7 @@ func TestATeamAdminExplainsByTheRulesThatLandwaiterShows(t *testing.T) {
 	admin, err := w.NewClient(w.As("ada", "shown-admins"))
 	require.NoError(t, err)
 	for _, text := range []string{"apiVersion: v1\nkind: Secret\nmetadata: {namespace: shown-web, name: pull}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '{\"auths\":{}}'}",
-		"apiVersion: landwaiter.dev/v1alpha1\nkind: Store\nmetadata: {namespace: shown-web, name: login}\nspec: {registries: [registry.example.com], imagePullSecrets: [{name: pull}]}"} {
+		"apiVersion: landwaiter.dev/v1beta1\nkind: Store\nmetadata: {namespace: shown-web, name: login}\nspec: {registries: [registry.example.com], imagePullSecrets: [{name: pull}]}"} {
 		object := suite.Object("%s", text)
 		require.NoError(t, admin.Create(suite.Within(t), object))
 		t.Cleanup(func() { require.NoError(t, w.Client.Delete(context.Background(), object)) })

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 	"github.com/landwaiter/landwaiter/test/kit/suite"
 )
 
@@ -23,7 +23,7 @@ func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
 	w := installed(t)
 	w.gone(t, "preplaced")
 	w.add(t, "preplaced", "--network", "Open")
-	there := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "preplaced", Name: "default-deny", Labels: map[string]string{v1alpha1.LabelTenant: "preplaced"}}, Spec: networkingv1.NetworkPolicySpec{
+	there := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "preplaced", Name: "default-deny", Labels: map[string]string{v1beta1.LabelTenant: "preplaced"}}, Spec: networkingv1.NetworkPolicySpec{
 		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
 		Ingress:     []networkingv1.NetworkPolicyIngressRule{{}}, Egress: []networkingv1.NetworkPolicyEgressRule{{}},
 	}}
@@ -32,12 +32,12 @@ func TestADefaultDenyThatAllowsEverythingIsNotThePlatforms(t *testing.T) {
 	require.Equal(t, 1, refused.Code)
 	require.Contains(t, refused.Stderr, "NetworkPolicy preplaced/default-deny exists and is somebody else's")
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(there), there))
-	require.NotContains(t, there.Labels, v1alpha1.LabelOwner)
+	require.NotContains(t, there.Labels, v1beta1.LabelOwner)
 
 	w.program.Must(t, "tenant", "add", "preplaced", "--adopt")
 	taken := &networkingv1.NetworkPolicy{}
 	require.NoError(t, w.Client.Get(suite.Within(t), client.ObjectKeyFromObject(there), taken))
-	require.Equal(t, v1alpha1.OwnerPlatform, taken.Labels[v1alpha1.LabelOwner])
+	require.Equal(t, v1beta1.OwnerPlatform, taken.Labels[v1beta1.LabelOwner])
 	require.Empty(t, taken.Spec.Ingress, "it denies")
 	require.Empty(t, taken.Spec.Egress)
 	again := w.add(t, "preplaced")
@@ -72,7 +72,7 @@ func TestTheRightToMakeNamespacesOutlivesNoTenant(t *testing.T) {
 	require.NoError(t, w.Client.Delete(suite.Within(t), binding))
 	w.patch(t, made, `{"spec":{"adopt":true}}`) // a change is looked at without a pause
 	suite.Eventually(t, func(ctx context.Context) error {
-		err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1alpha1.Tenant{})
+		err := w.Client.Get(ctx, client.ObjectKeyFromObject(made), &v1beta1.Tenant{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

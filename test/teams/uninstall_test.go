@@ -40,7 +40,7 @@ func canMake(c *cluster.Cluster, name string) func(context.Context) error {
 // isGuarded waits until a Tenant's names are guarded, which needs the Tenant.
 func isGuarded(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	require.NoError(t, c.Apply(suite.Within(t), suite.Object("{apiVersion: landwaiter.dev/v1alpha1, kind: Tenant, metadata: {name: iris}, spec: {homeNamespace: iris, namespacePrefix: iris-}}"),
+	require.NoError(t, c.Apply(suite.Within(t), suite.Object("{apiVersion: landwaiter.dev/v1beta1, kind: Tenant, metadata: {name: iris}, spec: {homeNamespace: iris, namespacePrefix: iris-}}"),
 		suite.Object("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: maker}, rules: [{apiGroups: [''], resources: [namespaces], verbs: [create]}]}"),
 		binding("", "maker", "maker", user("maker"))))
 	maker, err := c.NewClient(c.As("maker"))

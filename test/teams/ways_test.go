@@ -75,7 +75,7 @@ func TestThreeWaysMakeTheSameObjects(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		return file
 	}
-	w.program.Must(t, "tenant", "add", "-f", written(map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "Tenant", "metadata": map[string]any{"name": "ways-1"}, "spec": of("ways-1")}))
+	w.program.Must(t, "tenant", "add", "-f", written(map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "Tenant", "metadata": map[string]any{"name": "ways-1"}, "spec": of("ways-1")}))
 	byCommand := plain(t, "ways-1", w.objectsOf(t, "ways-1"))
 	require.Greater(t, len(byCommand), 20)
 	require.Contains(t, byCommand, "Kustomization NAME/NAME")
@@ -99,7 +99,7 @@ func TestThreeWaysMakeTheSameObjects(t *testing.T) {
 
 // trust is a TrustStore whose key is in a Secret.
 func trust(namespace string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "TrustStore", "metadata": map[string]any{"namespace": namespace, "name": "keys"},
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "TrustStore", "metadata": map[string]any{"namespace": namespace, "name": "keys"},
 		"spec": map[string]any{"type": "PublicKeys", "source": map[string]any{"secretKeyRef": map[string]any{"name": "cosign", "key": "cosign.pub"}}}}}
 }
 

@@ -33,7 +33,7 @@ metadata:
 spec:
   failurePolicy: Fail
   {{- if index . 2 }}
-  paramKind: {apiVersion: landwaiter.dev/v1alpha1, kind: Tenant}
+  paramKind: {apiVersion: landwaiter.dev/v1beta1, kind: Tenant}
   {{- end }}
 {{- end -}}
 

@@ -8,7 +8,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/landwaiter/landwaiter/api/v1alpha1"
+	"github.com/landwaiter/landwaiter/api/v1beta1"
 )
 
 // Cell is one cell of the table of the chart's ClusterRoles: whether whoever is bound to a
@@ -135,11 +135,11 @@ func expanded(kinds string) []string {
 			all = append(all, kind)
 			continue
 		}
-		for _, k := range v1alpha1.Kinds() {
-			if k.Namespaced != (of == "RULES") || k.Name == v1alpha1.KindTenant {
+		for _, k := range v1beta1.Kinds() {
+			if k.Namespaced != (of == "RULES") || k.Name == v1beta1.KindTenant {
 				continue
 			}
-			name := k.Plural + "." + v1alpha1.Group
+			name := k.Plural + "." + v1beta1.Group
 			if hasSub {
 				name += "/" + sub
 			}

@@ -156,7 +156,7 @@ func (s *Stack) redisSecret() (*unstructured.Unstructured, error) {
 
 // clusterStore allows the test's registry, which has a private address and no TLS.
 func (s *Stack) clusterStore() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1alpha1", "kind": "ClusterStore",
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "landwaiter.dev/v1beta1", "kind": "ClusterStore",
 		"metadata": map[string]any{"name": "test-registry"},
 		"spec":     map[string]any{"registries": []any{s.Registry.Host()}, "insecurePlainHTTP": true}}}
 }

@@ -32,7 +32,7 @@ func Namespace(name string) *unstructured.Unstructured {
 
 // Resource makes a resource of Landwaiter; spec is YAML in one line.
 func Resource(kind, namespace, name, spec string) *unstructured.Unstructured {
-	o := Object("{apiVersion: landwaiter.dev/v1alpha1, kind: %s, metadata: {name: %s}, spec: %s}", kind, name, spec)
+	o := Object("{apiVersion: landwaiter.dev/v1beta1, kind: %s, metadata: {name: %s}, spec: %s}", kind, name, spec)
 	o.SetNamespace(namespace)
 	return o
 }

@@ -25,7 +25,7 @@ func ladderResources(key *fixture.CosignKey) string {
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: ladder-verified}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: ClusterTrustStore
 metadata: {name: keys}
 spec:
@@ -34,9 +34,9 @@ spec:
     inline: |
 ` + indented(string(key.PEM), "      ") + `
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerifier, metadata: {name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerifier, metadata: {name: release}, spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}}
 ---
-{apiVersion: landwaiter.dev/v1alpha1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
+{apiVersion: landwaiter.dev/v1beta1, kind: ClusterVerificationPolicy, metadata: {name: signed}, spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}}
 `
 }
 

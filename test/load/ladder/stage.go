@@ -90,7 +90,7 @@ func (s *stage) configure(n int) (string, error) {
 		return "", fmt.Errorf("make a folder: %w", err)
 	}
 	key := strings.ReplaceAll(strings.TrimSpace(string(s.key.PEM)), "\n", "\n      ")
-	files := map[string]string{"cluster.yaml": fmt.Sprintf(`apiVersion: landwaiter.dev/v1alpha1
+	files := map[string]string{"cluster.yaml": fmt.Sprintf(`apiVersion: landwaiter.dev/v1beta1
 kind: ClusterStore
 metadata: {name: load}
 spec: {registries: [%q], insecurePlainHTTP: true}
@@ -100,7 +100,7 @@ spec: {registries: [%q], insecurePlainHTTP: true}
 kind: Namespace
 metadata: {name: %[1]s, uid: uid-%[1]s}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: TrustStore
 metadata: {name: keys, namespace: %[1]s}
 spec:
@@ -109,12 +109,12 @@ spec:
     inline: |
       %[2]s
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: Verifier
 metadata: {name: release, namespace: %[1]s}
 spec: {type: Cosign, cosign: {keys: {trustStoreRefs: [{name: keys}], insecureIgnoreTransparencyLog: true}}}
 ---
-apiVersion: landwaiter.dev/v1alpha1
+apiVersion: landwaiter.dev/v1beta1
 kind: VerificationPolicy
 metadata: {name: strict, namespace: %[1]s}
 spec: {rules: [{images: ["**"], require: [{anyOf: [release]}]}]}

@@ -1,0 +1,208 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// EveryNamespace in the list of a ClusterException stands for all namespaces.
+const EveryNamespace = "*"
+
+// Annotations of a Namespace that let every image in for a time, if serve has
+// --break-glass. A guardrail lets only the platform set them.
+const (
+	// AnnotationBreakGlassFrom is when it begins, in RFC 3339.
+	AnnotationBreakGlassFrom = "landwaiter.dev/break-glass-from"
+	// AnnotationBreakGlassUntil is when it ends, in RFC 3339.
+	AnnotationBreakGlassUntil = "landwaiter.dev/break-glass-until"
+	// AnnotationBreakGlassReason says why.
+	AnnotationBreakGlassReason = "landwaiter.dev/break-glass-reason"
+	// AnnotationBreakGlassOverrideMandatory is "true" if mandatory policies are not asked either.
+	AnnotationBreakGlassOverrideMandatory = "landwaiter.dev/break-glass-override-mandatory"
+)
+
+// ExceptionTerms are what every exception says of itself.
+type ExceptionTerms struct {
+	// Until is when it ends, in RFC 3339, such as 2026-12-31T18:00:00Z. It may be at most
+	// --max-exception after the object was created, and --max-delegation with delegate; what
+	// ends later is not in force.
+	// It is a text, because an API server accepts times that Go does not read, and one object
+	// that cannot be read would hold up the watch of all.
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`
+	Until string `json:"until"`
+
+	// Reason says why, for those who read reports and logs.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.reason must be one line of printable characters"
+	Reason string `json:"reason"`
+
+	// Ticket is where the work is tracked that makes the exception unnecessary.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",message="spec.ticket must be one line of printable characters"
+	Ticket string `json:"ticket,omitempty"`
+}
+
+// ExceptionSpec lets images in for a time although policies deny them. Every image of a
+// pod needs its own.
+type ExceptionSpec struct {
+	ExceptionTerms `json:",inline"`
+
+	// Images that are let in: patterns as in a Verifier, or host/repository@sha256:… for
+	// one digest. A ClusterException has to delegate them to the namespace.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	Images []string `json:"images"`
+}
+
+// ClusterExceptionSpec lets images in for a time in the namespaces that it names, or
+// delegates that.
+// +kubebuilder:validation:ExactlyOneOf=images;delegate
+// +kubebuilder:validation:XValidation:rule="has(self.images) == has(self.namespaces)",message="images need spec.namespaces (\"*\" for every namespace), and a delegation names its namespaces in spec.delegate"
+// +kubebuilder:validation:XValidation:rule="!has(self.overrideMandatory) || !self.overrideMandatory || has(self.images)",message="overrideMandatory: true is for images: nobody can delegate what mandatory policies deny"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespaces) || !('*' in self.namespaces) || size(self.namespaces) == 1",message="\"*\" is every namespace, so it must be the only entry of spec.namespaces"
+type ClusterExceptionSpec struct {
+	ExceptionTerms `json:",inline"`
+
+	// Images that are let in: patterns as in a Verifier, or host/repository@sha256:… for
+	// one digest.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	Images []string `json:"images,omitempty"`
+
+	// Namespaces that it is for. "*" alone is every namespace.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^(\*|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$`
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// OverrideMandatory lets the images in even if a mandatory policy denies them.
+	// +optional
+	OverrideMandatory bool `json:"overrideMandatory,omitempty"`
+
+	// Delegate lets namespaces write Exceptions of their own. It lets no image in itself.
+	// +optional
+	Delegate *ExceptionDelegation `json:"delegate,omitempty"`
+}
+
+// ExceptionDelegation says who may write Exceptions, and for what.
+// +kubebuilder:validation:XValidation:rule="has(self.namespaces) || has(self.tenants)",message="set namespaces, tenants or both: otherwise the delegation is for nobody"
+type ExceptionDelegation struct {
+	// Images that Exceptions may let in: an Exception is only for images that both match.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	Images []string `json:"images"`
+
+	// Namespaces whose Exceptions count, and in which they count.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespaces []string `json:"namespaces,omitempty"`
+
+	// Tenants whose namespaces are meant, home among them.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=40
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Tenants []string `json:"tenants,omitempty"`
+
+	// MaxDuration is how long after its creation an Exception may end, such as 168h. The
+	// default is --max-exception, which it cannot exceed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(s|m|h))+$`
+	MaxDuration string `json:"maxDuration,omitempty"`
+}
+
+// ExceptionStatus is the observed state of an Exception or ClusterException.
+type ExceptionStatus struct {
+	Status `json:",inline"`
+}
+
+// Exception lets images into its namespace for a time although policies deny them, within
+// what a ClusterException delegates to the namespace, and never past a mandatory policy.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=landwaiter,shortName=lwex
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.spec.until`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Exception struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ExceptionSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status ExceptionStatus `json:"status,omitempty"`
+}
+
+// CommonStatus implements [Object].
+func (e *Exception) CommonStatus() *Status { return &e.Status.Status }
+
+// Qualified returns the spec in its cluster form.
+func (e *Exception) Qualified() ClusterExceptionSpec {
+	return ClusterExceptionSpec{ExceptionTerms: e.Spec.ExceptionTerms, Images: e.Spec.Images}
+}
+
+// ExceptionList is a list of Exceptions.
+// +kubebuilder:object:root=true
+type ExceptionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Exception `json:"items"`
+}
+
+// ClusterException lets images in for a time although policies deny them, or delegates
+// that to namespaces.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcex
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.spec.until`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterException struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterExceptionSpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status ExceptionStatus `json:"status,omitempty"`
+}
+
+// CommonStatus implements [Object].
+func (e *ClusterException) CommonStatus() *Status { return &e.Status.Status }
+
+// Qualified returns the spec.
+func (e *ClusterException) Qualified() ClusterExceptionSpec { return e.Spec }
+
+// ClusterExceptionList is a list of ClusterExceptions.
+// +kubebuilder:object:root=true
+type ClusterExceptionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterException `json:"items"`
+}

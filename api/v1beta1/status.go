@@ -1,0 +1,82 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Types of conditions.
+const (
+	// ConditionReady is True if the resource is valid and everything that it
+	// references exists and is Ready. While it is False, images that depend on the
+	// resource are denied.
+	ConditionReady = "Ready"
+	// ConditionEffective is True if the resource takes part in decisions. Otherwise its
+	// reason says why not. It does not describe health: tools that wait for a resource
+	// should wait for Ready.
+	ConditionEffective = "Effective"
+	// ConditionExpiresSoon is True if something in the resource ends within its notice,
+	// which is 30 days for certificates, or has ended. It says nothing about Ready: what
+	// has ended is judged for each signature. Only resources with trust material have it.
+	ConditionExpiresSoon = "ExpiresSoon"
+)
+
+// AnnotationTUFRoles is the annotation of a ConfigMap by landwaiter trust export that says
+// which metadata its content was verified with, and when that expires. It only feeds the
+// condition ExpiresSoon.
+const AnnotationTUFRoles = "landwaiter.dev/tuf-roles"
+
+// Status holds the status fields common to all kinds.
+type Status struct {
+	// Conditions of the types Ready and Effective. Resources with trust material also have
+	// ExpiresSoon.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for Landwaiter", lastTransitionTime: "1970-01-01T00:00:00Z"}, {type: "Effective", status: "Unknown", reason: "Pending", message: "Waiting for Landwaiter", lastTransitionTime: "1970-01-01T00:00:00Z"}}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is the generation that the conditions describe.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// VerifierStatus is the observed state of a Verifier or ClusterVerifier.
+type VerifierStatus struct {
+	Status `json:",inline"`
+
+	// Fingerprints of the keys that the verifier holds itself ("sha256:" of the public key).
+	// +optional
+	// +listType=atomic
+	Fingerprints []string `json:"fingerprints,omitempty"`
+}
+
+// StoreStatus is the observed state of a Store or ClusterStore.
+type StoreStatus struct {
+	Status `json:",inline"`
+}
+
+// TrustStoreStatus is the observed state of a TrustStore or
+// ClusterTrustStore.
+type TrustStoreStatus struct {
+	Status `json:",inline"`
+
+	// Fingerprints of the first 16 keys or certificates ("sha256:" of the public key),
+	// or of a trusted root ("sha256:" of the text).
+	// +optional
+	// +listType=atomic
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	// FetchedAt is when the material was last fetched. It is only set for material
+	// from outside the cluster.
+	// +optional
+	FetchedAt *metav1.Time `json:"fetchedAt,omitempty"`
+}
+
+// VerificationPolicyStatus is the observed state of a VerificationPolicy
+// or ClusterVerificationPolicy.
+type VerificationPolicyStatus struct {
+	Status `json:",inline"`
+}
+
+// ClusterQuotaStatus is the observed state of a ClusterQuota.
+type ClusterQuotaStatus struct {
+	Status `json:",inline"`
+}

@@ -1,0 +1,100 @@
+package v1beta1
+
+// ServiceAccountRef names a ServiceAccount in the resource's own namespace.
+type ServiceAccountRef struct {
+	// Name of the ServiceAccount.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// ClusterServiceAccountRef names a ServiceAccount for a cluster-scoped resource.
+type ClusterServiceAccountRef struct {
+	// Namespace of the ServiceAccount.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// Name of the ServiceAccount.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// ImagePullSecretsFrom names whose pull secrets are used.
+type ImagePullSecretsFrom struct {
+	// ServiceAccount whose imagePullSecrets are used.
+	ServiceAccount ServiceAccountRef `json:"serviceAccount"`
+}
+
+// ClusterImagePullSecretsFrom names whose pull secrets are used.
+type ClusterImagePullSecretsFrom struct {
+	// ServiceAccount whose imagePullSecrets are used.
+	ServiceAccount ClusterServiceAccountRef `json:"serviceAccount"`
+}
+
+// ClientCertificate is a client certificate for registries that ask for one.
+type ClientCertificate struct {
+	// SecretRef names a Secret of type kubernetes.io/tls.
+	SecretRef SecretRef `json:"secretRef"`
+}
+
+// ClusterClientCertificate is a client certificate for registries that ask for one.
+type ClusterClientCertificate struct {
+	// SecretRef names a Secret of type kubernetes.io/tls.
+	SecretRef ClusterSecretRef `json:"secretRef"`
+}
+
+// Proxy is an HTTP proxy that opens tunnels (CONNECT) to registries. It resolves their
+// names, so the address guard does not see where connections lead.
+// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.secretRef) || has(self.caBundle) || has(self.noProxy))",message="spec.proxy.url is missing: secretRef, caBundle and noProxy are for it"
+type Proxy struct {
+	// URL of the proxy, such as "http://proxy.example.com:3128". The default is the
+	// proxy of the environment.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^https?://[^@/]+/?$`
+	URL string `json:"url,omitempty"`
+	// SecretRef names a Secret with username and password for the proxy.
+	// +optional
+	SecretRef *ClusterSecretRef `json:"secretRef,omitempty"`
+	// CABundle is trusted for an https proxy, in addition to the system's certificates.
+	// +optional
+	CABundle *ClusterCABundle `json:"caBundle,omitempty"`
+	// NoProxy lists hosts of this store that are reached directly, as in the
+	// environment variable NO_PROXY: hosts, domains with a leading dot, addresses and
+	// CIDR blocks.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	NoProxy []string `json:"noProxy,omitempty"`
+	// AdditionalHosts lists further hosts, by name or pattern, that these registries lead to and
+	// that are reached through the proxy: their token servers, and where content is
+	// redirected to. No credentials are sent to them.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	AdditionalHosts []string `json:"additionalHosts,omitempty"`
+}
+
+func (r ServiceAccountRef) in(namespace string) ClusterServiceAccountRef {
+	return ClusterServiceAccountRef{Namespace: namespace, Name: r.Name}
+}
+
+func (f *ImagePullSecretsFrom) in(namespace string) *ClusterImagePullSecretsFrom {
+	if f == nil {
+		return nil
+	}
+	return &ClusterImagePullSecretsFrom{ServiceAccount: f.ServiceAccount.in(namespace)}
+}
+
+func (c *ClientCertificate) in(namespace string) *ClusterClientCertificate {
+	if c == nil {
+		return nil
+	}
+	return &ClusterClientCertificate{SecretRef: *c.SecretRef.in(namespace)}
+}

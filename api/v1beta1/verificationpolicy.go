@@ -1,0 +1,249 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DefaultAction is the action for images that no rule matches.
+// +kubebuilder:validation:Enum=Deny;Allow;Inherit
+type DefaultAction string
+
+// The default actions.
+const (
+	DefaultActionDeny    DefaultAction = "Deny"
+	DefaultActionAllow   DefaultAction = "Allow"
+	DefaultActionInherit DefaultAction = "Inherit" // the next level judges
+)
+
+// EnforcementAction is the action for images that a policy does not allow.
+// +kubebuilder:validation:Enum=Deny;Warn
+type EnforcementAction string
+
+// The enforcement actions.
+const (
+	EnforcementActionDeny EnforcementAction = "Deny"
+	EnforcementActionWarn EnforcementAction = "Warn"
+)
+
+// RuleAction is the action of a rule on its images.
+// +kubebuilder:validation:Enum=Require;Allow;Deny
+type RuleAction string
+
+// The actions of rules.
+const (
+	RuleActionRequire RuleAction = "Require"
+	RuleActionAllow   RuleAction = "Allow"
+	RuleActionDeny    RuleAction = "Deny"
+)
+
+// IndexMode selects what proves an image index (a multi-platform image).
+// +kubebuilder:validation:Enum=Itself;ItselfOrEveryManifest
+type IndexMode string
+
+// The index modes.
+const (
+	IndexModeItself                IndexMode = "Itself"
+	IndexModeItselfOrEveryManifest IndexMode = "ItselfOrEveryManifest"
+)
+
+// PolicyScope selects the namespaces that a cluster policy applies to.
+// +kubebuilder:validation:Enum=Fallback;Mandatory
+type PolicyScope string
+
+// The scopes.
+const (
+	PolicyScopeFallback  PolicyScope = "Fallback"
+	PolicyScopeMandatory PolicyScope = "Mandatory"
+)
+
+// TagAction says what happens to the tags of pods' images.
+// +kubebuilder:validation:Enum=Pin;Leave
+type TagAction string
+
+// The actions on tags.
+const (
+	TagActionPin   TagAction = "Pin"
+	TagActionLeave TagAction = "Leave"
+)
+
+// VerificationPolicySpec defines how findings become a verdict.
+type VerificationPolicySpec struct {
+	// Rules are tried in order; the first whose images match decides. Rules of
+	// several policies of a namespace are tried in the order of the policies' names.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Rules []PolicyRule `json:"rules,omitempty"`
+
+	// DefaultAction applies to images that no rule matches: Deny, Allow, or Inherit, which
+	// leaves them to the next level (the Tenant, then the cluster) alone.
+	// +optional
+	// +kubebuilder:default=Deny
+	DefaultAction DefaultAction `json:"defaultAction,omitempty"`
+
+	// EnforcementAction is Deny or Warn. A policy that warns only adds warnings:
+	// other policies decide as if it did not exist.
+	// +optional
+	// +kubebuilder:default=Deny
+	EnforcementAction EnforcementAction `json:"enforcementAction,omitempty"`
+
+	// Tags is Pin, which lets the operator add the digest to images of new pods, or Leave.
+	// Among several policies of a level Pin wins; without any, the next level's applies,
+	// and at last Leave.
+	// +optional
+	Tags TagAction `json:"tags,omitempty"`
+}
+
+// PolicyRule states the requirements for some images.
+// +kubebuilder:validation:XValidation:rule="has(self.require) == (self.action == 'Require')",message="action Require needs require, and no other action may have it"
+type PolicyRule struct {
+	// Images that the rule applies to, as in a Verifier.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	Images []string `json:"images"`
+
+	// Action is Require, which allows an image if all entries of require hold; Allow,
+	// which allows it without verification; or Deny.
+	// +optional
+	// +kubebuilder:default=Require
+	Action RuleAction `json:"action,omitempty"`
+
+	// Require lists requirements, all of which must hold.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Require []Requirement `json:"require,omitempty"`
+
+	// Index selects what proves an image index: Itself, or ItselfOrEveryManifest, which
+	// also accepts an index if each of its manifests is proven.
+	// +optional
+	// +kubebuilder:default=Itself
+	Index IndexMode `json:"index,omitempty"`
+}
+
+// Requirement is one requirement of a rule.
+// +kubebuilder:validation:ExactlyOneOf=anyOf;allOf;types;expression
+type Requirement struct {
+	// AnyOf names verifiers. At least one must be satisfied.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	AnyOf []string `json:"anyOf,omitempty"`
+	// AllOf names verifiers. All must be satisfied.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	AllOf []string `json:"allOf,omitempty"`
+	// Types of verifiers. At least one verifier of these types that applies to the
+	// image must be satisfied.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Types []VerifierType `json:"types,omitempty"`
+	// Expression in CEL that must be true. Its variable findings lists what the
+	// verifiers that apply to the image have proven.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Expression string `json:"expression,omitempty"`
+	// AtLeast is the number of different signers required.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=32
+	// +kubebuilder:default=1
+	AtLeast *int32 `json:"atLeast,omitempty"`
+}
+
+// ClusterVerificationPolicySpec is a VerificationPolicySpec with the fields that only
+// cluster admins may set.
+// +kubebuilder:validation:XValidation:rule="self.defaultAction != 'Inherit'",message="no level comes after the cluster's, so spec.defaultAction must be Deny or Allow"
+type ClusterVerificationPolicySpec struct {
+	VerificationPolicySpec `json:",inline"`
+
+	// Scope is Fallback, for namespaces without their own policy, or Mandatory, for every
+	// namespace in addition to its own policy.
+	// +optional
+	// +kubebuilder:default=Fallback
+	Scope PolicyScope `json:"scope,omitempty"`
+}
+
+// VerificationPolicy decides for its namespace.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=landwaiter,shortName=lwvp
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultAction`
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcementAction`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VerificationPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec VerificationPolicySpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status VerificationPolicyStatus `json:"status,omitempty"`
+}
+
+// CommonStatus implements [Object].
+func (p *VerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
+
+// Qualified returns the spec in its cluster form.
+func (p *VerificationPolicy) Qualified() ClusterVerificationPolicySpec {
+	return ClusterVerificationPolicySpec{VerificationPolicySpec: p.Spec}
+}
+
+// VerificationPolicyList is a list of VerificationPolicies.
+// +kubebuilder:object:root=true
+type VerificationPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []VerificationPolicy `json:"items"`
+}
+
+// ClusterVerificationPolicy decides for namespaces without their own policy or, as a
+// mandatory policy, for every namespace in addition to its own policy.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=landwaiter-cluster,shortName=lwcvp
+// +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.scope`
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultAction`
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcementAction`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Effective",type=string,JSONPath=`.status.conditions[?(@.type=="Effective")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterVerificationPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterVerificationPolicySpec `json:"spec"`
+	// +kubebuilder:default={}
+	Status VerificationPolicyStatus `json:"status,omitempty"`
+}
+
+// CommonStatus implements [Object].
+func (p *ClusterVerificationPolicy) CommonStatus() *Status { return &p.Status.Status }
+
+// Qualified returns the spec.
+func (p *ClusterVerificationPolicy) Qualified() ClusterVerificationPolicySpec { return p.Spec }
+
+// ClusterVerificationPolicyList is a list of ClusterVerificationPolicies.
+// +kubebuilder:object:root=true
+type ClusterVerificationPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterVerificationPolicy `json:"items"`
+}
